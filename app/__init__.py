@@ -1,0 +1,1 @@
+"""How do people use and correct it? A classifier in, labels out."""

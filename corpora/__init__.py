@@ -1,0 +1,1 @@
+"""What text do we have, and is it clean? Records in, clean text out."""

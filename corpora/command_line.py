@@ -1,0 +1,53 @@
+"""How every stage's `main` meets its user: flags from a dataclass, errors in one line."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import tyro
+
+from corpora.errors import InputError
+
+Settings = TypeVar("Settings")
+
+
+def run_command(settings_class: type[Settings], main: Callable[[Settings], None], about: str) -> int:
+    """Parse the flags, run `main`, and turn errors of the user's input into one line.
+
+    Args:
+        settings_class: keyword-only dataclass whose fields are the flags.
+        main: what the command does.
+        about: first paragraph of `--help`.
+
+    Returns:
+        The exit code: 0, 2 for bad input or a full disk, 130 after Ctrl-C. Any other exception
+        is a defect of ours and keeps its traceback.
+    """
+    # tyro itself exits with code 2 for an unknown or malformed flag.
+    settings = tyro.cli(settings_class, description=about, config=(tyro.conf.FlagConversionOff,))
+    try:
+        main(settings)
+    except InputError as error:
+        return _fail(str(error))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            place = f" while writing {error.filename}" if error.filename else ""
+            return _fail(f"the disk is full{place}; free some space and run the command again")
+        raise
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _fail(message: str) -> int:
+    sys.stdout.flush()
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def is_terminal() -> bool:
+    """Whether progress can be redrawn in place (a terminal) or must be plain lines (a log)."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,1 @@
+"""How does the encoder learn Korean? A corpus in, ELECTRA checkpoints out."""
