@@ -1,0 +1,40 @@
+"""Which device a run uses and in which number format its matrix products are computed."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from corpora.errors import InputError
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """`auto` takes the GPU if there is one.
+
+    Raises:
+        InputError: a device was named that this machine lacks.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"expected --device auto, cpu or cuda, found {name!r}") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"expected a CUDA device for --device {name}, found none; use cpu or auto")
+    return device
+
+
+def has_native_bf16(device: torch.device) -> bool:
+    """Whether bf16 matrix products run in hardware; emulated ones are slower than fp32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return False
+
+
+def autocast(device: torch.device) -> AbstractContextManager[object]:
+    """bf16 autocast where the hardware has it, otherwise plain fp32; weights stay fp32."""
+    if has_native_bf16(device):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
