@@ -1,5 +1,6 @@
 """A clean corpus on disk: Parquet parts and `report.json`, written once and read many times."""
 
+import hashlib
 import json
 import shutil
 import tempfile
@@ -12,10 +13,26 @@ import pyarrow.parquet as pq
 from corpora.cleaning import Cleaner, CleaningSettings
 from corpora.errors import InputError
 from corpora.record import Record
+from corpora.sources import find_sources
 
 _SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "text", "label", "source")])
 _ROWS_PER_PART = 1_000_000
 _ROWS_PER_GROUP = 10_000
+
+
+def corpus_hash(path: str | Path) -> str:
+    """SHA-256 over the names and bytes of the files that `iter_records(path)` would read.
+
+    Raises:
+        InputError: as `iter_records`, for a missing path or a folder without readable files.
+    """
+    digest = hashlib.sha256()
+    for source in find_sources(path):
+        digest.update(source.name.encode() + b"\0")
+        with source.open_stored() as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def write_clean_corpus(

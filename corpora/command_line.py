@@ -13,7 +13,9 @@ from corpora.errors import InputError
 Settings = TypeVar("Settings")
 
 
-def run_command(settings_class: type[Settings], main: Callable[[Settings], None], about: str) -> int:
+def run_command(
+    settings_class: type[Settings], main: Callable[[Settings], None], about: str
+) -> int:
     """Parse the flags, run `main`, and turn errors of the user's input into one line.
 
     Args:
@@ -26,7 +28,7 @@ def run_command(settings_class: type[Settings], main: Callable[[Settings], None]
         is a defect of ours and keeps its traceback.
     """
     # tyro itself exits with code 2 for an unknown or malformed flag.
-    settings = tyro.cli(settings_class, description=about, config=(tyro.conf.FlagConversionOff,))
+    settings = tyro.cli(settings_class, description=about, config=(tyro.conf.FlagCreatePairsOff,))
     try:
         main(settings)
     except InputError as error:

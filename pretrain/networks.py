@@ -1,6 +1,7 @@
 """Generator and discriminator: stock transformers Electra classes that share their embeddings."""
 
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import nn
@@ -8,6 +9,7 @@ from transformers import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
@@ -27,9 +29,7 @@ class ElectraPair(nn.Module):
     generator's output matrix.
     """
 
-    def __init__(
-        self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining
-    ) -> None:
+    def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
         super().__init__()
         self.generator = generator
         self.discriminator = discriminator
@@ -98,8 +98,11 @@ def load_pair(directory: str | Path) -> ElectraPair:
                     "released checkpoint"
                 )
         try:
-            network, info = network_class.from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            network, info = cast(
+                tuple[PreTrainedModel, dict[str, list[str]]],
+                network_class.from_pretrained(
+                    folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+                ),
             )
         except Exception as error:  # safetensors raises its own type, transformers several
             raise InputError(f"cannot read the weights in {folder}: {error}") from error

@@ -120,8 +120,10 @@ def _sample(log_probabilities: torch.Tensor, random: torch.Generator) -> torch.T
         (len(cumulative), 1), generator=random, device=cumulative.device, dtype=torch.float64
     )
     thresholds = (draws * cumulative[:, -1:].double() * (1 - 1e-7)).float()
-    return torch.searchsorted(cumulative, thresholds, right=True).squeeze(1).clamp(
-        max=cumulative.shape[1] - 1
+    return (
+        torch.searchsorted(cumulative, thresholds, right=True)
+        .squeeze(1)
+        .clamp(max=cumulative.shape[1] - 1)
     )
 
 

@@ -117,7 +117,9 @@ def _write_arrays(
         raise
 
 
-def plan_epoch(lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int) -> list[np.ndarray]:
+def plan_epoch(
+    lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int
+) -> list[np.ndarray]:
     """Split one shuffled pass over the corpus into batches of like lengths.
 
     Args:

@@ -26,6 +26,7 @@ EMBEDDING_STD = 0.1
 # Below about this many tokens four passes are too few; the count is an assumption.
 _TOKENS_WANTED = 4_000_000
 _MIN_COUNT = 5
+_TINY_CORPUS_TOKENS = 100_000
 
 
 class _EpochProgress(CallbackAny2Vec):
@@ -67,7 +68,8 @@ def warm_start_embeddings(
             negative=5,
             window=WINDOW,
             epochs=epochs,
-            min_count=_MIN_COUNT,
+            # In a handful of texts hardly a piece comes five times.
+            min_count=_MIN_COUNT if corpus.num_tokens >= _TINY_CORPUS_TOKENS else 1,
             seed=seed,
             workers=os.cpu_count() or 1,
             callbacks=[_EpochProgress(epochs, report)],

@@ -1,0 +1,115 @@
+"""Which column of a table is the text, the label and the id, and what its cells say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corpora.errors import InputError
+
+TEXT_COLUMNS = (
+    *("text", "document", "review", "comment", "comments", "content"),
+    *("리뷰", "댓글", "내용", "본문"),
+)
+LABEL_COLUMNS = ("label", "라벨", "감정")
+ID_COLUMN = "id"
+
+# A file without a header row shows its first text as a column: keep the message readable.
+SHOWN_COLUMNS = 12
+SHOWN_CHARACTERS = 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnRequest:
+    """What the caller asked for.
+
+    Attributes:
+        text: name of the text column, or None to look for a known one.
+        label: name of the label column, or None to look for a known one.
+        need_label: whether a table without a label column is an error.
+    """
+
+    text: str | None = None
+    label: str | None = None
+    need_label: bool = False
+
+    @property
+    def wants_label(self) -> bool:
+        """Whether a label column must be there."""
+        return self.need_label or self.label is not None
+
+    def locate(self, columns: Sequence[str], where: str) -> "ColumnPlaces":
+        """Find the columns in a header, ignoring case and surrounding space.
+
+        Raises:
+            InputError: a column that must be there is not.
+        """
+        text = _place(columns, (self.text,) if self.text is not None else TEXT_COLUMNS)
+        if text is None:
+            raise _missing(where, columns, "text", self.text, TEXT_COLUMNS)
+        label = _place(columns, (self.label,) if self.label is not None else LABEL_COLUMNS)
+        if label is None and self.wants_label:
+            raise _missing(where, columns, "label", self.label, LABEL_COLUMNS)
+        identifier = _place(columns, (ID_COLUMN,))
+        return ColumnPlaces(text=text, label=label, id=identifier)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnPlaces:
+    """Positions in the header, from 0; None where a table has no such column."""
+
+    text: int
+    label: int | None
+    id: int | None
+
+
+def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
+    """Whether this line is a header with a text column that we know or were told of."""
+    names = TEXT_COLUMNS if requested is None else (*TEXT_COLUMNS, requested)
+    return _place(columns, names) is not None
+
+
+def cell_text(cell: object, where: str) -> str:
+    """A cell as text: "" for nothing, "1" for 1.0, otherwise as it prints.
+
+    Raises:
+        InputError: the cell holds a list, a mapping or bytes.
+    """
+    if isinstance(cell, str):
+        return cell
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        if cell != cell:  # NaN is how pandas writes an empty cell
+            return ""
+        return str(int(cell)) if cell.is_integer() else str(cell)
+    if isinstance(cell, list | tuple | dict | set | bytes):
+        raise InputError(
+            f"{where}: expected text or a number in the cell, found {type(cell).__name__}; "
+            "write it as text"
+        )
+    return str(cell)
+
+
+def _place(columns: Sequence[str], names: Sequence[str]) -> int | None:
+    plain = [column.strip("\ufeff \t\r\n").lower() for column in columns]
+    for name in names:
+        if name in columns:
+            return columns.index(name)
+        if name.strip().lower() in plain:
+            return plain.index(name.strip().lower())
+    return None
+
+
+def _missing(
+    where: str, columns: Sequence[str], kind: str, requested: str | None, known: Sequence[str]
+) -> InputError:
+    expected = f"a column named {requested!r}" if requested else f"one of {', '.join(known)}"
+    shown = [
+        column if len(column) <= SHOWN_CHARACTERS else f"{column[:SHOWN_CHARACTERS]}…"
+        for column in columns[:SHOWN_COLUMNS]
+    ]
+    if len(columns) > SHOWN_COLUMNS:
+        shown.append(f"and {len(columns) - SHOWN_COLUMNS} more")
+    return InputError(
+        f"{where}: no {kind} column: expected {expected}, found the columns {', '.join(shown)}; "
+        f"name the right one with --{kind}-column (the first row must be the header)"
+    )

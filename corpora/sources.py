@@ -1,0 +1,217 @@
+"""Where bytes come from: a file or an upload, plain, gzip or Zstandard, and folders of them."""
+
+import gzip
+import io
+import logging
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import BinaryIO, cast
+
+import zstandard
+
+from corpora.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
+BINARY_FORMATS = (".parquet", ".xlsx")
+COMPRESSIONS = (".gz", ".zst")
+SUPPORTED = (
+    f"{', '.join(TEXT_FORMATS)} (each plain, {' or '.join(COMPRESSIONS)}), "
+    f"{' and '.join(BINARY_FORMATS)}"
+)
+
+# 16 KiB of compressed input at a time bounds what one step can expand to.
+COMPRESSED_CHUNK_BYTES = 1 << 14
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One input: a file on disk, or the bytes of an upload.
+
+    Attributes:
+        name: what records carry as their source, relative to the folder that was given.
+        shown: what messages call it, the path as the user wrote it.
+        path: the file, or None for an upload.
+        data: the uploaded bytes, where `path` is None.
+    """
+
+    name: str
+    shown: str
+    path: Path | None = None
+    data: bytes = b""
+
+    @property
+    def format(self) -> str:
+        """The suffix that decides the reader, lower case, without a compression suffix."""
+        return split_suffixes(self.name)[0]
+
+    def open_stored(self) -> BinaryIO:
+        """The bytes as stored, compressed ones still compressed.
+
+        Raises:
+            InputError: the file cannot be opened.
+        """
+        if self.path is None:
+            return io.BytesIO(self.data)
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise InputError(
+                f"{self.shown}: cannot be opened ({error.strerror}); check its name and permissions"
+            ) from error
+
+    @contextmanager
+    def open_bytes(self) -> Iterator[BinaryIO]:
+        """The decompressed bytes, as a stream.
+
+        Raises:
+            InputError: the file cannot be opened, or its compressed data is damaged or cut off.
+        """
+        compression = split_suffixes(self.name)[1]
+        try:
+            with self.open_stored() as stored:
+                if compression == ".gz":
+                    with gzip.GzipFile(fileobj=stored) as unzipped:
+                        yield cast(BinaryIO, unzipped)
+                elif compression == ".zst":
+                    with io.BufferedReader(_ZstdReader(stored)) as unpacked:
+                        yield cast(BinaryIO, unpacked)
+                else:
+                    yield stored
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+            raise InputError(
+                f"{self.shown}: expected complete {compression} data, found damaged or cut-off "
+                f"data ({error}); download or compress the file again"
+            ) from error
+
+
+class _ZstdReader(io.RawIOBase):
+    """Zstandard frames as one stream, like zstandard's own reader, but it notices a cut-off end."""
+
+    def __init__(self, stored: BinaryIO) -> None:
+        self._stored = stored
+        # 2 GiB of window is what `zstd --long=31` writes; the default refuses beyond 128 MiB.
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+        self._frame = self._decompressor.decompressobj()
+        self._inside_frame = False
+        self._compressed = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # any writable buffer
+        while not self._ready:
+            chunk = self._compressed or self._stored.read(COMPRESSED_CHUNK_BYTES)
+            self._compressed = b""
+            if not chunk:
+                if self._inside_frame:
+                    raise EOFError("the file ends inside a frame")
+                return 0
+            if self._frame.eof:
+                self._frame = self._decompressor.decompressobj()
+            self._ready = memoryview(self._frame.decompress(chunk))
+            self._inside_frame = not self._frame.eof
+            if self._frame.eof:
+                self._compressed = self._frame.unused_data
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
+def split_suffixes(name: str) -> tuple[str, str]:
+    """The format and compression suffixes: ("reviews.tsv.gz") -> (".tsv", ".gz")."""
+    pure = PurePath(name.lower())
+    if pure.suffix in COMPRESSIONS:
+        return PurePath(pure.stem).suffix, pure.suffix
+    return pure.suffix, ""
+
+
+def is_supported(name: str) -> bool:
+    """Whether a file of this name is one that we read."""
+    file_format, compression = split_suffixes(name)
+    return file_format in TEXT_FORMATS or (file_format in BINARY_FORMATS and not compression)
+
+
+def source_of_upload(name: str, data: bytes) -> Source:
+    """An upload as a source.
+
+    Raises:
+        InputError: the name is not of a supported kind.
+    """
+    _require_supported(name, name)
+    return Source(name=name, shown=name, data=data)
+
+
+def find_sources(path: str | Path) -> list[Source]:
+    """The file given, or every readable file below the folder given, in a fixed order.
+
+    Hidden files, README*, LICENSE*, *.md and the `report.json` of a clean corpus are
+    documentation; any other file of an unsupported kind is named in a warning.
+
+    Raises:
+        InputError: nothing is there, the file is of an unsupported kind, or the folder holds no
+            readable file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _sources_in_folder(path)
+    if not path.exists():
+        raise InputError(
+            f"no such file or folder: {path}; expected a file of a supported kind ({SUPPORTED}) "
+            "or a folder of them; check the path"
+        )
+    _require_supported(path.name, str(path))
+    return [Source(name=path.name, shown=str(path), path=path)]
+
+
+def _sources_in_folder(folder: Path) -> list[Source]:
+    sources = []
+    for file in sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts):
+        if is_supported(file.name):
+            name = file.relative_to(folder).as_posix()
+            sources.append(Source(name=name, shown=str(file), path=file))
+        else:
+            logger.warning("%s: not read, its kind is unsupported; supported: %s", file, SUPPORTED)
+    if not sources:
+        raise InputError(
+            f"{folder}: expected files of a supported kind ({SUPPORTED}), found none; "
+            "give another folder or put the corpus there"
+        )
+    return sources
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    # Linked folders are followed, for corpora are often linked in; each is visited once, so that
+    # a link to a parent ends.
+    visited = set()
+    for root, folders, files in os.walk(folder, followlinks=True):
+        real = Path(root).resolve()
+        if real in visited:
+            folders.clear()
+            continue
+        visited.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(root) / name for name in files if not _is_documentation(name))
+
+
+def _is_documentation(name: str) -> bool:
+    lowered = name.lower()
+    return (
+        lowered.startswith((".", "readme", "license"))
+        or lowered.endswith(".md")
+        or lowered == "report.json"
+    )
+
+
+def _require_supported(name: str, shown: str) -> None:
+    if not is_supported(name):
+        raise InputError(
+            f"{shown}: unsupported kind of file; expected {SUPPORTED}; convert it to one of them"
+        )

@@ -1,0 +1,264 @@
+"""Tables as rows: CSV, TSV, Excel and Parquet, each streamed, each with its own line numbers."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+from openpyxl import load_workbook
+
+from corpora.decoding import open_text
+from corpora.errors import InputError
+from corpora.sources import Source
+
+# Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
+LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+PARQUET_BATCH_ROWS = 4096
+
+Row = tuple[int, Sequence[object]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A header, and a way to stream the rows below it.
+
+    Attributes:
+        columns: the header as written.
+        read: given column positions, yields each row's number (a line of a text file, a row of a
+            sheet or of a Parquet file) and its cells at these positions.
+    """
+
+    columns: list[str]
+    read: Callable[[Sequence[int]], Iterator[Row]]
+
+
+@contextmanager
+def open_table(source: Source, file_format: str | None = None) -> Iterator[Table]:
+    """Open a table by its format; `file_format` overrules the file's own suffix.
+
+    Raises:
+        InputError: here or while reading: the file is empty, damaged or malformed.
+    """
+    opener = {
+        ".csv": _open_csv,
+        ".tsv": _open_tsv,
+        ".xlsx": _open_xlsx,
+        ".parquet": _open_parquet,
+    }[file_format or source.format]
+    with opener(source) as table:
+        yield table
+
+
+def no_rows(source: Source) -> InputError:
+    """The error for a header with nothing below it."""
+    return InputError(f"{source.shown}: expected rows below the header, found none; add texts")
+
+
+def split_tsv(line: str) -> list[str]:
+    """The fields of one line of a TSV file."""
+    return [_unquote(field) for field in line.split("\t")]
+
+
+@contextmanager
+def _open_csv(source: Source) -> Iterator[Table]:
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
+    with open_text(source, keep_newlines=True) as text:
+        rows = _csv_rows(text, source)
+        yield _table_of_rows(rows, source, advice="quote a field that contains a comma")
+
+
+def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, list[str]]]:
+    # strict: otherwise an unclosed quote takes the rest of the file as one field, silently.
+    reader = csv.reader(text, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{source.shown}:{line}: expected a CSV row, found one with broken quoting "
+                f"({error}); close the quote and double the quotes inside a field"
+            ) from error
+        if row is None:
+            return
+        if row:
+            yield line, row
+
+
+@contextmanager
+def _open_tsv(source: Source) -> Iterator[Table]:
+    with open_text(source) as text:
+        rows = _tsv_rows(text)
+        advice = "a field cannot contain a tab or a line break; save such texts as .csv"
+        yield _table_of_rows(rows, source, advice=advice, convert=_unquote)
+
+
+def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
+    # One record a line and no quoting (IANA text/tab-separated-values): NSMC holds lone quotes.
+    for number, line in enumerate(text, 1):
+        line = line.removesuffix("\n")
+        if line.strip(" "):
+            yield number, line.split("\t")
+
+
+def _unquote(field: str) -> str:
+    # pandas and Excel quote fields in a TSV file too, and double the quotes inside.
+    if len(field) >= 2 and field[0] == field[-1] == '"':
+        inside = field[1:-1]
+        if '"' not in inside:
+            return inside
+        if '"' not in inside.replace('""', ""):
+            return inside.replace('""', '"')
+    return field
+
+
+def _table_of_rows(
+    rows: Iterator[tuple[int, list[str]]],
+    source: Source,
+    *,
+    advice: str,
+    convert: Callable[[str], str] = str,
+) -> Table:
+    """A table from rows of text, the first of which is the header."""
+    header = next(rows, None)
+    if header is None:
+        raise InputError(f"{source.shown}: the file is empty; expected a header and rows")
+    width = len(header[1])
+
+    def read(picks: Sequence[int]) -> Iterator[Row]:
+        for line, row in rows:
+            if len(row) != width:
+                raise InputError(
+                    f"{source.shown}:{line}: expected {width} fields as in the header, "
+                    f"found {len(row)}; {advice}"
+                )
+            yield line, [convert(row[pick]) for pick in picks]
+
+    return Table(columns=[convert(name) for name in header[1]], read=read)
+
+
+@contextmanager
+def _open_xlsx(source: Source) -> Iterator[Table]:
+    with source.open_stored() as stored:
+        # openpyxl lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
+        # ParseError, ...), so any exception inside it means a file that it cannot read.
+        try:
+            book = load_workbook(stored, read_only=True, data_only=True)
+        except Exception as error:
+            raise _damaged(source, "an Excel workbook", error) from error
+        try:
+            if not book.worksheets:
+                raise InputError(f"{source.shown}: expected a worksheet, found none; add one")
+            rows = _xlsx_rows(book.worksheets[0], source)
+            header = next(rows, None)
+            if header is None:
+                raise InputError(f"{source.shown}: the first sheet is empty; expected a header")
+            columns = [str(cell) if cell is not None else "" for cell in header[1]]
+            while columns and not columns[-1]:
+                columns.pop()
+
+            def read(picks: Sequence[int]) -> Iterator[Row]:
+                for number, cells in rows:
+                    yield number, [cells[i] if i < len(cells) else None for i in picks]
+
+            yield Table(columns=columns, read=read)
+        finally:
+            book.close()
+
+
+def _xlsx_rows(sheet: Any, source: Source) -> Iterator[Row]:
+    # The size that a sheet declares is often wrong, and openpyxl would stop there.
+    sheet.reset_dimensions()
+    cells = sheet.iter_rows(values_only=True)
+    number = 0
+    while True:
+        try:
+            row = next(cells, None)
+        except Exception as error:  # as above
+            raise _damaged(source, "an Excel workbook", error) from error
+        if row is None:
+            return
+        number += 1
+        # Formatting without text leaves rows that hold nothing.
+        if any(cell is not None for cell in row):
+            yield number, row
+
+
+@contextmanager
+def _open_parquet(source: Source) -> Iterator[Table]:
+    with source.open_stored() as stored:
+        try:
+            file = pyarrow.parquet.ParquetFile(stored, pre_buffer=False)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _damaged(source, "a Parquet file", error) from error
+        columns = list(file.schema_arrow.names)
+        _refuse_twins(columns, source)
+
+        def read(picks: Sequence[int]) -> Iterator[Row]:
+            names = [columns[pick] for pick in picks]
+            first = 1
+            for batch in _parquet_batches(file, names, source):
+                cells = [batch.column(name).to_pylist() for name in names]
+                yield from enumerate(zip(*cells, strict=True), first)
+                first += batch.num_rows
+
+        yield Table(columns=columns, read=read)
+
+
+def _parquet_batches(file: Any, names: list[str], source: Source) -> Iterator[Any]:
+    batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, columns=names)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _damaged(source, "a Parquet file", error) from error
+        if batch is None:
+            return
+        yield batch
+
+
+def _refuse_twins(columns: Sequence[str], source: Source) -> None:
+    twins = sorted({name for name in columns if list(columns).count(name) > 1})
+    if twins:
+        raise InputError(
+            f"{source.shown}: expected different column names, found {', '.join(twins)} twice; "
+            "rename one"
+        )
+
+
+def _damaged(source: Source, kind: str, error: Exception) -> InputError:
+    with source.open_stored() as stored:
+        if not stored.read(1):
+            return InputError(f"{source.shown}: the file is empty; expected {kind}")
+    reason = " ".join(str(error).split())[:200]
+    return InputError(
+        f"{source.shown}: expected {kind}, found a damaged file or another kind ({reason}); "
+        "export or download it again"
+    )
+
+
+def all_rows(source: Source, file_format: str) -> tuple[list[str], list[Row]]:
+    """A whole table in memory: its header, unnamed columns numbered, and its rows.
+
+    Raises:
+        InputError: as `open_table`, or two columns have one name, or there are no rows.
+    """
+    with open_table(source, file_format) as table:
+        stripped = [name.strip("\ufeff ") for name in table.columns]
+        columns = [name or f"column {number}" for number, name in enumerate(stripped, 1)]
+        _refuse_twins(columns, source)
+        rows = list(table.read(range(len(columns))))
+    if not rows:
+        raise no_rows(source)
+    return columns, rows
+
+
+def first_line(text: io.TextIOWrapper) -> tuple[str, Iterator[str]]:
+    """The first line without its end, and an iterator over all lines, the first included."""
+    line = next(text, "")
+    return line.removesuffix("\n"), chain([line] if line else [], text)
