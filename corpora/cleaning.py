@@ -66,8 +66,10 @@ def _folders(max_repeats: int) -> tuple[Callable[[str], str], Callable[[str], st
     # only once a run is found, and expanding it by a function, takes a quarter of the time of
     # ([^\d\s])\1{2,} with a template (measured).
     runs = re.compile(rf"(.)\1{{{max_repeats}}}(?<![\d\s])\1*")
+    # The longest joined emoji has 10 parts at most (Unicode's emoji-zwj-sequences.txt has 5); the
+    # bound keeps the time linear on an endless chain.
     emojis = re.compile(
-        f"((?:[{_FLAG_LETTER}]{{2}}|\U0001f3f4[{_TAG}]+|{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI})*))"
+        f"((?:[{_FLAG_LETTER}]{{2}}|\U0001f3f4[{_TAG}]+|{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI}){{0,9}}))"
         rf"\1{{{max_repeats},}}"
     )
 

@@ -128,7 +128,7 @@ def _table_records(source: Source, file_format: str, request: ColumnRequest) -> 
             where = f"{source.shown}:{number}"
             yield Record(
                 id=_identifier(None if places.id is None else identifier, source, number),
-                text=text if isinstance(text, str) else cell_text(text, where),
+                text=cell_text(text, where),
                 label=None if places.label is None else _label(label, where),
                 source=source.name,
             )

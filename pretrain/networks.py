@@ -1,7 +1,7 @@
 """Generator and discriminator: stock transformers Electra classes that share their embeddings."""
 
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -9,7 +9,6 @@ from transformers import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
@@ -84,12 +83,13 @@ def load_pair(directory: str | Path) -> ElectraPair:
             the two have different shapes.
     """
     path = Path(directory)
-    networks = []
+    networks: list[Any] = []
     for name, network_class in (
         ("generator", ElectraForMaskedLM),
         ("discriminator", ElectraForPreTraining),
     ):
         folder = path / name
+        load: Any = network_class.from_pretrained
         for file in ("config.json", "model.safetensors"):
             if not (folder / file).is_file():
                 raise InputError(
@@ -98,11 +98,8 @@ def load_pair(directory: str | Path) -> ElectraPair:
                     "released checkpoint"
                 )
         try:
-            network, info = cast(
-                tuple[PreTrainedModel, dict[str, list[str]]],
-                network_class.from_pretrained(
-                    folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-                ),
+            network, info = load(
+                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
             )
         except Exception as error:  # safetensors raises its own type, transformers several
             raise InputError(f"cannot read the weights in {folder}: {error}") from error

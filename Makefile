@@ -1,0 +1,56 @@
+# Every target makes .venv and installs what is missing; needs Python 3.11+, make and git only.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+# torch first: another package that asks for plain torch would bring its own, larger build.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint format bench app clean
+.DEFAULT_GOAL := help
+
+help:  ## Show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: expected Python 3.11 or newer, found $$($(PYTHON) --version); name another with make PYTHON=..." >&2; exit 2; }
+	@echo "installing into .venv (once, a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(INSTALL) $$(grep -E '^torch==' constraints.txt)
+	@$(INSTALL) -c constraints.txt -e .
+	@touch $@
+
+.venv/installed-test: .venv/installed
+	@echo "installing the test tools"
+	@$(INSTALL) -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: .venv/installed  ## Pre-train on the sample comments, cross-validate on the memos, open the app
+	@$(BIN)/python pretrain/run.py --corpus corpora/comments --max-minutes 1.5
+	@echo "training the review classifier of the app (log: runs/demo-reviews.log)"
+	@$(BIN)/python finetune/kfold.py --labels 긍정,부정,중립 > runs/demo-reviews.log 2>&1 || \
+	  { cat runs/demo-reviews.log >&2; exit 1; }
+	@$(BIN)/python finetune/kfold.py --labels 꿈,일기,일정,메모,오류
+	@echo
+	@echo "Open the app:  make app   (or: source .venv/bin/activate && streamlit run app/main.py)"
+
+app: .venv/installed  ## Start the labelling app on http://localhost:8501
+	@$(BIN)/streamlit run app/main.py
+
+test: .venv/installed-test lint  ## Run lint and all tests
+	@$(BIN)/python -m pytest
+
+lint: .venv/installed-test  ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/installed-test  ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: .venv/installed  ## Run the benchmarks; results go to benchmarks/results
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:  ## Remove the environment and caches; runs/ and labels are kept
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,0 +1,187 @@
+"""Classifying a whole table, without any user interface."""
+
+import io
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+from corpora.columns import TEXT_COLUMNS
+from corpora.errors import InputError
+
+PREDICTION = "예측"
+CONFIDENCE = "확신도"
+PROBABILITY = "확률"
+# Limits of the XLSX format itself.
+EXCEL_ROWS = 1_048_576
+EXCEL_CELL = 32_767
+
+
+class PredictionLike(Protocol):
+    """What this module needs of `finetune.classifier.Prediction`."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def probabilities(self) -> Mapping[str, float]: ...
+
+
+class Predictor(Protocol):
+    """What this module needs of a classifier."""
+
+    @property
+    def labels(self) -> Sequence[str]: ...
+    def predict(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+    ) -> Sequence[PredictionLike]: ...
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """A classified table.
+
+    Attributes:
+        table: the given table with the new columns to its right; same rows, same order.
+        prediction_column: the column that holds the label.
+        counts: texts by predicted label, most frequent first.
+        empty_rows: row numbers (1 is the first below the header) whose text cell is empty.
+        seconds: time spent predicting.
+    """
+
+    table: pd.DataFrame
+    prediction_column: str
+    counts: dict[str, int]
+    empty_rows: list[int]
+    seconds: float
+
+
+def default_text_column(table: pd.DataFrame) -> str:
+    """The column that most likely holds the texts.
+
+    A known name (`text`, `리뷰`, …) wins, in the order of `corpora.columns`; otherwise the column
+    with the longest cells on average.
+    """
+    if table.columns.empty:
+        raise InputError("the table has no columns; expected a header row and texts below it")
+    by_name = {str(name).strip().casefold(): str(name) for name in reversed(table.columns)}
+    for candidate in TEXT_COLUMNS:
+        if candidate.casefold() in by_name:
+            return by_name[candidate.casefold()]
+    lengths = {str(name): _cells(table[name]).str.len().mean() for name in table.columns}
+    return max(lengths, key=lambda name: lengths[name])
+
+
+def classify_table(
+    table: pd.DataFrame,
+    column: str,
+    classifier: Predictor,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> BatchResult:
+    """Add the predicted label, its confidence and every label's probability to a table.
+
+    Rows whose text is empty keep their place with empty results.
+
+    Args:
+        table: what was uploaded; it is not changed.
+        column: the column with the texts.
+        classifier: what predicts.
+        progress: called with texts done and texts in all.
+
+    Returns:
+        The new table and what there is to say about it.
+
+    Raises:
+        InputError: no such column, or not one text in it.
+    """
+    if column not in table.columns:
+        raise InputError(f"the table has no column {column!r}; it has {list(table.columns)}")
+    cells = _cells(table[column])
+    filled = [index for index, cell in enumerate(cells) if cell.strip()]
+    if not filled:
+        raise InputError(f"the column {column!r} has no text in any of its {len(table)} rows")
+
+    started = time.perf_counter()
+    predictions = classifier.predict([cells.iloc[index] for index in filled], progress=progress)
+    seconds = time.perf_counter() - started
+    if len(predictions) != len(filled):
+        raise RuntimeError(f"{len(predictions)} predictions for {len(filled)} texts")
+
+    new: dict[str, list[object]] = {PREDICTION: [""] * len(table), CONFIDENCE: [None] * len(table)}
+    for label in classifier.labels:
+        new[f"{PROBABILITY} {label}"] = [None] * len(table)
+    for index, prediction in zip(filled, predictions, strict=True):
+        new[PREDICTION][index] = prediction.label
+        new[CONFIDENCE][index] = round(prediction.confidence, 4)
+        for label in classifier.labels:
+            new[f"{PROBABILITY} {label}"][index] = round(prediction.probabilities[label], 4)
+
+    result = table.copy()
+    names = {name: _free_name(name, table.columns) for name in new}
+    for name, values in new.items():
+        kind = "str" if name == PREDICTION else "float64"
+        result[names[name]] = pd.Series(values, index=table.index, dtype=kind)
+    done = set(filled)
+    counts = pd.Series([prediction.label for prediction in predictions]).value_counts()
+    return BatchResult(
+        table=result,
+        prediction_column=names[PREDICTION],
+        counts={str(label): int(count) for label, count in counts.items()},
+        empty_rows=[index + 1 for index in range(len(table)) if index not in done],
+        seconds=seconds,
+    )
+
+
+def to_csv(table: pd.DataFrame) -> bytes:
+    """CSV in UTF-8 with a byte order mark, without which Excel shows broken Hangul."""
+    return table.to_csv(index=False).encode("utf-8-sig")
+
+
+def to_xlsx(table: pd.DataFrame) -> bytes:
+    """An Excel workbook with one sheet.
+
+    Texts stay texts: one that starts with "=" is not turned into a formula. Control characters
+    that the format forbids are left out, and a cell holds at most `EXCEL_CELL` characters.
+
+    Raises:
+        InputError: more rows than a sheet can hold.
+    """
+    if len(table) >= EXCEL_ROWS:
+        raise InputError(f"an Excel sheet holds {EXCEL_ROWS:,} rows; this table has more: use CSV")
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("malmoi")
+    for row in [list(table.columns), *table.itertuples(index=False, name=None)]:
+        sheet.append([_excel_cell(sheet, value) for value in row])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def _excel_cell(sheet: Any, value: object) -> object:
+    if not isinstance(value, str):
+        return None if pd.isna(value) else value  # type: ignore[call-overload]
+    if not value:
+        return None
+    cell = WriteOnlyCell(sheet, value=ILLEGAL_CHARACTERS_RE.sub("", value)[:EXCEL_CELL])
+    # openpyxl guesses a formula from "=" and an error from "#N/A".
+    cell.data_type = "s"
+    return cell
+
+
+def _cells(column: pd.Series) -> pd.Series:
+    return column.fillna("").astype("str")
+
+
+def _free_name(name: str, taken: pd.Index) -> str:
+    """`name`, or with a number behind it where the uploaded table already uses it."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free

@@ -1,0 +1,180 @@
+"""The page "파일 분류": a table in, the same table with labels out."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
+
+import pandas as pd
+import streamlit as st
+
+from app.batch import BatchResult, classify_table, default_text_column, to_csv, to_xlsx
+from corpora.errors import InputError
+from corpora.reading import load_table
+from finetune.classifier import Classifier
+
+KINDS = ["csv", "tsv", "xlsx"]
+XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_TABLE, _RESULT = "file_table", "file_result"
+_PREVIEW_ROWS = 5
+_SHOWN_ROWS = 10_000
+_LISTED_ROWS = 10
+# More redraws a second than a person sees only slow the work down.
+_REDRAW_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Something computed from one upload, kept for the session under what it depends on."""
+
+    key: tuple[str, ...]
+    table: pd.DataFrame | None = None
+    result: BatchResult | None = None
+
+
+def show_file(classifier: Classifier, model_key: str) -> None:
+    """Draw the page.
+
+    Args:
+        classifier: what predicts.
+        model_key: changes with the model; results of another model are not shown.
+    """
+    uploaded = st.file_uploader("CSV, TSV, XLSX 파일", type=KINDS, key="file_upload")
+    if uploaded is None:
+        st.caption(
+            "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 읽습니다. "
+            "파일은 이 컴퓨터 밖으로 나가지 않고 저장되지도 않습니다."
+        )
+        return
+    data = uploaded.getvalue()
+    if not data:
+        st.error("빈 파일입니다. 내용이 있는 CSV, TSV, XLSX 파일을 올려 주세요.")
+        return
+    digest = hashlib.sha256(data).hexdigest()
+    try:
+        table = _read(uploaded.name, data, digest)
+        suggested = default_text_column(table)
+    except InputError as error:
+        st.error("파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX)과 내용을 확인해 주세요.")
+        _detail(error)
+        return
+
+    columns = [str(name) for name in table.columns]
+    column = st.selectbox(
+        "글이 있는 열", columns, index=columns.index(suggested), key=f"column_{digest}"
+    )
+    st.caption(f"{len(table):,}행 · {len(columns)}열. 앞의 {min(_PREVIEW_ROWS, len(table))}행:")
+    st.dataframe(table.head(_PREVIEW_ROWS), hide_index=True, key="file_preview")
+
+    key = (digest, column, model_key)
+    if st.button("분류 시작", type="primary", icon=":material/play_arrow:"):
+        # The old result goes first: a failure must not leave it looking like the new one.
+        st.session_state.pop(_RESULT, None)
+        try:
+            result = _classify(table, column, classifier)
+        except InputError as error:
+            st.error(f"‘{column}’ 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.")
+            _detail(error)
+            return
+        st.session_state[_RESULT] = _Kept(key, result=result)
+    kept: _Kept | None = st.session_state.get(_RESULT)
+    if kept is not None and kept.key == key and kept.result is not None:
+        _show_result(kept.result, uploaded.name)
+
+
+def _detail(error: InputError) -> None:
+    """The English message below the Korean one, as it is in the log and on the command line."""
+    with st.expander("자세한 내용"):
+        st.code(str(error), language=None, wrap_lines=True)
+
+
+def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
+    """The table, read once for each upload and not at every rerun."""
+    key = (PurePath(name).suffix.lower(), digest)
+    kept: _Kept | None = st.session_state.get(_TABLE)
+    if kept is None or kept.key != key or kept.table is None:
+        kept = _Kept(key, table=load_table(name, data))
+        st.session_state[_TABLE] = kept
+    assert kept.table is not None
+    return kept.table
+
+
+def _classify(table: pd.DataFrame, column: str, classifier: Classifier) -> BatchResult:
+    bar = st.progress(0.0, text=f"0 / {len(table):,}건")
+    note = st.empty()
+    note.caption("분류하는 동안 다른 단추를 누르면 멈춥니다.")
+    started = time.perf_counter()
+    drawn = 0.0
+
+    def draw(done: int, total: int) -> None:
+        nonlocal drawn
+        now = time.perf_counter()
+        if now - drawn < _REDRAW_SECONDS and done < total:
+            return
+        drawn = now
+        rate = done / max(now - started, 1e-6)
+        bar.progress(done / max(total, 1), text=f"{done:,} / {total:,}건 · 초당 {rate:,.0f}건")
+
+    result = classify_table(table, column, classifier, progress=draw)
+    bar.empty()
+    note.empty()
+    return result
+
+
+def _show_result(result: BatchResult, name: str) -> None:
+    table = result.table
+    done = sum(result.counts.values())
+    rate = done / max(result.seconds, 1e-6)
+    st.success(
+        f"{done:,}건을 {result.seconds:.1f}초에 분류했습니다(초당 {rate:,.0f}건).",
+        icon=":material/check:",
+    )
+    if result.empty_rows:
+        listed = ", ".join(f"{row:,}" for row in result.empty_rows[:_LISTED_ROWS])
+        more = " …" if len(result.empty_rows) > _LISTED_ROWS else ""
+        st.warning(
+            f"글이 빈 행이 {len(result.empty_rows):,}개 있습니다. 예측을 비운 채로 그대로 "
+            f"두었습니다: {listed}{more}번째 행"
+        )
+    for place, (label, count) in zip(
+        st.columns(max(4, min(len(result.counts), 6))), result.counts.items(), strict=False
+    ):
+        place.metric(
+            label, f"{count:,}", f"{count / done:.1%}", delta_color="off", delta_arrow="off"
+        )
+    if len(table) > _SHOWN_ROWS:
+        st.caption(f"화면에는 앞의 {_SHOWN_ROWS:,}행만 보입니다. 내려받은 파일에는 모두 있습니다.")
+    st.dataframe(_results_first(result).head(_SHOWN_ROWS), hide_index=True, key="file_result_table")
+
+    stem = PurePath(name).stem
+    csv, xlsx, _ = st.columns([1, 1, 2])
+    _download(csv, "CSV 내려받기", f"{stem}_예측.csv", "text/csv", partial(to_csv, table))
+    _download(xlsx, "XLSX 내려받기", f"{stem}_예측.xlsx", XLSX_MIME, partial(to_xlsx, table))
+
+
+def _results_first(result: BatchResult) -> pd.DataFrame:
+    """For the screen only: the label is what one looks for, so it comes before wide columns."""
+    columns = list(result.table.columns)
+    start = columns.index(result.prediction_column)
+    return result.table[[*columns[start : start + 2], *columns[:start], *columns[start + 2 :]]]
+
+
+def _download(
+    place: st.delta_generator.DeltaGenerator,
+    label: str,
+    file_name: str,
+    mime: str,
+    make: Callable[[], bytes],
+) -> None:
+    """A button whose file is made when it is clicked; clicking does not rerun the page."""
+    place.download_button(
+        label,
+        make,
+        file_name,
+        mime,
+        on_click="ignore",
+        icon=":material/download:",
+        width="stretch",
+    )

@@ -1,0 +1,66 @@
+"""The page "저장한 라벨": what has been saved, and the way to fine-tuning."""
+
+import pandas as pd
+import streamlit as st
+
+from app.batch import to_csv
+from app.store import LabelStore
+
+_SHOWN = 200
+
+
+def show_labels(store: LabelStore) -> None:
+    """Draw the page."""
+    counts = store.counts()
+    if not counts:
+        st.info("아직 저장한 라벨이 없습니다. ‘한 건 분류’에서 글을 분류하고 저장해 보세요.")
+        return
+    total = sum(counts.values())
+    places = st.columns(max(4, min(len(counts) + 1, 6)))
+    places[0].metric("라벨이 있는 글", f"{total:,}")
+    for place, (label, count) in zip(places[1:], counts.items(), strict=False):
+        place.metric(label, f"{count:,}")
+    if len(counts) >= len(places):
+        st.dataframe(
+            pd.DataFrame({"라벨": list(counts), "글": list(counts.values())}), hide_index=True
+        )
+
+    history = store.history_length()
+    st.caption(f"최근 {min(_SHOWN, history):,}건 (고친 기록까지 모두 {history:,}건)")
+    recent = store.recent(_SHOWN)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "저장한 때": [row.created_at for row in recent],
+                "글": [row.text for row in recent],
+                "라벨": [row.label for row in recent],
+                "예측": [row.predicted_label for row in recent],
+                "확신도": [row.confidence for row in recent],
+                "모델": [row.model for row in recent],
+                "붙인 사람": [row.annotator for row in recent],
+            }
+        ),
+        hide_index=True,
+        key="saved_labels",
+        column_config={
+            "저장한 때": st.column_config.DatetimeColumn(
+                format="YYYY-MM-DD HH:mm:ss", timezone=st.context.timezone, width="medium"
+            ),
+            "글": st.column_config.TextColumn(width="large"),
+            "확신도": st.column_config.NumberColumn(format="percent"),
+        },
+    )
+    st.download_button(
+        "CSV 내려받기",
+        lambda: to_csv(store.export()),
+        "labels.csv",
+        "text/csv",
+        on_click="ignore",
+        icon=":material/download:",
+        help="글마다 마지막 라벨 하나씩 들어 있습니다.",
+    )
+    st.markdown("내려받은 파일로 모델을 다시 학습할 수 있습니다.")
+    st.code(
+        f"python finetune/kfold.py --data labels.csv --labels {','.join(sorted(counts))}",
+        language="bash",
+    )

@@ -1,0 +1,61 @@
+"""Which model the app predicts with: finding, choosing and loading it once."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from app.guideline import SENTIMENT_LABELS
+from finetune.classifier import Classifier, find_classifiers
+
+_WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
+
+
+def available_models() -> list[Path]:
+    """Usable models below the working directory, newest first."""
+    return find_classifiers(Path())
+
+
+def preferred(models: Sequence[Path]) -> int:
+    """Place of the model to start with: the newest sentiment model, else the newest."""
+    for place, path in enumerate(models):
+        if frozenset(_labels_of(path)) == SENTIMENT_LABELS:
+            return place
+    return 0
+
+
+def display_name(path: Path) -> str:
+    """What a person calls the model: the name of its run or release."""
+    return path.parent.name if path.name == "model" else path.name
+
+
+def stamp(path: Path) -> float:
+    """Changes when any file of the model does, so that a retrained model is loaded anew."""
+    return max((file.stat().st_mtime for file in path.iterdir() if file.is_file()), default=0.0)
+
+
+@st.cache_resource(max_entries=2, show_spinner="모델을 읽는 중입니다…")
+def load_model(path: str, changed: float) -> Classifier:
+    """Load a model once for all sessions.
+
+    Args:
+        path: its directory.
+        changed: its `stamp`; part of the cache key only.
+
+    Raises:
+        InputError: the directory is damaged or holds something else.
+    """
+    classifier = Classifier.load(path)
+    classifier.predict([_WARM_UP])
+    return classifier
+
+
+def _labels_of(path: Path) -> list[str]:
+    """Labels as the configuration names them, without loading any weights."""
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        return list(config["id2label"].values())
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        # Loading it will say what is wrong; choosing a default need not.
+        return []

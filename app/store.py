@@ -1,0 +1,268 @@
+"""The label store: an append-only log of what people decided about a text.
+
+A correction is a new row, never an update, so nothing that somebody decided is lost; the current
+label of a text is its latest row. SQLite by default, PostgreSQL by URL.
+"""
+
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import DateTime, Engine, String, Text, create_engine, event, func, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.types import TypeDecorator
+
+from corpora.errors import InputError
+
+DEFAULT_URL = "sqlite:///runs/labels.db"
+EXPORT_COLUMNS = [
+    "text",
+    "label",
+    "predicted_label",
+    "confidence",
+    "model",
+    "annotator",
+    "created_at",
+    "text_sha256",
+]
+_BUSY_SECONDS = 30
+_SETUP_TRIES = 20
+
+
+class _UtcDateTime(TypeDecorator[datetime]):
+    """A moment in UTC: SQLite forgets time zones, so they are put back on the way out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class _Base(DeclarativeBase):
+    pass
+
+
+class Label(_Base):
+    """One decision of one person about one text."""
+
+    __tablename__ = "labels"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    text: Mapped[str] = mapped_column(Text)
+    # The text itself can be too long for an index; its hash finds it.
+    text_sha256: Mapped[str] = mapped_column(String(64), index=True)
+    predicted_label: Mapped[str | None] = mapped_column(Text)
+    confidence: Mapped[float | None]
+    label: Mapped[str] = mapped_column(Text)
+    model: Mapped[str | None] = mapped_column(Text)
+    annotator: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(_UtcDateTime)
+    request_id: Mapped[str] = mapped_column(String(128), unique=True)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What `LabelStore.save` did: the row, and whether this call wrote it."""
+
+    id: int
+    new: bool
+
+
+def database_url() -> str:
+    """The URL of the label database: `MALMOI_DATABASE`, or a SQLite file under `runs/`."""
+    return os.environ.get("MALMOI_DATABASE") or DEFAULT_URL
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of the text as it is stored."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+class LabelStore:
+    """Saves labels and reads them back.
+
+    Safe to use from several threads and processes at once: every call opens its own connection
+    and closes it, and a transaction is one statement.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        """Open the store, making the file, its folder and the table where they are missing.
+
+        Args:
+            url: SQLAlchemy URL; `database_url()` without one.
+
+        Raises:
+            InputError: the URL or the database cannot be used.
+        """
+        try:
+            self._engine = _make_engine(url or database_url())
+            _set_up(self._engine)
+        except (SQLAlchemyError, ImportError, OSError) as error:
+            # The URL may hold a password, so only the driver's own words are repeated.
+            detail = getattr(error, "orig", None) or error
+            raise InputError(
+                f"the label database cannot be opened ({detail}); check MALMOI_DATABASE "
+                f"(default {DEFAULT_URL})"
+            ) from error
+
+    def save(
+        self,
+        *,
+        text: str,
+        label: str,
+        annotator: str,
+        request_id: str,
+        predicted_label: str | None = None,
+        confidence: float | None = None,
+        model: str | None = None,
+    ) -> Saved:
+        """Append one label.
+
+        Args:
+            text: what was labelled.
+            label: what the person decided.
+            annotator: who decided.
+            request_id: names this decision; a second call with the same one (a double click, a
+                retry after a lost answer) writes nothing.
+            predicted_label: what the model said.
+            confidence: the model's probability for it.
+            model: which model said so.
+
+        Returns:
+            The row's id and whether this call wrote it.
+        """
+        # PostgreSQL has no NUL in text, and nobody means one.
+        text = text.replace("\x00", "")
+        try:
+            sha256 = text_hash(text)
+        except UnicodeEncodeError as error:
+            raise InputError("the text holds half a character (a lone surrogate)") from error
+        row = Label(
+            text=text,
+            text_sha256=sha256,
+            predicted_label=predicted_label,
+            confidence=confidence,
+            label=label,
+            model=model,
+            annotator=annotator,
+            created_at=datetime.now(UTC),
+            request_id=request_id,
+        )
+        try:
+            with Session(self._engine) as session, session.begin():
+                session.add(row)
+                session.flush()
+                return Saved(row.id, new=True)
+        except IntegrityError:
+            with Session(self._engine) as session:
+                known = session.scalar(select(Label.id).where(Label.request_id == request_id))
+            if known is None:
+                raise
+            return Saved(known, new=False)
+
+    def recent(self, limit: int = 100) -> list[Label]:
+        """The latest decisions, newest first."""
+        with Session(self._engine, expire_on_commit=False) as session:
+            return list(session.scalars(select(Label).order_by(Label.id.desc()).limit(limit)))
+
+    def current(self) -> list[Label]:
+        """The latest decision on each text, oldest first."""
+        latest = select(func.max(Label.id)).group_by(Label.text_sha256)
+        with Session(self._engine, expire_on_commit=False) as session:
+            return list(
+                session.scalars(select(Label).where(Label.id.in_(latest)).order_by(Label.id))
+            )
+
+    def label_of(self, text: str) -> str | None:
+        """The current label of one text, or None where nobody has labelled it."""
+        query = (
+            select(Label.label)
+            .where(Label.text_sha256 == text_hash(text.replace("\x00", "")))
+            .order_by(Label.id.desc())
+            .limit(1)
+        )
+        with Session(self._engine) as session:
+            return session.scalar(query)
+
+    def counts(self) -> dict[str, int]:
+        """How many texts have each label now, most frequent first."""
+        latest = select(func.max(Label.id)).group_by(Label.text_sha256)
+        query = (
+            select(Label.label, func.count())
+            .where(Label.id.in_(latest))
+            .group_by(Label.label)
+            .order_by(func.count().desc(), Label.label)
+        )
+        with Session(self._engine) as session:
+            return {label: count for label, count in session.execute(query)}
+
+    def history_length(self) -> int:
+        """How many decisions were ever saved, corrections included."""
+        with Session(self._engine) as session:
+            return session.scalar(select(func.count()).select_from(Label)) or 0
+
+    def export(self) -> pd.DataFrame:
+        """Current labels as a table that `finetune/kfold.py --data` reads once saved as CSV."""
+        rows = [[getattr(row, name) for name in EXPORT_COLUMNS] for row in self.current()]
+        frame = pd.DataFrame(rows, columns=EXPORT_COLUMNS)
+        frame["created_at"] = [moment.isoformat(timespec="seconds") for moment in frame.created_at]
+        return frame
+
+
+def _make_engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InputError(
+            f"MALMOI_DATABASE is not a database URL; use one like {DEFAULT_URL} or "
+            "postgresql+psycopg://user@host/name"
+        ) from error
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, poolclass=NullPool)
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    # A connection for each call: a pooled one would outlive a deleted or replaced file.
+    engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_SECONDS * 1000}")
+
+    return engine
+
+
+def _set_up(engine: Engine) -> None:
+    """Make the table, whoever else is making it at this moment."""
+    for attempt in range(_SETUP_TRIES):
+        try:
+            if engine.dialect.name == "sqlite":
+                # Kept in the file. The switch does not wait for the busy timeout, hence the tries.
+                with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            with engine.begin() as connection:
+                table = _Base.metadata.tables[Label.__tablename__]
+                connection.execute(CreateTable(table, if_not_exists=True))
+                for index in table.indexes:
+                    connection.execute(CreateIndex(index, if_not_exists=True))
+            return
+        except DBAPIError as error:
+            # "locked" on SQLite; PostgreSQL's IF NOT EXISTS can still collide on its catalogue.
+            collided = isinstance(error, IntegrityError) or "locked" in str(error.orig)
+            if not collided or attempt == _SETUP_TRIES - 1:
+                raise
+            time.sleep(0.05 * (attempt + 1))

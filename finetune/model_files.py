@@ -1,0 +1,126 @@
+"""Checks of a model directory or Hub id before and while transformers loads it.
+
+Weights are safetensors only, nothing is unpickled, remote code is never run.
+"""
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from corpora.errors import InputError
+
+CONFIG = "config.json"
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+
+
+def has_weights(directory: Path) -> bool:
+    """Whether `directory` holds a configuration and safetensors weights, whole or in shards."""
+    return (directory / CONFIG).is_file() and any((directory / name).is_file() for name in WEIGHTS)
+
+
+def check_source(source: str | Path) -> str:
+    """Return what transformers should load: a directory with weights, or a Hub id.
+
+    Raises:
+        InputError: the directory is missing, or lacks config.json or model.safetensors.
+    """
+    path = Path(source)
+    if path.is_dir():
+        if not (path / CONFIG).is_file():
+            raise InputError(f"{path} is not a model: it has no {CONFIG}")
+        if not has_weights(path):
+            raise InputError(
+                f"{path} has no weights: expected {WEIGHTS[0]} beside {CONFIG} "
+                "(weights in other formats are not read; save the model again as safetensors)"
+            )
+        return str(path)
+    text = str(source)
+    # `runs/new` also looks like a Hub id; a first part that is a folder here says it is not.
+    local = path.exists() or ("/" in text and Path(path.parts[0]).is_dir())
+    if local or not _HUB_ID.fullmatch(text):
+        raise InputError(f"no model directory {text}; check the path")
+    return text
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' load reports and bars: the callers check and report themselves."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def loading(source: str, what: str) -> Iterator[None]:
+    """Turn what transformers raises for a bad or unreachable `source` into one InputError."""
+    try:
+        with quiet_transformers():
+            yield
+    except InputError:
+        raise
+    except SafetensorError as error:
+        raise InputError(
+            f"the weights in {source} are damaged ({_one_line(error)}); copy or train them again"
+        ) from error
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # A full disk while downloading: the command line has its own line for it.
+        raise InputError(f"cannot load {what} of {source}: {_one_line(error)}") from error
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The stock tokenizer beside a model.
+
+    Raises:
+        InputError: there is none, or it cannot be read.
+    """
+    with loading(source, "the tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
+    return tokenizer
+
+
+def check_vocabulary(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
+) -> None:
+    """Refuse a tokenizer that can give the model an id it has no embedding for.
+
+    Raises:
+        InputError: with both sizes.
+    """
+    known = int(model.get_input_embeddings().num_embeddings)  # type: ignore[arg-type]
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= known:
+        raise InputError(
+            f"tokenizer and model of {source} do not belong together: the tokenizer has ids up to "
+            f"{largest}, the model {known} embeddings"
+        )
+
+
+def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of one text, [CLS] and [SEP] included, that model and tokenizer both allow."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 512
+    return int(min(tokenizer.model_max_length, positions))
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."

@@ -1,0 +1,117 @@
+"""Classifying a table keeps every row and every cell of it."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pytest
+from openpyxl import load_workbook
+
+from app.batch import EXCEL_CELL, classify_table, default_text_column, to_csv, to_xlsx
+from corpora.errors import InputError
+from corpora.reading import load_table
+
+
+@dataclass(frozen=True)
+class Answer:
+    label: str
+    probabilities: dict[str, float]
+
+    @property
+    def confidence(self) -> float:
+        return self.probabilities[self.label]
+
+
+class Rule:
+    """Says 긍정 where a text holds "좋"."""
+
+    labels = ("긍정", "부정")
+
+    def predict(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+    ) -> list[Answer]:
+        if progress is not None:
+            progress(len(texts), len(texts))
+        good, bad = {"긍정": 0.75, "부정": 0.25}, {"긍정": 0.125, "부정": 0.875}
+        return [Answer("긍정", good) if "좋" in x else Answer("부정", bad) for x in texts]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["id", "text", "review"], "text"),
+        (["번호", "리뷰", "별점"], "리뷰"),
+        (["ID", "Comments"], "Comments"),
+        (["번호", " 내용 "], " 내용 "),
+        (["a", "긴 열"], "긴 열"),
+    ],
+)
+def test_default_text_column(columns: list[str], expected: str) -> None:
+    rows = [["1"] * (len(columns) - 1) + ["꽤 긴 글이 여기에 있습니다"]]
+    assert default_text_column(pd.DataFrame(rows, columns=columns)) == expected
+
+
+def test_table_without_columns() -> None:
+    with pytest.raises(InputError, match="no columns"):
+        default_text_column(pd.DataFrame())
+
+
+def test_classify_keeps_rows_and_reports_empty_ones() -> None:
+    table = pd.DataFrame({"id": list("abcd"), "text": ["좋아요", "", "별로", "  "]}, dtype="str")
+    seen: list[tuple[int, int]] = []
+    result = classify_table(
+        table, "text", Rule(), progress=lambda done, total: seen.append((done, total))
+    )
+    assert list(result.table.columns) == ["id", "text", "예측", "확신도", "확률 긍정", "확률 부정"]
+    assert result.table[["id", "text"]].equals(table)
+    assert result.table["예측"].tolist() == ["긍정", "", "부정", ""]
+    assert result.table["확신도"].dropna().tolist() == [0.75, 0.875]
+    assert result.table["확률 긍정"].isna().tolist() == [False, True, False, True]
+    assert result.empty_rows == [2, 4]
+    assert result.counts == {"긍정": 1, "부정": 1}
+    assert seen == [(2, 2)]
+    assert list(table.columns) == ["id", "text"]
+
+
+def test_existing_columns_are_not_overwritten() -> None:
+    table = pd.DataFrame({"text": ["좋아요"], "예측": ["내 것"], "예측 (2)": ["이것도"]})
+    result = classify_table(table, "text", Rule())
+    assert result.prediction_column == "예측 (3)"
+    assert result.table["예측"].tolist() == ["내 것"]
+    assert result.table["예측 (3)"].tolist() == ["긍정"]
+
+
+def test_classified_file_can_be_classified_again() -> None:
+    table = pd.DataFrame({"text": ["좋아요", "별로"]})
+    once = load_table("a.csv", to_csv(classify_table(table, "text", Rule()).table))
+    twice = classify_table(once, "text", Rule())
+    assert twice.table["예측 (2)"].tolist() == once["예측"].tolist()
+
+
+def test_nothing_to_classify() -> None:
+    table = pd.DataFrame({"text": ["", " "]})
+    with pytest.raises(InputError, match="no text in any of its 2 rows"):
+        classify_table(table, "text", Rule())
+    with pytest.raises(InputError, match="no column 'nope'"):
+        classify_table(table, "nope", Rule())
+
+
+def test_csv_for_excel() -> None:
+    table = pd.DataFrame({"text": ["쉼표, 와\n줄바꿈", "=1+1", "😀"], "확신도": [0.5, None, 1.0]})
+    data = to_csv(table)
+    assert data.startswith(b"\xef\xbb\xbf")
+    again = pd.read_csv(io.BytesIO(data), encoding="utf-8-sig")
+    assert again["text"].tolist() == table["text"].tolist()
+
+
+def test_xlsx_leaves_texts_alone() -> None:
+    texts = ["=1+1", "#N/A", "0012", "=HYPERLINK(가)", "😀\n둘째 줄", "종\x0b이", "가" * 40_000]
+    sheet = load_workbook(
+        io.BytesIO(to_xlsx(pd.DataFrame({"text": texts, "확신도": [0.5] * 6 + [None]})))
+    ).active
+    assert sheet is not None
+    cells = [cell.value for cell in sheet["A"]]
+    assert cells == ["text", *texts[:5], "종이", "가" * EXCEL_CELL]
+    assert all(cell.data_type == "s" for cell in sheet["A"])
+    assert [cell.value for cell in sheet["B"]] == ["확신도"] + [0.5] * 6 + [None]

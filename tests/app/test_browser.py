@@ -1,0 +1,141 @@
+"""The app as a person meets it: a real server, a real Chromium."""
+
+import io
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LABELS = ("긍정", "부정", "중립")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+START_SECONDS = 120
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+
+@pytest.fixture
+def address(trained_workplace: Path) -> Iterator[str]:
+    """The running app, started in a directory of its own."""
+    shutil.copytree(ROOT / ".streamlit", trained_workplace / ".streamlit")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = trained_workplace / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
+            + ["--server.port", str(port), "--server.address", "127.0.0.1"],
+            cwd=trained_workplace,
+            env={**os.environ, "HOME": str(trained_workplace)},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait(f"http://127.0.0.1:{port}/_stcore/health", server, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+    assert "Traceback" not in log.read_text(encoding="utf-8")
+
+
+def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"the server did not start:\n{log.read_text(encoding='utf-8')}")
+
+
+@pytest.fixture
+def page(address: str) -> Iterator["playwright.Page"]:
+    """The app's first page, loaded."""
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        page = browser.new_context(locale="ko-KR", accept_downloads=True).new_page()
+        page.set_default_timeout(60_000)
+        page.goto(address)
+        page.get_by_label("분류할 글").wait_for()
+        yield page
+        browser.close()
+
+
+def test_label_correct_and_save(page: "playwright.Page", trained_workplace: Path) -> None:
+    text = "배송이 빨라요 그냥 추천 👍"
+    page.get_by_label("라벨 붙이는 사람").fill("지은")
+    page.get_by_label("라벨 붙이는 사람").press("Enter")
+    page.get_by_label("분류할 글").fill(text)
+    page.get_by_label("분류할 글").press("Control+Enter")
+    predicted = page.get_by_test_id("stMetricValue").first.inner_text()
+    assert predicted in LABELS
+
+    other = next(label for label in LABELS if label != predicted)
+    page.get_by_test_id("stButtonGroup").get_by_text(other, exact=True).click()
+    page.get_by_test_id("stButton").get_by_text("저장", exact=True).dblclick()
+    page.get_by_text(f"저장했습니다: {other}").wait_for()
+    assert _rows(trained_workplace) == [(text, other, predicted, "지은", "x")]
+
+    # What matters survives a refresh, and the annotator's name with it.
+    page.reload()
+    page.get_by_label("분류할 글").wait_for()
+    assert page.get_by_label("라벨 붙이는 사람").input_value() == "지은"
+    page.get_by_role("tab", name="저장한 라벨").click()
+    with page.expect_download() as download:
+        page.get_by_role("tabpanel").get_by_text("CSV 내려받기").locator("visible=true").click()
+    table = pd.read_csv(download.value.path(), encoding="utf-8-sig")
+    assert table[["text", "label"]].to_numpy().tolist() == [[text, other]]
+
+
+def test_cp949_file(page: "playwright.Page") -> None:
+    data = "번호,리뷰\r\n1,배송이 빨라요\r\n2,\r\n3,똠방각하 별로예요\r\n".encode("cp949")
+    page.get_by_role("tab", name="파일 분류").click()
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
+        {"name": "리뷰.csv", "mimeType": "text/csv", "buffer": data}
+    )
+    page.get_by_role("button", name="분류 시작").click()
+    page.get_by_text("2건을").wait_for()
+    assert page.get_by_text("글이 빈 행이 1개").is_visible()
+    for button in ("CSV 내려받기", "XLSX 내려받기"):
+        with page.expect_download() as download:
+            page.get_by_text(button, exact=True).locator("visible=true").click()
+        raw = Path(download.value.path()).read_bytes()
+        if button.startswith("CSV"):
+            assert download.value.suggested_filename == "리뷰_예측.csv"
+            assert raw.startswith(b"\xef\xbb\xbf")
+            table = pd.read_csv(io.BytesIO(raw), encoding="utf-8-sig")
+        else:
+            table = pd.read_excel(io.BytesIO(raw))
+        assert table["리뷰"].fillna("").tolist() == ["배송이 빨라요", "", "똠방각하 별로예요"]
+        assert table["예측"].isna().tolist() == [False, True, False]
+        assert set(table["예측"].dropna()) <= set(LABELS)
+    # Downloading does not lose the result.
+    assert page.get_by_text("2건을").is_visible()
+
+
+def _rows(workplace: Path) -> list[tuple[str, ...]]:
+    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
+        return connection.execute(
+            "SELECT text, label, predicted_label, annotator, model FROM labels"
+        ).fetchall()

@@ -1,0 +1,147 @@
+"""The app's logic through Streamlit's own test runner, with a real tiny model."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.store import LabelStore
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+TAB_LABELS = ["한 건 분류", "파일 분류", "저장한 라벨"]
+
+
+def open_app() -> AppTest:
+    page = AppTest.from_file(str(MAIN), default_timeout=120).run()
+    assert not page.exception
+    return page
+
+
+def button(page: AppTest, label: str):  # type: ignore[no-untyped-def]
+    return next(one for one in page.button if one.label == label)
+
+
+def choice(page: AppTest, label: str):  # type: ignore[no-untyped-def]
+    return next(one for one in page.selectbox if one.label == label)
+
+
+def upload(page: AppTest, name: str, data: bytes) -> AppTest:
+    page.file_uploader[0].upload(name, data, "text/csv").run()
+    assert not page.exception
+    return page
+
+
+def shown(page: AppTest) -> str:
+    parts = [*page.error, *page.warning, *page.info, *page.success, *page.code, *page.markdown]
+    return "\n".join(str(part.value) for part in parts)
+
+
+def test_missing_model_says_how_to_make_one(workplace: Path) -> None:
+    page = open_app()
+    text = shown(page)
+    assert "아직 모델이 없습니다" in text
+    assert "make demo" in text
+    assert "python pretrain/run.py --corpus corpora/comments" in text
+    assert "python finetune/kfold.py --labels 긍정,부정,중립" in text
+    assert not page.error
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+def test_damaged_model(trained_workplace: Path, file: str) -> None:
+    (trained_workplace / "runs/finetune/x/model" / file).write_bytes(b'{"a')
+    page = open_app()
+    assert "읽을 수 없습니다" in page.error[0].value
+    assert "kfold.py" in page.error[0].value
+
+
+def test_damaged_database(trained_workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALMOI_DATABASE", "nonsense")
+    assert "데이터베이스를 열 수 없습니다" in open_app().error[0].value
+
+
+def test_label_correct_and_save(trained_workplace: Path) -> None:
+    page = open_app()
+    assert [tab.label for tab in page.tabs] == TAB_LABELS
+    page.text_area[0].input("배송이 빨라요 👍")
+    button(page, "분류하기").click().run()
+    predicted = page.metric[0].value
+    assert predicted in ("긍정", "부정", "중립")
+    assert page.button_group[0].value == predicted
+
+    other = next(label for label in ("긍정", "부정", "중립") if label != predicted)
+    page.button_group[0].set_value(other).run()
+    button(page, "저장").click().run()
+    assert f"저장했습니다: {other} · 지금까지 글 1건" in page.success[0].value
+    button(page, "저장").click().run()
+    (row,) = LabelStore().recent()
+    assert (row.text, row.label, row.predicted_label) == ("배송이 빨라요 👍", other, predicted)
+    assert row.model == "x"
+
+    # A changed mind, there and back, is two more decisions.
+    for label in (predicted, other):
+        page.button_group[0].set_value(label).run()
+        button(page, "저장").click().run()
+    assert [row.label for row in LabelStore().recent()] == [other, predicted, other]
+    assert LabelStore().counts() == {other: 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("  ", "비어 있습니다"), ("좋다", "아주 짧습니다"), ("가" * 2001, "2,001자")]
+)
+def test_unusual_texts_are_commented(trained_workplace: Path, text: str, said: str) -> None:
+    page = open_app()
+    page.text_area[0].input(text)
+    button(page, "분류하기").click().run()
+    assert not page.exception
+    assert said in shown(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.csv", b"", "빈 파일입니다"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "읽을 수 없습니다"),
+        ("a.xlsx", b"not a workbook", "읽을 수 없습니다"),
+        ("a.csv", b"text\n", "읽을 수 없습니다"),
+    ],
+)
+def test_bad_upload(trained_workplace: Path, name: str, data: bytes, said: str) -> None:
+    page = upload(open_app(), name, data)
+    assert said in page.error[0].value
+    assert "예상하지 못한" not in shown(page)
+
+
+def test_column_without_text(trained_workplace: Path) -> None:
+    page = upload(open_app(), "a.csv", "text,메모\n배송,\n빨라요,\n".encode())
+    choice(page, "글이 있는 열").select("메모")
+    button(page, "분류 시작").click().run()
+    assert "‘메모’ 열을 분류할 수 없습니다" in page.error[0].value
+
+
+def test_cp949_upload(trained_workplace: Path) -> None:
+    data = "번호,리뷰\n1,배송이 빨라요\n2,\n3,똠방각하 별로예요\n".encode("cp949")
+    page = upload(open_app(), "리뷰.csv", data)
+    assert choice(page, "글이 있는 열").value == "리뷰"
+    button(page, "분류 시작").click().run()
+    assert not page.exception
+    assert "2건을" in page.success[0].value
+    assert "글이 빈 행이 1개" in page.warning[0].value
+    # Another column is another question: the old answer must not stand below it.
+    choice(page, "글이 있는 열").select("번호").run()
+    assert not page.success
+
+
+def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None:
+    runs = trained_workplace / "runs" / "finetune"
+    shutil.copytree(runs / "x", runs / "memos")
+    config = runs / "memos" / "model" / "config.json"
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    settings["id2label"] = {"0": "메모", "1": "일정", "2": "오류"}
+    settings["label2id"] = {"메모": 0, "일정": 1, "오류": 2}
+    config.write_text(json.dumps(settings), encoding="utf-8")
+    (runs / "memos" / "report.json").touch()
+    page = open_app()
+    assert choice(page, "모델").options == ["memos", "x"]
+    assert choice(page, "모델").value.parent.name == "x"

@@ -1,0 +1,196 @@
+"""What cleaning makes of Korean text, and which texts it keeps."""
+
+import json
+import re
+import unicodedata
+
+import pytest
+
+from corpora.cleaning import (
+    CLEANER_VERSION,
+    Cleaner,
+    CleaningSettings,
+    clean_text,
+)
+from corpora.errors import InputError
+from corpora.record import Record
+
+FAMILY = "👨\u200d👩\u200d👧\u200d👦"
+HEART = "❤\ufe0f"
+THUMB = "👍🏻"
+KOREA = "🇰🇷"
+ENGLAND = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+MENDING_HEART = "❤\ufe0f\u200d🩹"
+
+CASES = [
+    # text, cleaned
+    ("", ""),
+    (" \t\r\n\u3000\u00a0 ", ""),
+    ("오늘  일정\t있음\n내일", "오늘 일정 있음 내일"),
+    ("줄\u2028바꿈\u2029끝", "줄 바꿈 끝"),
+    ("벨\x07소리\x00끝\x7f\x9f", "벨 소리 끝"),
+    # repeats
+    ("ㅋㅋㅋㅋㅋㅋ", "ㅋㅋ"),
+    ("ㅋㅋ", "ㅋㅋ"),
+    ("ㅠㅠㅠ 슬퍼ㅜㅜㅜㅜ", "ㅠㅠ 슬퍼ㅜㅜ"),
+    ("ㅋㅎㅋㅎㅋㅎ", "ㅋㅎㅋㅎㅋㅎ"),
+    ("아아아아아 진짜!!!!!!", "아아 진짜!!"),
+    ("그래서......", "그래서.."),
+    ("goooood AAAA", "good AA"),
+    ("10000000원 1112223333", "10000000원 1112223333"),
+    ("１１１１", "１１１１"),
+    # lone jamo, halfwidth jamo, hanja
+    ("ㄱㅅ ㅇㅈ ㄹㅇ", "ㄱㅅ ㅇㅈ ㄹㅇ"),
+    ("ﾡﾢ", "ﾡﾢ"),
+    ("大韓民國 만세, 李 대통령", "大韓民國 만세, 李 대통령"),
+    ("\uf9e1 씨", "李 씨"),  # a compatibility hanja; NFC unifies it
+    # normal form
+    (unicodedata.normalize("NFD", "한글 정규화"), "한글 정규화"),
+    ("\u1112\u200b\u1161\u11ab", "한"),
+    ("cafe\u0301", "café"),
+    # invisible characters
+    ("제\u200b로\u200c폭\u2060\ufeff", "제로폭"),
+    ("\u202e거꾸로\u202c \u2066격리\u2069", "거꾸로 격리"),
+    ("채움\u3164문자\uffa0\u115f\u1160", "채움문자"),
+    ("\u3164\u3164\u3164", ""),
+    ("부드러운\u00ad하이픈", "부드러운하이픈"),
+    ("가\ufffd나", "가나"),
+    ("반쪽\ud83d 이모지", "반쪽 이모지"),
+    ("葛\U000e0100飾", "葛飾"),
+    # addresses
+    ("여기 https://www.naver.com/a?b=1&c=2 보세요", "여기 보세요"),
+    ("http://naver.com에서 봤다", "에서 봤다"),
+    ("(www.naver.com) 참고", "( ) 참고"),
+    ("주소는 WWW.Daum.net.", "주소는 ."),
+    ("ftp://a.kr/파일", "파일"),
+    ("www 와 wwww.a 는 주소 아님", "ww 와 ww.a 는 주소 아님"),
+    ("비율 3://4", "비율 3:/" + "/4"),
+    # emoji
+    (FAMILY, FAMILY),
+    (f"{FAMILY}{FAMILY}{FAMILY}{FAMILY}", f"{FAMILY}{FAMILY}"),
+    (f"좋아{HEART}{HEART}{HEART}{HEART}", f"좋아{HEART}{HEART}"),
+    (f"{THUMB}{THUMB}{THUMB}", f"{THUMB}{THUMB}"),
+    (f"{KOREA}{KOREA}{KOREA}", f"{KOREA}{KOREA}"),
+    (f"{ENGLAND}{ENGLAND}{ENGLAND}", f"{ENGLAND}{ENGLAND}"),
+    (MENDING_HEART, MENDING_HEART),
+    ("😂😂😂😂😂", "😂😂"),
+    ("👍👍🏻👍🏿", "👍👍🏻👍🏿"),
+    ("1\ufe0f\u20e31\ufe0f\u20e31\ufe0f\u20e3", "1\ufe0f\u20e31\ufe0f\u20e31\ufe0f\u20e3"),
+    ("가\u200d나", "가나"),
+    ("😂\u200d 끝", "😂 끝"),
+    ("\u200d👩", "👩"),
+    ("👩\u200d\u200d", "👩"),
+    ("가\U000e0041\U000e0042나", "가나"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_clean_text(text: str, expected: str) -> None:
+    assert clean_text(text) == expected
+
+
+@pytest.mark.parametrize("text", [text for text, _ in CASES])
+def test_clean_text_is_stable_and_encodable(text: str) -> None:
+    cleaned = clean_text(text)
+    assert clean_text(cleaned) == cleaned
+    assert unicodedata.is_normalized("NFC", cleaned)
+    cleaned.encode("utf-8")
+
+
+def test_every_character_alone_is_survived() -> None:
+    for code in range(0x110000):
+        clean_text(f"가{chr(code)}나").encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("max_repeats", "expected"),
+    [(1, "ㅋ 와! 333"), (2, "ㅋㅋ 와!! 333"), (4, "ㅋㅋㅋㅋ 와!!! 333")],
+)
+def test_max_repeats(max_repeats: int, expected: str) -> None:
+    assert clean_text("ㅋㅋㅋㅋㅋ 와!!! 333", max_repeats) == expected
+
+
+@pytest.mark.parametrize("unit", ["http://(", "👩\u200d", "❤\ufe0f", "가\u200b", "ㅋㅎ", "www."])
+def test_long_texts_take_linear_time(unit: str) -> None:
+    clean_text(unit * 100_000)
+
+
+def records(*texts: str) -> list[Record]:
+    return [Record(id=str(n), text=text, label="1") for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("\u200b\u3164 ", "empty"),
+        ("http://a.kr", "empty"),
+        ("아홉글자입니다요요", "too-short"),
+        ("ㅋ" * 50, "too-short"),
+        ("가나다라마 " * 2_000, "too-long"),
+        ("먼저 나온 텍스트입니다", "duplicate"),
+        ("먼저   나온\u200b 텍스트입니다\n", "duplicate"),
+    ],
+)
+def test_reason_to_drop(text: str, reason: str) -> None:
+    cleaner = Cleaner()
+    kept = list(cleaner.clean(records("먼저 나온 텍스트입니다", text)))
+    assert [record.text for record in kept] == ["먼저 나온 텍스트입니다"]
+    assert dict(cleaner.report.dropped) == {reason: 1}
+    assert (cleaner.report.read, cleaner.report.kept) == (2, 1)
+
+
+def test_bounds_are_inclusive() -> None:
+    settings = CleaningSettings(min_characters=3, max_characters=5)
+    kept = Cleaner(settings).clean(records("가나", "가나다", "가나다라마", "가나다라마바"))
+    assert [record.text for record in kept] == ["가나다", "가나다라마"]
+
+
+def test_record_keeps_everything_but_its_dirt() -> None:
+    record = Record(id="7", text="재밌다ㅋㅋㅋㅋ 정말로 재밌다", label="긍정", source="a.csv")
+    assert list(Cleaner().clean([record])) == [
+        Record(id="7", text="재밌다ㅋㅋ 정말로 재밌다", label="긍정", source="a.csv")
+    ]
+
+
+def test_duplicates_can_stay_and_are_remembered_between_calls() -> None:
+    text = "같은 텍스트가 두 번 나온다"
+    keeping = Cleaner(CleaningSettings(drop_duplicates=False))
+    assert len(list(keeping.clean(records(text, text)))) == 2
+    cleaner = Cleaner()
+    assert len(list(cleaner.clean(records(text)))) == 1
+    assert len(list(cleaner.clean(records(text)))) == 0
+    assert cleaner.report.dropped["duplicate"] == 1
+
+
+def test_report_is_json() -> None:
+    cleaner = Cleaner()
+    list(cleaner.clean(records("", "이 텍스트는 남아 있습니다")))
+    assert json.loads(json.dumps(cleaner.report.to_dict())) == {
+        "cleaner_version": CLEANER_VERSION,
+        "settings": {
+            "min_characters": 10,
+            "max_characters": 10_000,
+            "max_repeats": 2,
+            "drop_duplicates": True,
+        },
+        "read": 2,
+        "kept": 1,
+        "dropped": {"empty": 1, "too-short": 0, "too-long": 0, "duplicate": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"min_characters": 0}, "min_characters must be at least 1, found 0"),
+        (
+            {"max_characters": 9},
+            "max_characters must be at least min_characters (10), found 9",
+        ),
+        ({"max_repeats": 0}, "max_repeats must be at least 1, found 0"),
+    ],
+)
+def test_settings_are_checked(wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        CleaningSettings(**wrong)  # type: ignore[arg-type]

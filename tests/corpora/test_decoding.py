@@ -1,0 +1,149 @@
+"""Every encoding and compression that a Korean file comes in, and every way it can be broken."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from corpora.decoding import CHUNK_BYTES, find_encoding, open_text
+from corpora.errors import InputError
+from corpora.sources import find_sources, source_of_upload
+
+KOREAN = "꿈을 꿨다 ㅋㅋ\n오늘 일정 있음\n"
+
+
+def lines_of(data: bytes, name: str = "a.txt") -> list[str]:
+    with open_text(source_of_upload(name, data)) as text:
+        return list(text)
+
+
+def zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (KOREAN.encode("utf-8"), "utf-8"),
+        (b"plain ascii\n", "utf-8"),
+        (KOREAN.encode("utf-8-sig"), "utf-8-sig"),
+        (KOREAN.encode("cp949"), "cp949"),
+        (KOREAN.encode("euc-kr"), "cp949"),
+        ("똠방각하 햏햏\n".encode("cp949"), "cp949"),  # syllables that EUC-KR lacks
+        ("李씨 大韓民國\n".encode("cp949"), "cp949"),
+        (KOREAN.encode("utf-16"), "utf-16"),
+        (b"\xff\xfe" + KOREAN.encode("utf-16-le"), "utf-16"),
+        (b"\xfe\xff" + KOREAN.encode("utf-16-be"), "utf-16"),
+    ],
+)
+def test_encoding_is_found(data: bytes, encoding: str) -> None:
+    assert find_encoding(source_of_upload("a.txt", data)) == encoding
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
+def test_text_is_equal_in_every_encoding(codec: str) -> None:
+    assert "".join(lines_of(KOREAN.encode(codec))) == KOREAN
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends(end: str) -> None:
+    assert lines_of(f"하나{end}둘{end}".encode()) == ["하나\n", "둘\n"]
+
+
+def test_other_separators_stay_inside_a_line() -> None:
+    line = "하나\u2028둘\x0b셋\x0c넷\x85다섯\u2029여섯\x1c\n"
+    assert lines_of(line.encode()) == [line]
+
+
+def test_korean_that_starts_far_into_the_file() -> None:
+    ascii_part = b"a" * (CHUNK_BYTES - 1)
+    for codec in ("utf-8", "cp949"):
+        assert lines_of(ascii_part + "한글".encode(codec))[0].endswith("a한글")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "a.txt: the file is empty; expected text in it"),
+        (b"PK\x03\x04\x00\x00", "a.txt: not a text file"),
+        ("가나".encode("utf-16-le") + b"a\0", "a.txt: not a text file"),
+        ("가".encode("utf-32"), "a.txt: not a text file"),
+        # One bad byte in UTF-8: CP949 gives up earlier, so the line is UTF-8's.
+        ("가나 다라\n둘\n".encode() + b"\xff\n", "a.txt:3: expected UTF-8 or CP949 text"),
+        ("가나 다라\r둘\r셋\r\n".encode() + b"\xff\n", "a.txt:4: expected UTF-8 or CP949 text"),
+        # Cut off inside a character; these bytes happen to be valid CP949.
+        ("가나다라".encode()[:-2], "a.txt:1: expected UTF-8 or CP949 text"),
+        ("가나\n다라\n".encode("cp949") + b"\xb0", "a.txt:3: expected UTF-8 or CP949 text"),
+        ("가나\n".encode("utf-8-sig") + b"\xff", "a.txt:2: expected UTF-8 text"),
+        ("가나\n다".encode("utf-16") + b"\x00", "a.txt:2: expected UTF-16 text"),
+        (
+            b"a\n" * CHUNK_BYTES + "한글\n".encode() * 3 + b"\xff",
+            f"a.txt:{CHUNK_BYTES + 4}: expected UTF-8 or CP949 text",
+        ),
+    ],
+)
+def test_undecodable_file_names_the_line(data: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        find_encoding(source_of_upload("a.txt", data))
+
+
+def test_cut_off_utf8_would_have_passed_as_cp949() -> None:
+    assert "가나다라".encode()[:-2].decode("cp949")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt.gz", gzip.compress(KOREAN.encode())),
+        ("a.txt.gz", gzip.compress(KOREAN.encode()[:10]) + gzip.compress(KOREAN.encode()[10:])),
+        ("A.TXT.GZ", gzip.compress(KOREAN.encode("cp949"))),
+        ("a.txt.zst", zstd(KOREAN.encode())),
+        ("a.txt.zst", zstd(KOREAN.encode()[:10]) + zstd(KOREAN.encode()[10:])),
+        ("a.txt.zst", b"\x50\x2a\x4d\x18\x02\x00\x00\x00ab" + zstd(KOREAN.encode())),
+    ],
+)
+def test_compressed_text(name: str, data: bytes) -> None:
+    assert "".join(lines_of(data, name)) == KOREAN
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+def test_large_compressed_text(compress) -> None:  # type: ignore[no-untyped-def]
+    text = "".join(f"{number} 번째 줄입니다\n" for number in range(200_000))
+    name = "a.txt.gz" if compress is gzip.compress else "a.txt.zst"
+    assert "".join(lines_of(compress(text.encode()), name)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt.gz", gzip.compress(KOREAN.encode() * 100)[:-9]),
+        ("a.txt.gz", gzip.compress(KOREAN.encode())[:-1] + b"\xff"),
+        ("a.txt.gz", KOREAN.encode()),
+        ("a.txt.zst", zstd(KOREAN.encode() * 100)[:-3]),
+        ("a.txt.zst", zstd(KOREAN.encode()) + b"garbage"),
+        ("a.txt.zst", KOREAN.encode()),
+    ],
+)
+def test_damaged_compression(name: str, data: bytes) -> None:
+    suffix = name[-4:].lstrip("t")
+    with pytest.raises(InputError, match=re.escape(f"{name}: expected complete {suffix} data")):
+        find_encoding(source_of_upload(name, data))
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst"])
+def test_empty_compressed_file(name: str) -> None:
+    empty = gzip.compress(b"") if name.endswith(".gz") else zstd(b"")
+    for data in (b"", empty):
+        with pytest.raises(InputError, match="the file is empty"):
+            find_encoding(source_of_upload(name, data))
+
+
+def test_file_that_goes_away(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("가")
+    (source,) = find_sources(path)
+    path.unlink()
+    with pytest.raises(InputError, match=r"a\.txt: cannot be opened \(No such file"):
+        find_encoding(source)

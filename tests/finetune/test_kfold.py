@@ -1,0 +1,357 @@
+"""k-fold from the command line to the files it leaves; and what it refuses, leaving none."""
+
+import csv
+import errno
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
+
+from corpora.command_line import run_command
+from finetune.classifier import Classifier, find_classifiers
+from finetune.folds import assign_folds
+from finetune.kfold import ABOUT, KfoldSettings, main
+from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
+
+LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--layer-decay=1"]
+QUICK = ["--epochs=1"]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def kfold(
+    encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run the command in an empty folder: exit code, standard output, error output."""
+    workplace = tmp_path / "workplace"
+    workplace.mkdir()
+    monkeypatch.chdir(workplace)
+
+    def run(*flags: str, labels: str = ",".join(LABELS), model: str | None = str(encoder)):  # type: ignore[no-untyped-def]
+        given = [f"--labels={labels}", *([f"--model={model}"] if model else []), *flags]
+        monkeypatch.setattr(sys, "argv", ["kfold.py", *given])
+        code = run_command(KfoldSettings, main, ABOUT)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def left_behind() -> list[str]:
+    """What a run left in its folder."""
+    return sorted(path.as_posix() for path in Path().rglob("*"))
+
+
+def average(output: str) -> float:
+    (line,) = [line for line in output.splitlines() if line.startswith("Average F1 score: ")]
+    return float(line.split()[3])
+
+
+def test_separable_texts_are_learned(kfold: Run, write_csv: WriteCsv) -> None:
+    data = write_csv(separable())
+    code, output, errors = kfold(f"--data={data}", *LEARN)
+    assert (code, errors) == (0, "")
+    lines = output.splitlines()
+    assert lines[0] == f"data: {data}, 63 texts (꿈 21, 일기 21, 일정 21)"
+    folds = [line for line in lines if line.startswith("F1 score for fold ")]
+    assert [line.split(":")[0][-1] for line in folds] == ["1", "2", "3", "4", "5"]
+    assert average(output) > 0.9
+
+    (model,) = find_classifiers()
+    assert model.parent.name.startswith("memos-")
+    assert sorted(path.name for path in model.parent.parent.iterdir()) == [model.parent.name]
+    assert sorted(path.name for path in model.parent.iterdir()) == [
+        "model",
+        "predictions.csv",
+        "report.json",
+    ]
+    assert all(os.access(path, os.R_OK) for path in model.rglob("*"))
+    assert (model / "model.safetensors").stat().st_mode & 0o777 == 0o644
+    check_report(model.parent / "report.json", output)
+    check_predictions(model.parent / "predictions.csv")
+    check_model(model)
+
+
+def check_report(path: Path, output: str) -> None:
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert report["labels"] == LABELS
+    assert report["data"]["per_label"] == {label: 21 for label in LABELS}
+    assert report["data"]["texts"] == 63
+    rows = [json.dumps([text, label], ensure_ascii=False) for text, label in separable()]
+    assert report["data"]["sha256"] == hashlib.sha256("".join(rows).encode()).hexdigest()
+    assert report["settings"]["epochs"] == 6
+    assert report["settings"]["max_length"] == 64  # What the model has positions for.
+    assert report["versions"]["torch"]
+    assert f"{report['mean_f1']:.4f} (standard deviation {report['sd_f1']:.4f})" in output
+    for number, fold in enumerate(report["folds"], 1):
+        assert f"F1 score for fold {number}: {fold['macro_f1']:.4f}" in output
+    assert sum(map(sum, report["pooled"]["confusion"])) == 63
+    assert set(report["pooled"]["labels"]) == set(LABELS)
+    assert report["seconds"] > 0
+
+
+def check_predictions(path: Path) -> None:
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["text"], row["label"]) for row in rows] == separable()
+    assert rows[0]["id"] == "memos.csv:2"
+    assert Counter(row["fold"] for row in rows) == {"1": 13, "2": 13, "3": 13, "4": 12, "5": 12}
+    for row in rows:
+        probabilities = {label: float(row[f"probability {label}"]) for label in LABELS}
+        assert sum(probabilities.values()) == pytest.approx(1, abs=1e-4)
+        assert row["predicted"] == max(LABELS, key=probabilities.__getitem__)
+
+
+def check_model(model: Path) -> None:
+    stock, loading = AutoModelForSequenceClassification.from_pretrained(
+        model, output_loading_info=True
+    )
+    assert not loading["missing_keys"]
+    assert not loading["unexpected_keys"]
+    classifier = Classifier.load(model)
+    assert list(stock.config.id2label.values()) == classifier.labels == LABELS
+    predictions = classifier.predict([text for text, _ in separable()])
+    right = sum(p.label == label for p, (_, label) in zip(predictions, separable(), strict=True))
+    assert right / 63 > 0.95
+
+
+def test_shuffled_labels_are_not_learned(kfold: Run, write_csv: WriteCsv) -> None:
+    texts, labels = zip(*separable(), strict=True)
+    mixed = random.Random(0).sample(labels, len(labels))
+    code, output, _ = kfold(f"--data={write_csv(zip(texts, mixed, strict=True))}", *LEARN)
+    assert code == 0
+    assert average(output) < 0.6
+
+
+def test_same_seed_same_run(kfold: Run, write_csv: WriteCsv) -> None:
+    data = write_csv(separable())
+    outputs = [kfold(f"--data={data}", f"--output={name}", *QUICK)[1] for name in "ab"]
+    assert outputs[0].splitlines()[:-1] == outputs[1].splitlines()[:-1]
+    for name in ("predictions.csv", "model/model.safetensors"):
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
+
+
+def test_repeats_never_straddle_folds(kfold: Run, write_csv: WriteCsv) -> None:
+    rows = separable()
+    spaced = [(f"  {text}\u200b ", label) for text, label in rows[:10]]
+    other = [(rows[0][0], "일정"), ("   ", "일기")]
+    code, output, _ = kfold(f"--data={write_csv(rows + spaced + other)}", "--output=run", *QUICK)
+    assert code == 0
+    assert "\nleft out 10 repeated texts\n" in output
+    assert "\nwarning: left out 1 texts with another label than before\n" in output
+    assert "\nleft out 1 texts that are empty after cleaning\n" in output
+    with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)]
+    assert len(texts) == len(set(texts)) == 63
+
+
+def test_folds_are_stratified() -> None:
+    label_ids = [0] * 100 + [1] * 50 + [2] * 5
+    fold_of = assign_folds(label_ids, 5, 42)
+    counts = Counter(zip(fold_of, label_ids, strict=True))
+    assert {counts[fold, 0] for fold in range(1, 6)} == {20}
+    assert {counts[fold, 1] for fold in range(1, 6)} == {10}
+    assert {counts[fold, 2] for fold in range(1, 6)} == {1}
+    assert assign_folds(label_ids, 5, 42) == fold_of != assign_folds(label_ids, 5, 43)
+
+
+def test_random_weights_and_decomposed_labels(kfold: Run, write_csv: WriteCsv) -> None:
+    labels = unicodedata.normalize("NFD", " 꿈 , 일기,일정")
+    data = f"--data={write_csv(separable())}"
+    code, output, _ = kfold(data, "--random-weights", "--output=run", *QUICK, labels=labels)
+    assert code == 0
+    assert "million parameters, random weights)" in output
+    report = json.loads(Path("run/report.json").read_text(encoding="utf-8"))
+    assert report["random_weights"] is True
+    assert report["settings"]["layer_decay"] == 1.0
+
+
+def test_as_a_script(encoder: Path, write_csv: WriteCsv, tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "finetune" / "kfold.py"
+    command = [sys.executable, str(script), "--labels=꿈,일기", "--data=none.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: no such file or folder: none.csv; ")
+    assert done.stderr.count("\n") == 1
+
+
+ROWS = separable()
+FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text in OPENINGS["일정"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "labels", "expected"),
+    [
+        (
+            ROWS + [("딴 글", "메모"), ("딴 글 2", "메모"), ("또", "오류")],
+            [],
+            "꿈,일기,일정",
+            "{data} has labels that --labels lacks: 메모 (2), 오류 (1); add or remove them",
+        ),
+        (
+            ROWS,
+            [],
+            "꿈,일기,일정,메모",
+            "--labels has labels that {data} lacks: 메모; it has 꿈, 일기, 일정",
+        ),
+        (
+            FEW,
+            [],
+            "꿈,일기,일정",
+            "{data} has too few different texts of 일정 (3): each label needs at least 5, one a "
+            "fold; add texts or lower --folds",
+        ),
+        (
+            [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
+            [],
+            "꿈,일기,일정",
+            "2 of 65 rows of {data} have no label, the first is memos.csv:65; label or remove them",
+        ),
+        (ROWS, ["--folds=1"], "꿈,일기,일정", "expected --folds at least 2, found 1"),
+        (ROWS, ["--epochs=0"], "꿈,일기,일정", "expected --epochs at least 1, found 0"),
+        (ROWS, [], "꿈,일기,일정,꿈 ", "--labels has 꿈 more than once"),
+        (
+            ROWS,
+            [],
+            "꿈,,일기",
+            "expected names between the commas of --labels, found '꿈,,일기'",
+        ),
+        (ROWS, [], "꿈", "expected at least two names in --labels, found '꿈'"),
+        (
+            ROWS,
+            ["--output=.."],
+            "꿈,일기,일정",
+            ".. exists already and is not empty; give another --output",
+        ),
+        (
+            ROWS,
+            ["--output=../memos.csv"],
+            "꿈,일기,일정",
+            "../memos.csv is a file; give a folder as --output",
+        ),
+        (
+            ROWS,
+            ["--model=runs/none"],  # A flag given twice: the last one counts.
+            "꿈,일기,일정",
+            "no model directory runs/none; check the path",
+        ),
+        (
+            ROWS,
+            ["--output=../memos.csv/run"],
+            "꿈,일기,일정",
+            "cannot make the folder ../memos.csv: File exists",
+        ),
+    ],
+)
+def test_bad_input(
+    kfold: Run,
+    write_csv: WriteCsv,
+    rows: list[tuple[str, str]],
+    flags: list[str],
+    labels: str,
+    expected: str,
+) -> None:
+    data = write_csv(rows)
+    Path("runs").mkdir()
+    code, output, errors = kfold(f"--data={data}", *QUICK, *flags, labels=labels)
+    assert errors == f"error: {expected.format(data=data)}\n"
+    assert code == 2
+    assert "F1 score" not in output
+    assert left_behind() == ["runs"]
+
+
+def test_unlabelled_rows_with_ids_of_their_own(kfold: Run, tmp_path: Path) -> None:
+    data = tmp_path / "own.jsonl"
+    rows = [{"id": "a1", "text": "꿈", "label": "꿈"}, {"id": "a2", "text": "일", "label": None}]
+    data.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    code, _, errors = kfold(f"--data={data}")
+    assert code == 2
+    assert "1 of 2 rows" in errors
+    assert "the first is own.jsonl, id a2;" in errors
+
+
+def test_no_sample_with_these_labels(kfold: Run) -> None:
+    code, _, errors = kfold(labels="가,나")
+    assert code == 2
+    assert errors == (
+        "error: no sample of the project has the labels 가, 나; "
+        "give your labelled texts with --data\n"
+    )
+
+
+def test_sample_is_found_by_its_labels(kfold: Run) -> None:
+    for labels, sample in (("일기,꿈,오류,메모,일정", "memos"), ("부정,중립,긍정", "reviews")):
+        code, _, errors = kfold(labels=labels)
+        assert code == 2
+        assert errors.startswith(f"error: no such file or folder: corpora/{sample}; ")
+
+
+def test_no_encoder_yet(kfold: Run, write_csv: WriteCsv) -> None:
+    code, _, errors = kfold(f"--data={write_csv(separable())}", model=None)
+    assert code == 2
+    assert "run `python pretrain/run.py --corpus corpora/comments` first" in errors
+    assert left_behind() == []
+
+
+def test_model_without_weights(
+    kfold: Run, write_csv: WriteCsv, encoder: Path, tmp_path: Path
+) -> None:
+    bare = Path(shutil.copytree(encoder, tmp_path / "bare"))
+    (bare / "model.safetensors").unlink()
+    code, _, errors = kfold(f"--data={write_csv(separable())}", model=str(bare))
+    assert code == 2
+    assert errors.startswith(f"error: {bare} has no weights: expected model.safetensors ")
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize(
+    "full",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "model.safetensors"),
+        SafetensorError("I/O error: No space left on device (os error 28)"),
+        Exception("No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_leaves_nothing(
+    kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch, full: Exception
+) -> None:
+    def save(self: PreTrainedModel, directory: Path) -> None:
+        Path(directory).mkdir()
+        (Path(directory) / "model.safetensors").write_bytes(b"half")
+        raise full
+
+    monkeypatch.setattr(PreTrainedModel, "save_pretrained", save)
+    code, _, errors = kfold(f"--data={write_csv(separable())}", *QUICK)
+    assert code == 2
+    assert errors.startswith("error: the disk is full while writing ")
+    assert left_behind() == []
+
+
+def test_stopped_half_way_leaves_nothing(
+    kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        assert left_behind()[:2] == ["runs", "runs/finetune"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("finetune.kfold.write_predictions", stop)
+    code, _, errors = kfold(f"--data={write_csv(separable())}", *QUICK)
+    assert (code, errors) == (130, "stopped\n")
+    assert left_behind() == []
