@@ -42,6 +42,8 @@ class ElectraPair(nn.Module):
             ("generator", self.generator),
         ):
             network.save_pretrained(directory / name)
+            # safetensors makes its files readable by their owner only.
+            (directory / name / "model.safetensors").chmod(0o644)
             tokenizer.save_pretrained(directory / name)
 
     def num_parameters(self) -> int:

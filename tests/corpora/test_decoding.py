@@ -74,7 +74,7 @@ def test_korean_that_starts_far_into_the_file() -> None:
         ("가나 다라\n둘\n".encode() + b"\xff\n", "a.txt:3: expected UTF-8 or CP949 text"),
         ("가나 다라\r둘\r셋\r\n".encode() + b"\xff\n", "a.txt:4: expected UTF-8 or CP949 text"),
         # Cut off inside a character; these bytes happen to be valid CP949.
-        ("가나다라".encode()[:-2], "a.txt:1: expected UTF-8 or CP949 text"),
+        ("밌안밌안".encode()[:-2], "a.txt:1: expected UTF-8 or CP949 text"),
         ("가나\n다라\n".encode("cp949") + b"\xb0", "a.txt:3: expected UTF-8 or CP949 text"),
         ("가나\n".encode("utf-8-sig") + b"\xff", "a.txt:2: expected UTF-8 text"),
         ("가나\n다".encode("utf-16") + b"\x00", "a.txt:2: expected UTF-16 text"),
@@ -90,7 +90,7 @@ def test_undecodable_file_names_the_line(data: bytes, message: str) -> None:
 
 
 def test_cut_off_utf8_would_have_passed_as_cp949() -> None:
-    assert "가나다라".encode()[:-2].decode("cp949")
+    assert "밌안밌안".encode()[:-2].decode("cp949")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""What did pre-training bring? The same architecture fine-tuned from different starts.
+
+    python benchmarks/pretraining_gain.py --starts warm=runs/pretrain/a,trained=runs/pretrain/b
+
+Every start, and random weights, is fine-tuned on the same reviews of a labelled file and scored
+on other reviews of the same file, over several seeds. Test files have no place here: this is for
+choosing. Results are written after every run, and a second call goes on where the first stopped.
+"""
+
+import json
+import random
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sklearn.metrics import accuracy_score, f1_score
+
+from corpora.cleaning import clean_text
+from corpora.command_line import run_command
+from corpora.errors import InputError
+from corpora.reading import iter_records
+from finetune.classifier import Classifier
+from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
+from finetune.training import TrainSettings, train_classifier
+
+RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"
+NSMC = Path(__file__).parents[2] / "shared" / "data" / "nsmc" / "ratings_train.txt"
+
+
+@dataclass(kw_only=True)
+class GainSettings:
+    """Which starts to compare, on what."""
+
+    starts: str = ""
+    """Comma-separated NAME=DIRECTORY of pre-training runs, all of one architecture."""
+    data: Path = NSMC
+    """Labelled file; both parts are drawn from it."""
+    train_size: int = 20_000
+    """Reviews to fine-tune on."""
+    dev_size: int = 20_000
+    """Other reviews to score on."""
+    seeds: int = 3
+    """Fine-tuning runs of each start (weights of the head, order, dropout)."""
+    epochs: int = 4
+    """Passes over the training reviews."""
+    layer_decay: float = 1.0
+    """One for every start: random weights could not bear the usual 0.8."""
+    output: Path = RESULTS
+    """JSON file of the results."""
+
+
+def main(settings: GainSettings) -> None:
+    """Run what is missing of starts x seeds, then print the table."""
+    if not settings.data.is_file():
+        raise InputError(f"expected a labelled file, found no {settings.data}; give it by --data")
+    starts = dict(part.split("=", 1) for part in settings.starts.split(",") if "=" in part)
+    if not starts:
+        raise InputError("expected --starts NAME=DIRECTORY[,NAME=DIRECTORY], found none")
+    train, dev = _split(settings)
+    arms = {"random weights": next(iter(starts.values()))} | starts
+    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
+    runs = done.setdefault("runs", [])
+    done["setting"] = {
+        "train_size": len(train),
+        "dev_size": len(dev),
+        "epochs": settings.epochs,
+        "layer_decay": settings.layer_decay,
+        "data": settings.data.name,
+    }
+    for seed in range(settings.seeds):
+        for arm, directory in arms.items():
+            if any(run["arm"] == arm and run["seed"] == seed for run in runs):
+                continue
+            runs.append(_run(arm, directory, seed, train, dev, settings))
+            settings.output.parent.mkdir(parents=True, exist_ok=True)
+            settings.output.write_text(json.dumps(done, ensure_ascii=False, indent=1))
+    for arm in arms:
+        scores = [run["accuracy"] for run in runs if run["arm"] == arm]
+        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        print(f"{arm:24} {statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)")
+
+
+def _split(settings: GainSettings) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Two disjoint random parts; a text that occurs twice stays on one side."""
+    seen: dict[str, str] = {}
+    for record in iter_records(settings.data, need_label=True):
+        text = clean_text(record.text)
+        if text and record.label is not None:
+            seen.setdefault(text, record.label)
+    examples = sorted(seen.items())
+    random.Random(0).shuffle(examples)
+    wanted = settings.train_size + settings.dev_size
+    if len(examples) < wanted:
+        raise InputError(f"expected {wanted:,} labelled texts, found {len(examples):,}")
+    return examples[: settings.train_size], examples[settings.train_size : wanted]
+
+
+def _run(
+    arm: str,
+    directory: str,
+    seed: int,
+    train: list[tuple[str, str]],
+    dev: list[tuple[str, str]],
+    settings: GainSettings,
+) -> dict[str, object]:
+    labels = sorted({label for _, label in train})
+    source = encoder_source(directory)
+    tokenizer = load_encoder_tokenizer(source)
+    model = load_for_classification(
+        source,
+        labels,
+        dropout=0.1,
+        seed=seed,
+        random_weights=arm == "random weights",
+        tokenizer=tokenizer,
+    )
+    started = time.perf_counter()
+    train_classifier(
+        model,
+        tokenizer,
+        [text for text, _ in train],
+        [labels.index(label) for _, label in train],
+        TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=settings.layer_decay),
+    )
+    seconds = time.perf_counter() - started
+    predictions = Classifier(model, tokenizer, arm).predict([text for text, _ in dev])
+    expected = [label for _, label in dev]
+    found = [prediction.label for prediction in predictions]
+    run = {
+        "arm": arm,
+        "seed": seed,
+        "accuracy": 100 * accuracy_score(expected, found),
+        "macro_f1": 100 * f1_score(expected, found, average="macro"),
+        "seconds": round(seconds, 1),
+    }
+    print(json.dumps(run, ensure_ascii=False), flush=True)
+    return run
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(GainSettings, main, "Fine-tune from different starts and compare."))
