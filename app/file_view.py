@@ -21,6 +21,7 @@ _TABLE, _RESULT = "file_table", "file_result"
 _PREVIEW_ROWS = 5
 _SHOWN_ROWS = 10_000
 _LISTED_ROWS = 10
+_SHOWN_COUNTS = 6
 # More redraws a second than a person sees only slow the work down.
 _REDRAW_SECONDS = 0.2
 
@@ -45,7 +46,7 @@ def show_file(classifier: Classifier, model_key: str) -> None:
     if uploaded is None:
         st.caption(
             "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 읽습니다. "
-            "파일은 이 컴퓨터 밖으로 나가지 않고 저장되지도 않습니다."
+            "올린 파일은 분류에만 쓰고 저장하지 않습니다."
         )
         return
     data = uploaded.getvalue()
@@ -138,15 +139,22 @@ def _show_result(result: BatchResult, name: str) -> None:
             f"글이 빈 행이 {len(result.empty_rows):,}개 있습니다. 예측을 비운 채로 그대로 "
             f"두었습니다: {listed}{more}번째 행"
         )
-    for place, (label, count) in zip(
-        st.columns(max(4, min(len(result.counts), 6))), result.counts.items(), strict=False
-    ):
-        place.metric(
-            label, f"{count:,}", f"{count / done:.1%}", delta_color="off", delta_arrow="off"
-        )
+    if len(result.counts) > _SHOWN_COUNTS:
+        counts = {"라벨": list(result.counts), "건수": list(result.counts.values())}
+        st.dataframe(pd.DataFrame(counts), hide_index=True, key="file_counts")
+    else:
+        places = st.columns(max(4, len(result.counts)))
+        for place, (label, count) in zip(places, result.counts.items(), strict=False):
+            share = f"{count / done:.1%}"
+            place.metric(label, f"{count:,}", share, delta_color="off", delta_arrow="off")
     if len(table) > _SHOWN_ROWS:
         st.caption(f"화면에는 앞의 {_SHOWN_ROWS:,}행만 보입니다. 내려받은 파일에는 모두 있습니다.")
-    st.dataframe(_results_first(result).head(_SHOWN_ROWS), hide_index=True, key="file_result_table")
+    st.dataframe(
+        _results_first(result).head(_SHOWN_ROWS),
+        hide_index=True,
+        key="file_result_table",
+        placeholder="",
+    )
 
     stem = PurePath(name).stem
     csv, xlsx, _ = st.columns([1, 1, 2])

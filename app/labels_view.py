@@ -59,6 +59,9 @@ def show_labels(store: LabelStore) -> None:
         icon=":material/download:",
         help="글마다 마지막 라벨 하나씩 들어 있습니다.",
     )
+    if len(counts) < 2:
+        st.caption("라벨이 두 가지 이상 모이면 이 파일로 모델을 다시 학습할 수 있습니다.")
+        return
     st.markdown("내려받은 파일로 모델을 다시 학습할 수 있습니다.")
     st.code(
         f"python finetune/kfold.py --data labels.csv --labels {','.join(sorted(counts))}",

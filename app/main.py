@@ -23,6 +23,8 @@ ANONYMOUS = "이름 없음"
 KOREAN_CHROME = """
 <style>
 [data-testid="InputInstructions"] { display: none; }
+[data-testid="stElementContainer"]:has([data-testid="stVegaLiteChart"])
+  [data-testid="stElementToolbar"] { display: none; }
 [data-testid="stFileUploaderDropzone"] button p { font-size: 0; }
 [data-testid="stFileUploaderDropzone"] button p::after {
   content: "파일 고르기"; font-size: 1rem;

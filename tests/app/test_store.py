@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.batch import to_csv
 from app.store import EXPORT_COLUMNS, LabelStore, database_url
 from corpora.errors import InputError
+from corpora.reading import iter_records
 
 WRITER = """
 import sys
@@ -91,7 +93,7 @@ def test_correction_keeps_history(url: str) -> None:
     assert [row.label for row in store.recent(1)] == ["중립"]
 
 
-def test_export_is_a_training_table(url: str) -> None:
+def test_export_is_a_training_table(url: str, tmp_path: Path) -> None:
     store = LabelStore(url)
     assert list(store.export().columns) == EXPORT_COLUMNS
     save(store, "글", "긍정", "1")
@@ -100,6 +102,10 @@ def test_export_is_a_training_table(url: str) -> None:
     assert list(table.columns)[:2] == ["text", "label"]
     assert table[["text", "label"]].to_numpy().tolist() == [["글", "부정"]]
     assert datetime.fromisoformat(table.created_at[0]).tzinfo is not None
+    path = tmp_path / "labels.csv"
+    path.write_bytes(to_csv(table))
+    (record,) = iter_records(path, need_label=True)
+    assert (record.text, record.label) == ("글", "부정")
 
 
 def test_two_threads_lose_nothing(url: str) -> None:
