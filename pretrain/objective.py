@@ -1,6 +1,7 @@
 """Replaced-token detection (Clark et al. 2020): one step of the joint objective.
 
-Shapes: B sequences, L tokens, N masked positions in the batch, V vocabulary entries, H width.
+Shapes: B sequences, L tokens, N masked positions (filled up to a
+multiple of 64), V vocabulary entries, H width.
 Labels follow the paper's code and `ElectraForPreTraining`: 1 = replaced, 0 = original.
 """
 
@@ -40,6 +41,7 @@ class StepResult:
     """int64 [6]: masked, guessed, true positives, predicted replaced, replaced, real tokens."""
 
 
+_PLACES_MULTIPLE = 64
 COUNT_NAMES = ("masked", "guessed", "true_positive", "predicted_replaced", "replaced", "tokens")
 
 
@@ -80,19 +82,21 @@ def corrupt(
     masked = choose_masked(maskable, mask_fraction, random)
     masked_ids = mask_tokens(input_ids, masked, mask_id, random)
     generator = pair.generator
-    hidden = generator.electra(masked_ids, attention_mask=attention_mask).last_hidden_state[masked]
+    places, real = _padded_places(masked)
+    hidden = generator.electra(masked_ids, attention_mask=attention_mask).last_hidden_state
+    hidden = hidden.flatten(0, 1)[places]
     logits = generator.generator_lm_head(generator.generator_predictions(hidden))  # [N, V]
-    targets = input_ids[masked]
+    targets = input_ids.flatten()[places]
     # The unknown token may be a target although it is never proposed: it takes no part.
     log_probabilities = functional.log_softmax(logits.float() + token_bias, dim=-1)
     token_losses = -log_probabilities.gather(1, targets[:, None]).squeeze(1)
-    known = token_bias[targets] == 0
+    known = real & (token_bias[targets] == 0)
     generator_loss = torch.where(known, token_losses, 0.0).sum() / known.sum().clamp(min=1)
     with torch.no_grad():
         samples = _sample(log_probabilities, random)
-        corrupted_ids = input_ids.clone()
-        corrupted_ids[masked] = samples
-        guessed = (log_probabilities.argmax(dim=-1) == targets).sum()
+        corrupted_ids = input_ids.flatten().scatter(0, places, torch.where(real, samples, targets))
+        corrupted_ids = corrupted_ids.view_as(input_ids)
+        guessed = (real & (log_probabilities.argmax(dim=-1) == targets)).sum()
     return Corruption(
         corrupted_ids=corrupted_ids,
         is_replaced=corrupted_ids != input_ids,
@@ -100,6 +104,21 @@ def corrupt(
         num_masked=masked.sum(),
         num_guessed=guessed,
     )
+
+
+def _padded_places(masked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Flat indices of the masked positions, filled up with index 0 to a multiple of 64.
+
+    Index 0 is a [CLS], which is never masked. Without the filling nearly every step would have
+    a number of its own, and memory would grow with the shapes seen.
+
+    Returns:
+        int64 [N] indices into [B x L], and bool [N], False at the filling.
+    """
+    places = masked.flatten().nonzero().squeeze(1)
+    filling = -len(places) % _PLACES_MULTIPLE
+    real = torch.ones(len(places), dtype=torch.bool, device=masked.device)
+    return functional.pad(places, (0, filling)), functional.pad(real, (0, filling))
 
 
 def _sample(log_probabilities: torch.Tensor, random: torch.Generator) -> torch.Tensor:

@@ -23,6 +23,7 @@ from tokenizer.training import iter_batches, tokenizer_hash
 # Sequences are sorted by length within chunks of this many batches: nearly no padding, yet the
 # order stays random from batch to batch.
 _BATCHES_PER_CHUNK = 64
+_WIDTH_MULTIPLE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,20 +133,24 @@ def plan_epoch(
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
-    padded = lengths[order] + 2
-    chunk_of = np.cumsum(padded) // (tokens_per_batch * _BATCHES_PER_CHUNK)
+    widths = padded_width(lengths[order])
+    chunk_of = np.cumsum(widths) // (tokens_per_batch * _BATCHES_PER_CHUNK)
     batches: list[np.ndarray] = []
     for chunk in np.split(np.arange(len(order)), np.flatnonzero(np.diff(chunk_of)) + 1):
-        by_length = chunk[np.argsort(padded[chunk], kind="stable")]
+        # Longest first, so that the first sequence of a batch decides its width, and all but the
+        # last batch of a chunk have one of a few shapes: every new shape costs memory and time.
+        by_length = chunk[np.argsort(-widths[chunk], kind="stable")]
         start = 0
         while start < len(by_length):
-            # Sorted, so the longest of a batch is its last: grow while it fits.
-            widths = padded[by_length[start:]]
-            area = widths * np.arange(1, len(widths) + 1)
-            size = max(1, int(np.searchsorted(area, tokens_per_batch, side="right")))
+            size = max(1, tokens_per_batch // int(widths[by_length[start]]))
             batches.append(order[by_length[start : start + size]])
             start += size
     return [batches[index] for index in random.permutation(len(batches))]
+
+
+def padded_width(lengths: np.ndarray) -> np.ndarray:
+    """Width of a batch whose longest sequence has `lengths` tokens: framed, a multiple of 4."""
+    return -(-(lengths + 2) // _WIDTH_MULTIPLE) * _WIDTH_MULTIPLE
 
 
 @dataclass(kw_only=True)
@@ -169,7 +174,7 @@ def make_batch(
     """Read sequences from disk and frame them with [CLS], [SEP] and [PAD]."""
     starts, ends = corpus.offsets[indices], corpus.offsets[indices + 1]
     lengths = ends - starts
-    width = int(lengths.max()) + 2
+    width = int(padded_width(lengths.max()))
     input_ids = np.full((len(indices), width), tokenizer.pad_token_id, dtype=np.int64)
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         input_ids[row, 1 : 1 + end - start] = corpus.ids[start:end]
