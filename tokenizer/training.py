@@ -36,9 +36,7 @@ _SYMBOLS = Regex(r"[\p{So}\x{1F3FB}-\x{1F3FF}\x{200D}\x{FE0F}]")
 
 def build_tokenizer() -> Tokenizer:
     """An untrained WordPiece `tokenizers.Tokenizer` with our normalizer and pre-tokenizer."""
-    tokenizer = Tokenizer(
-        models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100)
-    )
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.NFC(),

@@ -1,0 +1,58 @@
+"""The whole path on real sample texts: file, tokenizer, pre-training, k-fold, prediction."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+from transformers import AutoModelForSequenceClassification
+
+from finetune.classifier import Classifier, find_classifiers
+from finetune.encoders import find_encoder
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(script: str, *flags: str, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / script), *flags],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_from_a_text_file_to_a_prediction(tmp_path: Path) -> None:
+    corpus = tmp_path / "댓글.txt"
+    texts = [path.read_bytes() for path in sorted((ROOT / "corpora" / "comments").glob("*.txt"))]
+    corpus.write_bytes(b"".join(texts))
+    run("pretrain/run.py", "--corpus", str(corpus), "--max-steps", "20", cwd=tmp_path)
+    encoder = find_encoder(tmp_path)
+    assert encoder.name == "discriminator"
+
+    memos = ROOT / "corpora" / "memos"
+    flags = ["--labels", "꿈,일기,일정,메모,오류", "--data", str(memos), "--epochs", "2"]
+    printed = run("finetune/kfold.py", *flags, cwd=tmp_path)
+    folds = [float(x) for x in re.findall(r"^F1 score for fold \d: (0\.\d+)$", printed, re.M)]
+    average = re.search(r"^Average F1 score: (0\.\d+)", printed, re.M)
+    assert len(folds) == 5
+    assert average is not None
+    assert abs(float(average[1]) - sum(folds) / 5) < 1e-3
+
+    (model,) = find_classifiers(tmp_path)
+    report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
+    assert report["data"]["texts"] == 300
+    predictions = pd.read_csv(model.parent / "predictions.csv")
+    assert sorted(predictions["fold"].unique()) == [1, 2, 3, 4, 5]
+    assert len(predictions) == 300
+    _, info = AutoModelForSequenceClassification.from_pretrained(model, output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+
+    (prediction,) = Classifier.load(model).predict(["내일 오후 세 시 치과 예약"])
+    assert prediction.label in {"꿈", "일기", "일정", "메모", "오류"}
+    assert abs(sum(prediction.probabilities.values()) - 1) < 1e-3
