@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-import safetensors
 import tyro
 
 from corpora.errors import InputError
@@ -38,11 +37,6 @@ def run_command(
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             place = f" while writing {error.filename}" if error.filename else ""
             return _fail(f"the disk is full{place}; free some space and run the command again")
-        raise
-    except safetensors.SafetensorError as error:
-        # Its Rust half writes files itself and does not raise OSError.
-        if "No space left on device" in str(error):
-            return _fail("the disk is full; free some space and run the command again")
         raise
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -24,7 +24,6 @@ from finetune.folds import CrossValidation, assign_folds, cross_validate, label_
 from finetune.model_files import longest_input
 from finetune.output import (
     check_free,
-    save_model,
     write_predictions,
     write_report,
     written_at_once,
@@ -32,6 +31,7 @@ from finetune.output import (
 from finetune.progress import training_progress
 from finetune.scores import score
 from finetune.training import TrainSettings, train_classifier
+from pretrain.saving import save_model
 
 ABOUT = """Measure an encoder on labelled texts by stratified k-fold (macro F1), then train on all
 of them and save the classifier to runs/finetune/."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
 
 from corpora.errors import InputError
+from pretrain.saving import quiet_transformers
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -48,21 +48,6 @@ def check_source(source: str | Path) -> str:
     if local or not _HUB_ID.fullmatch(text):
         raise InputError(f"no model directory {text}; check the path")
     return text
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' load reports and bars: the callers check and report themselves."""
-    verbosity = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
 
 
 @contextmanager

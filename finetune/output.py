@@ -3,7 +3,6 @@
 import csv
 import errno
 import json
-import os
 import platform
 import shutil
 import tempfile
@@ -13,13 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
 from corpora.errors import InputError
 from finetune.examples import Examples
 from finetune.folds import CrossValidation
-from finetune.model_files import quiet_transformers
 
 _PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn", "numpy")
 
@@ -64,26 +59,6 @@ def written_at_once(directory: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         _remove_empty(made)
-        raise
-
-
-def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
-    """Save a stock transformers model with its tokenizer, weights as safetensors.
-
-    Raises:
-        OSError: errno.ENOSPC when the disk is full.
-    """
-    try:
-        with quiet_transformers():
-            model.save_pretrained(directory)
-            tokenizer.save_pretrained(directory)
-        for file in directory.iterdir():
-            file.chmod(0o644)  # safetensors gives 0o600, which colleagues could not read.
-    except Exception as error:
-        # safetensors raises its own error and tokenizers a bare Exception for a full disk.
-        known = isinstance(error, SafetensorError) or type(error) is Exception
-        if known and f"os error {errno.ENOSPC}" in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
         raise
 
 

@@ -13,6 +13,7 @@ from transformers import (
 )
 
 from corpora.errors import InputError
+from pretrain.saving import save_model
 from pretrain.settings import Preset
 
 # The paper's generator-to-discriminator width (Clark et al. 2020, Section 3.2: 1/4 to 1/2).
@@ -41,10 +42,7 @@ class ElectraPair(nn.Module):
             ("discriminator", self.discriminator),
             ("generator", self.generator),
         ):
-            network.save_pretrained(directory / name)
-            # safetensors makes its files readable by their owner only.
-            (directory / name / "model.safetensors").chmod(0o644)
-            tokenizer.save_pretrained(directory / name)
+            save_model(network, tokenizer, directory / name)
 
     def num_parameters(self) -> int:
         """Parameters of both networks, shared ones counted once."""

@@ -27,7 +27,7 @@ from pretrain.networks import ElectraPair, build_pair, load_pair
 from pretrain.settings import PRESETS, PretrainSettings
 from pretrain.tokenized import TokenizedCorpus, tokenize_corpus
 from pretrain.warm_start import warm_start_embeddings
-from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
+from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash, train_tokenizer
 
 RUNS = Path("runs/pretrain")
 CACHE = Path("runs/cache")
@@ -56,7 +56,7 @@ def main(settings: PretrainSettings) -> None:
     optimizer = make_optimizer(pair, settings)
     progress = Progress()
     directory.mkdir(parents=True, exist_ok=True)
-    tokenizer.save_pretrained(directory / "state" / "tokenizer")
+    save_tokenizer(tokenizer, directory / "state" / "tokenizer")
     if settings.resume:
         progress = load_state(directory / "state", pair, optimizer, print)
         print(f"resumed at step {progress.step:,} of {directory}")

@@ -10,7 +10,7 @@ from corpora.cleaning import Cleaner, CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
-from tokenizer.training import train_tokenizer
+from tokenizer.training import save_tokenizer, train_tokenizer
 
 
 @dataclass(kw_only=True)
@@ -46,7 +46,7 @@ def main(settings: TokenizerSettings) -> None:
     settings.output.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".tokenizer-", dir=settings.output.parent))
     try:
-        trained.save_pretrained(scratch)
+        save_tokenizer(trained, scratch)
         scratch.chmod(0o755)
         scratch.rename(settings.output)
     except BaseException:

@@ -4,17 +4,18 @@ Accents are never stripped, because stripping decomposes text to NFD, which take
 apart into jamo that no vocabulary holds (google-research/bert#228, electra#52).
 """
 
+import errno
 import hashlib
 import json
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import tokenizers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import WordPieceTrainer
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 
@@ -165,6 +166,21 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerFast) -> str:
     return hashlib.sha256(blob.encode()).hexdigest()[:16]
 
 
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Write the files that `AutoTokenizer.from_pretrained(directory)` reads.
+
+    Raises:
+        OSError: errno.ENOSPC when the disk is full.
+    """
+    try:
+        tokenizer.save_pretrained(directory)
+    except Exception as error:
+        # The Rust half writes tokenizer.json and raises a bare Exception.
+        if type(error) is Exception and f"os error {errno.ENOSPC}" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
+        raise
+
+
 def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
     """Load a tokenizer directory and check that it has what pre-training needs.
 
@@ -204,8 +220,3 @@ def iter_batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
             batch = []
     if batch:
         yield batch
-
-
-def library_version() -> str:
-    """Version of the `tokenizers` library, for run records."""
-    return str(tokenizers.__version__)
