@@ -27,12 +27,15 @@ def run_command(
         The exit code: 0, 2 for bad input or a full disk, 130 after Ctrl-C. Any other exception
         is a defect of ours and keeps its traceback.
     """
-    # tyro itself exits with code 2 for an unknown or malformed flag.
-    settings = tyro.cli(settings_class, description=about, config=(tyro.conf.FlagCreatePairsOff,))
     try:
-        main(settings)
+        # tyro itself exits with code 2 for an unknown or malformed flag.
+        main(tyro.cli(settings_class, description=about, config=(tyro.conf.FlagCreatePairsOff,)))
     except InputError as error:
         return _fail(str(error))
+    except BrokenPipeError:
+        # Somebody piped us into `head` and has seen enough; nor can Python flush at exit then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             place = f" while writing {error.filename}" if error.filename else ""

@@ -1,6 +1,7 @@
 """The house: rooms in a row, names that do not collide, files of a readable size."""
 
 import ast
+import re
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -52,3 +53,11 @@ def test_every_sample_corpus_has_a_data_card() -> None:
     for folder in ("comments", "reviews", "memos"):
         card = (ROOT / "corpora" / folder / "README.md").read_text(encoding="utf-8")
         assert "CC0" in card
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
+def test_paths_named_in_the_readme_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:corpora|tokenizer|pretrain|finetune|app|docs)/[\w/.]*\w", text))
+    assert len(named) > 5
+    assert not [path for path in named if not (ROOT / path).exists()]
