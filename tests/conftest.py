@@ -1,6 +1,9 @@
-"""Settings that hold for every test, and for the commands that tests start."""
+"""What holds for every test and for the commands that tests start, and the sample texts."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 # The test models are so small that a second thread costs more than it gives, and threads that
 # spin while they wait starve the other processes on a two-core machine. Set before torch loads.
@@ -9,3 +12,16 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # Nothing is fetched from the Hub in tests: fail at once instead of after retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"
+
+
+@pytest.fixture(scope="session")
+def comments() -> list[str]:
+    """The sample comments, one a text."""
+    return [
+        line
+        for path in sorted(COMMENTS.glob("*.txt"))
+        for line in path.read_text(encoding="utf-8").split("\n")
+        if line
+    ]

@@ -1,7 +1,5 @@
 """A small tokenizer and pair that the pre-training tests share."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
@@ -10,7 +8,6 @@ from pretrain.networks import ElectraPair, build_pair
 from pretrain.settings import Preset
 from tokenizer.training import train_tokenizer
 
-COMMENTS = Path(__file__).parents[2] / "corpora" / "comments"
 SMALL = Preset(
     num_layers=2,
     hidden_size=64,
@@ -19,16 +16,6 @@ SMALL = Preset(
     learning_rate=2e-3,
     tokens_per_batch=512,
 )
-
-
-@pytest.fixture(scope="session")
-def comments() -> list[str]:
-    return [
-        line
-        for path in sorted(COMMENTS.glob("*.txt"))
-        for line in path.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
 
 
 @pytest.fixture(scope="session")

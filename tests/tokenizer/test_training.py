@@ -17,16 +17,6 @@ COMMENTS = ROOT / "corpora" / "comments"
 
 
 @pytest.fixture(scope="module")
-def comments() -> list[str]:
-    return [
-        line
-        for path in sorted(COMMENTS.glob("*.txt"))
-        for line in path.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
-
-
-@pytest.fixture(scope="module")
 def trained(comments: list[str]) -> PreTrainedTokenizerFast:
     return train_tokenizer([*comments, "漢字 漢字 😀 😀 👍🏻 👍🏻 café café"], vocab_size=4_096)
 
