@@ -14,6 +14,7 @@ from pretrain.tokenized import (
     TokenizedCorpus,
     iter_plans,
     make_batch,
+    padded_width,
     plan_epoch,
     tokenize_corpus,
 )
@@ -49,14 +50,20 @@ def test_every_sequence_once_an_epoch_in_a_new_order(corpus: TokenizedCorpus) ->
 
 
 @pytest.mark.parametrize("tokens_per_batch", [64, 512, 4_096])
-def test_batches_stay_within_their_tokens_and_waste_little(
-    corpus: TokenizedCorpus, tokens_per_batch: int
-) -> None:
-    padded = corpus.lengths + 2
+def test_batches_stay_within_their_tokens(corpus: TokenizedCorpus, tokens_per_batch: int) -> None:
+    widths = padded_width(corpus.lengths)
     plan = plan_epoch(corpus.lengths, tokens_per_batch, seed=0, epoch=0)
-    areas = [len(rows) * padded[rows].max() for rows in plan]
-    assert max(areas) <= tokens_per_batch
-    assert padded.sum() / sum(areas) > 0.9
+    assert max(len(rows) * widths[rows].max() for rows in plan) <= tokens_per_batch
+
+
+def test_batches_of_a_large_corpus_waste_little_and_have_few_shapes() -> None:
+    # Lengths as of reviews: 17 tokens on average, a long tail.
+    lengths = np.random.default_rng(0).gamma(1.6, 10.5, size=60_000).astype(int).clip(1, 126)
+    plan = plan_epoch(lengths, 4_096, seed=0, epoch=0)
+    areas = [len(rows) * padded_width(lengths[rows]).max() for rows in plan]
+    assert (lengths + 2).sum() / sum(areas) > 0.85
+    shapes = {(len(rows), padded_width(lengths[rows]).max()) for rows in plan}
+    assert len(shapes) < len(plan) / 4
 
 
 def test_skipping_gives_the_batches_of_the_uninterrupted_order(corpus: TokenizedCorpus) -> None:
