@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpora.atomic import directory_at_once
 from corpora.cleaning import Cleaner, CleaningSettings
 from corpora.errors import InputError
 from corpora.record import Record
@@ -48,10 +47,8 @@ def write_clean_corpus(
     Raises:
         InputError: no text was left after cleaning; nothing is written then.
     """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     cleaner = Cleaner(settings)
-    try:
+    with directory_at_once(directory, shared=True) as scratch:
         cleaned = cleaner.clean(records)
         part = 0
         while _write_part(cleaned, scratch / f"part-{part:05d}.parquet"):
@@ -64,11 +61,6 @@ def write_clean_corpus(
                 f"texts need at least {settings.min_characters} characters"
             )
         (scratch / "report.json").write_text(json.dumps(report, ensure_ascii=False, indent=2))
-        scratch.chmod(0o755)
-        scratch.rename(directory)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
     return report
 
 

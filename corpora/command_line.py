@@ -11,6 +11,7 @@ import tyro
 from corpora.errors import InputError
 
 Settings = TypeVar("Settings")
+_PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 
 
 def run_command(
@@ -40,6 +41,8 @@ def run_command(
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             place = f" while writing {error.filename}" if error.filename else ""
             return _fail(f"the disk is full{place}; free some space and run the command again")
+        if isinstance(error, _PLACE_ERRORS) or error.errno == errno.EROFS:
+            return _fail(f"cannot use {error.filename}: {error.strerror}; check the path")
         raise
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

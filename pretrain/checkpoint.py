@@ -132,7 +132,7 @@ def _restore(
             state = {}
             for key in ("step", "exp_avg", "exp_avg_sq"):
                 if f"{name}/{key}" in moments:
-                    value = moments[f"{name}/{key}"]
-                    state[key] = value.to(parameter.device) if value.dim() else value
+                    # The step count too: fused AdamW wants it beside the weights.
+                    state[key] = moments[f"{name}/{key}"].to(parameter.device)
             if state:
                 optimizer.state[parameter] = state

@@ -19,8 +19,11 @@ def choose_device(name: str = "auto") -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise InputError(f"expected --device auto, cpu or cuda, found {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"expected a CUDA device for --device {name}, found none; use cpu or auto")
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"expected --device auto, cpu or cuda, found {name!r}")
+    count = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= count:
+        raise InputError(f"expected one of {count} CUDA devices, found --device {name}; use auto")
     return device
 
 

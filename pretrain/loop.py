@@ -38,7 +38,7 @@ def make_optimizer(pair: ElectraPair, settings: PretrainSettings) -> torch.optim
 
 def peak_learning_rate(settings: PretrainSettings) -> float:
     """The flag's value, else the preset's."""
-    return settings.learning_rate or PRESETS[settings.preset].learning_rate
+    return settings.learning_rate or PRESETS[settings.preset or "tiny"].learning_rate
 
 
 def planned_steps(settings: PretrainSettings, corpus: TokenizedCorpus) -> int | None:
@@ -53,7 +53,7 @@ def planned_steps(settings: PretrainSettings, corpus: TokenizedCorpus) -> int | 
 
 def batch_tokens(settings: PretrainSettings) -> int:
     """The flag's value, else the preset's."""
-    return settings.tokens_per_batch or PRESETS[settings.preset].tokens_per_batch
+    return settings.tokens_per_batch or PRESETS[settings.preset or "tiny"].tokens_per_batch
 
 
 def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
@@ -167,24 +167,22 @@ def train(
                 fraction=fraction,
                 left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
             )
-            if progress.step % settings.log_steps == 0 and not _is_finite(monitor):
+            saving = received or (fraction < 1 and progress.step % settings.save_steps == 0)
+            reporting = fraction >= 1 or progress.step % settings.log_steps == 0
+            # Reading the loss waits for the device, so only when something depends on it: weights
+            # that are no longer numbers must not become a checkpoint.
+            if (saving or reporting) and not math.isfinite(float(result.loss.detach())):
                 raise InputError(
                     f"the loss is no longer finite at step {progress.step:,} with learning rate "
-                    f"{rate:.2e}; start again with a lower --learning-rate (half of it), or "
-                    "--resume from the last checkpoint with it"
+                    f"{rate:.2e}; go on from the last checkpoint with --resume and half the "
+                    "--learning-rate, or start again with it"
                 )
-            if received or (fraction < 1 and progress.step % settings.save_steps == 0):
+            if saving:
                 save_state(directory / "state", pair, optimizer, progress)
             if received:
                 monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
                 return False
     return True
-
-
-def _is_finite(monitor: Monitor) -> bool:
-    return math.isfinite(monitor.last.get("generator_loss", 0.0)) and math.isfinite(
-        monitor.last.get("discriminator_loss", 0.0)
-    )
 
 
 def _training_flops_per_token(pair: ElectraPair, mask_fraction: float, mean_length: float) -> float:

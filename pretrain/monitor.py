@@ -28,8 +28,9 @@ class Monitor:
 
     def __init__(self, directory: Path, *, log_steps: int, first_step: int) -> None:
         self.warnings: list[str] = []
-        self.last: dict[str, float] = {}
         self._log_steps = log_steps
+        rows = _rows_until(directory / "metrics.jsonl", first_step)
+        self.last: dict[str, float] = rows[-1] if rows else {}
         self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
         self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
         self._bar = (
@@ -131,6 +132,24 @@ class Monitor:
         )
         self.warnings.append(warning)
         self.say(f"warning: {warning}")
+
+
+def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
+    """Cut a metrics file back to `step`: what came after the checkpoint will be done again."""
+    if not path.exists():
+        return []
+    rows: list[dict[str, float]] = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # the last line of a killed run may be half a line
+        if row["step"] <= step:
+            rows.append(row)
+    scratch = path.with_name(".metrics.tmp")
+    scratch.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    scratch.rename(path)
+    return rows
 
 
 def _mean(values: list[torch.Tensor]) -> float:

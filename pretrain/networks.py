@@ -1,7 +1,7 @@
 """Generator and discriminator: stock transformers Electra classes that share their embeddings."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from transformers import (
 
 from corpora.errors import InputError
 from pretrain.saving import save_model
-from pretrain.settings import Preset
+from pretrain.settings import PRESETS, Preset
 
 # The paper's generator-to-discriminator width (Clark et al. 2020, Section 3.2: 1/4 to 1/2).
 GENERATOR_FRACTION = 4
@@ -72,6 +72,35 @@ def build_pair(preset: Preset, tokenizer: PreTrainedTokenizerFast) -> ElectraPai
     )
 
 
+def _check_files(directory: str | Path) -> None:
+    """Refuse a directory without both networks, before anything long is begun."""
+    for name in ("generator", "discriminator"):
+        for file in ("config.json", "model.safetensors"):
+            path = Path(directory) / name / file
+            if not path.is_file():
+                raise InputError(
+                    "expected --init random, skip-gram or a directory with discriminator/ and "
+                    f"generator/, found {directory} and no {path}; give a run of pretrain/run.py "
+                    "or a released checkpoint"
+                )
+
+
+def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
+    """The preset whose learning rate and batch suit the checkpoint in `directory` best.
+
+    Raises:
+        InputError: no run or checkpoint is there.
+    """
+    _check_files(directory)
+    try:
+        config = ElectraConfig.from_pretrained(Path(directory) / "discriminator")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the configuration in {directory}: {error}") from error
+    if config.hidden_size > PRESETS["small"].hidden_size:
+        return "base"
+    return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
+
+
 def load_pair(directory: str | Path) -> ElectraPair:
     """Load both networks of a run or a released checkpoint, to go on from them.
 
@@ -82,6 +111,7 @@ def load_pair(directory: str | Path) -> ElectraPair:
         InputError: one of the two is missing or damaged, keys do not fit, or the embeddings of
             the two have different shapes.
     """
+    _check_files(directory)
     path = Path(directory)
     networks: list[Any] = []
     for name, network_class in (
@@ -90,13 +120,6 @@ def load_pair(directory: str | Path) -> ElectraPair:
     ):
         folder = path / name
         load: Any = network_class.from_pretrained
-        for file in ("config.json", "model.safetensors"):
-            if not (folder / file).is_file():
-                raise InputError(
-                    f"expected --init random, skip-gram or a directory with discriminator/ and "
-                    f"generator/, found no {folder / file}; give a run of pretrain/run.py or a "
-                    "released checkpoint"
-                )
         try:
             network, info = load(
                 folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True

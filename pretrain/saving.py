@@ -1,16 +1,13 @@
 """Saving a network with its tokenizer as a stock transformers directory."""
 
-import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from tokenizer.training import save_tokenizer
+from corpora.atomic import full_disk_as_oserror
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
@@ -19,15 +16,9 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, direc
     Raises:
         OSError: errno.ENOSPC when the disk is full.
     """
-    try:
-        with quiet_transformers():
-            model.save_pretrained(directory)
-    except SafetensorError as error:
-        # Its Rust half writes the file and has an error of its own for a full disk.
-        if f"os error {errno.ENOSPC}" in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
-        raise
-    save_tokenizer(tokenizer, directory)
+    with quiet_transformers(), full_disk_as_oserror(directory):
+        model.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
     for file in directory.iterdir():
         file.chmod(0o644)  # safetensors gives 0o600, which colleagues could not read.
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from corpora.errors import InputError
+from tokenizer.training import MAX_VOCABULARY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +60,9 @@ class PretrainSettings:
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst)."""
     text_column: str | None = None
     """Column that holds the text; found by its usual name when not given."""
-    preset: Literal["tiny", "small", "base"] = "tiny"
-    """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768."""
+    preset: Literal["tiny", "small", "base"] | None = None
+    """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
+    default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
     max_steps: int | None = None
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
     max_minutes: float | None = None
@@ -114,6 +116,8 @@ class PretrainSettings:
             ("discriminator-weight", self.discriminator_weight, 0, float("inf")),
             ("warmup-fraction", self.warmup_fraction, 0, 1),
             ("weight-decay", self.weight_decay, 0, 1),
+            ("seed", self.seed, 0, 2**32 - 1),
+            ("vocab-size", self.vocab_size, 1_024, MAX_VOCABULARY),
             ("save-steps", self.save_steps, 1, float("inf")),
             ("log-steps", self.log_steps, 1, float("inf")),
         ]

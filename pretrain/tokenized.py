@@ -6,8 +6,6 @@ everything that shapes them; a run reads them without loading them.
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
 from corpora.errors import InputError
 from tokenizer.training import iter_batches, tokenizer_hash
@@ -69,11 +68,11 @@ def tokenize_corpus(
     Raises:
         InputError: no text gave a single token.
     """
-    key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, 1])
+    key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, 2])
     directory = cache / hashlib.sha256(key.encode()).hexdigest()[:16]
-    if not (directory / "offsets.npy").is_file():
+    if not (directory / "offsets.bin").is_file():
         _write_arrays(clean_directory, tokenizer, max_length - 2, directory, progress)
-    offsets = np.load(directory / "offsets.npy", mmap_mode="r")
+    offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")
     dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
     ids = np.memmap(directory / "ids.bin", dtype=dtype, mode="r")
     return TokenizedCorpus(ids=ids, offsets=offsets, directory=directory)
@@ -87,17 +86,13 @@ def _write_arrays(
     progress: Callable[[int], None] | None,
 ) -> None:
     dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     lengths: list[int] = []
     done = 0
-    try:
+    backend = tokenizer.backend_tokenizer
+    with directory_at_once(directory, shared=True) as scratch:
         with (scratch / "ids.bin").open("wb") as file:
             for texts in iter_batches(iter_clean_texts(clean_directory), 2_000):
-                encodings = tokenizer.backend_tokenizer.encode_batch_fast(
-                    texts, add_special_tokens=False
-                )
-                for encoding in encodings:
+                for encoding in backend.encode_batch_fast(texts, add_special_tokens=False):
                     ids = encoding.ids
                     for start in range(0, len(ids), piece_length):
                         piece = ids[start : start + piece_length]
@@ -110,12 +105,8 @@ def _write_arrays(
             raise InputError(f"expected texts with tokens in {clean_directory}, found none")
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        np.save(scratch / "offsets.npy", offsets)
-        scratch.chmod(0o755)
-        scratch.rename(directory)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        # Not np.save: its error for a full disk has no error number.
+        (scratch / "offsets.bin").write_bytes(offsets.tobytes())
 
 
 def plan_epoch(

@@ -25,6 +25,8 @@ EPOCHS = 4
 EMBEDDING_STD = 0.1
 # Below about this many tokens four passes are too few; the count is an assumption.
 _TOKENS_WANTED = 4_000_000
+# More would take longer than it helps (assumption): every second, third, ... sequence is read.
+_MAX_TOKENS = 40_000_000
 _MIN_COUNT = 5
 _TINY_CORPUS_TOKENS = 100_000
 
@@ -84,6 +86,7 @@ def warm_start_embeddings(
 
 def _write_sentences(corpus: TokenizedCorpus, path: Path) -> None:
     """One sequence a line, ids as words: the file form that gensim reads on all cores."""
+    every = -(-corpus.num_tokens // _MAX_TOKENS)
     with path.open("w") as file:
-        for start, end in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
+        for start, end in zip(corpus.offsets[:-1:every], corpus.offsets[1::every], strict=True):
             file.write(" ".join(map(str, corpus.ids[start:end].tolist())) + "\n")

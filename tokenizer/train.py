@@ -1,16 +1,15 @@
 """`python tokenizer/train.py --corpus PATH --output DIR`: train a WordPiece tokenizer."""
 
-import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from corpora.atomic import directory_at_once
 from corpora.cleaning import Cleaner, CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
-from tokenizer.training import save_tokenizer, train_tokenizer
+from tokenizer.training import train_tokenizer
 
 
 @dataclass(kw_only=True)
@@ -43,15 +42,13 @@ def main(settings: TokenizerSettings) -> None:
         vocab_size=settings.vocab_size,
         min_frequency=settings.min_frequency,
     )
-    settings.output.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".tokenizer-", dir=settings.output.parent))
-    try:
-        save_tokenizer(trained, scratch)
-        scratch.chmod(0o755)
-        scratch.rename(settings.output)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+    if cleaner.report.kept == 0:
+        raise InputError(
+            f"expected texts to train on, found none left of {cleaner.report.read} in "
+            f"{settings.corpus} after cleaning"
+        )
+    with directory_at_once(settings.output) as scratch:
+        trained.save_pretrained(scratch)
     print(f"{len(trained):,} entries from {cleaner.report.kept:,} texts -> {settings.output}")
 
 

@@ -4,24 +4,25 @@ Accents are never stripped, because stripping decomposes text to NFD, which take
 apart into jamo that no vocabulary holds (google-research/bert#228, electra#52).
 """
 
-import errno
 import hashlib
 import json
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import WordPieceTrainer
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128
+MAX_VOCABULARY = 1_000_000
+MAX_TEXTS = 2_000_000
 # In the base alphabet whatever the corpus holds: a character outside it turns its whole word
 # into [UNK]. Lone jamo carry the laughter and tears of comments (ㅋㅋ, ㅠㅠ, ㅇㅈ).
 _BASE_ALPHABET = [
@@ -62,7 +63,8 @@ def train_tokenizer(
     """Train a WordPiece tokenizer.
 
     Args:
-        texts: cleaned texts; read once, one at a time.
+        texts: cleaned texts; the first two million are used, and held in memory: more no longer
+            change a vocabulary (tokenizers#316).
         vocab_size: entries wanted, rounded up to a multiple of 128. A small corpus yields fewer
             word pieces; the rest is filled with `[unusedN]`, which no text reaches.
         min_frequency: word pieces seen less often are not made.
@@ -71,15 +73,17 @@ def train_tokenizer(
         A stock `PreTrainedTokenizerFast` (WordPiece by `tokenizers`' merge-based trainer).
 
     Raises:
-        InputError: `vocab_size` is too small for the characters of Korean.
+        InputError: `vocab_size` or `min_frequency` is out of bounds.
     """
-    if vocab_size < 1_024:
+    if not 1_024 <= vocab_size <= MAX_VOCABULARY:
         raise InputError(
-            f"expected a vocabulary size of at least 1024, found {vocab_size}: "
-            "Korean text alone uses more syllables than that; give a larger --vocab-size"
+            f"expected --vocab-size from 1024 (Korean uses more syllables than that) to "
+            f"{MAX_VOCABULARY}, found {vocab_size}"
         )
+    if min_frequency < 0:
+        raise InputError(f"expected --min-frequency of 0 or more, found {min_frequency}")
     vocab_size = -(-vocab_size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
-    texts = list(texts)
+    texts = list(islice(texts, MAX_TEXTS))
     tokenizer = build_tokenizer()
     trainer = WordPieceTrainer(
         vocab_size=vocab_size,
@@ -166,21 +170,6 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerFast) -> str:
     return hashlib.sha256(blob.encode()).hexdigest()[:16]
 
 
-def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
-    """Write the files that `AutoTokenizer.from_pretrained(directory)` reads.
-
-    Raises:
-        OSError: errno.ENOSPC when the disk is full.
-    """
-    try:
-        tokenizer.save_pretrained(directory)
-    except Exception as error:
-        # The Rust half writes tokenizer.json and raises a bare Exception.
-        if type(error) is Exception and f"os error {errno.ENOSPC}" in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
-        raise
-
-
 def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
     """Load a tokenizer directory and check that it has what pre-training needs.
 
@@ -195,6 +184,9 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
         )
     try:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(path)
+        # Some published files store them; they would cut texts and pad them with [PAD].
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
     except Exception as error:  # the Rust library raises plain Exception for damaged files
         raise InputError(
             f"cannot read the tokenizer at {path}: {error}; copy or train it again"

@@ -229,7 +229,7 @@ def test_bad_corpus_is_one_line_exit_2_and_writes_nothing(case: str, tmp_path: P
     [
         (["--max-steps", "1", "--max-minutes", "1"], "found both"),
         (["--mask-fraction", "15"], "--mask-fraction from 0.01 to 0.9, found 15"),
-        (["--resume"], "expected an unfinished run to resume"),
+        (["--resume"], "expected an unfinished run under runs/pretrain"),
         (["--init", "no/such/run"], "no/such/run"),
         (["--tokenizer", "no/such/tokenizer"], "tokenizer.json"),
         (["--device", "tpu9"], "--device"),

@@ -136,7 +136,7 @@ def test_hash_ignores_padding_state_and_sees_the_vocabulary(
 
 
 def test_a_vocabulary_too_small_for_korean_is_refused() -> None:
-    with pytest.raises(InputError, match=r"at least 1024, found 500.*--vocab-size"):
+    with pytest.raises(InputError, match=r"--vocab-size from 1024 .*found 500"):
         train_tokenizer(["가나다"], vocab_size=500)
 
 

@@ -1,0 +1,159 @@
+"""The directory of a run: made, found again for `--resume`, held by one process at a time."""
+
+import dataclasses
+import json
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from corpora.errors import InputError
+from pretrain.checkpoint import has_state
+from pretrain.settings import PretrainSettings
+
+RUNS = Path("runs/pretrain")
+# Settings that may differ between a run and its --resume: when it ends, how fast it learns and
+# where it is shown, not what it learns from.
+_FREE_ON_RESUME = {
+    "output",
+    "resume",
+    "max_steps",
+    "max_minutes",
+    "epochs",
+    "learning_rate",
+    "device",
+    "log_steps",
+    "save_steps",
+}
+_OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
+
+
+def settings_as_json(settings: PretrainSettings) -> dict[str, Any]:
+    """The flags with paths as strings."""
+    values = dataclasses.asdict(settings)
+    return {key: str(v) if isinstance(v, Path) else v for key, v in values.items()}
+
+
+def new_directory(settings: PretrainSettings) -> Path:
+    """Where a new run will be written; nothing is made yet.
+
+    Raises:
+        InputError: the directory holds something else, or a run that can be resumed.
+    """
+    if settings.output is not None:
+        directory = settings.output
+    else:
+        name = settings.corpus.name.split(".")[0]
+        directory = RUNS / f"{name}-{settings.preset}-{datetime.now():%Y%m%d-%H%M%S}"
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"expected a directory for --output, found the file {directory}")
+    if directory.is_dir():
+        # A run that ended before its first checkpoint leaves nothing worth keeping.
+        foreign = {path.name for path in directory.iterdir()} - _OWN_FILES
+        if foreign or has_state(directory / "state"):
+            raise InputError(
+                f"expected a new directory for --output, found {directory} in use; "
+                "go on with --resume, or name another"
+            )
+    return directory
+
+
+def hold(directory: Path, *, new: bool) -> FileLock:
+    """Make the directory and keep other processes out until this one ends.
+
+    Raises:
+        InputError: another process is at work there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(directory / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(
+            f"expected a directory that no other run is using, found one at work in {directory}; "
+            "wait for it or name another --output"
+        ) from error
+    if new:
+        for path in directory.iterdir():
+            if path.name in _OWN_FILES - {".lock"}:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return lock
+
+
+def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]:
+    """The unfinished run that these settings go on with, and its record.
+
+    Raises:
+        InputError: there is none, it is complete, or its settings differ.
+    """
+    if settings.output is not None:
+        record = _read_record(settings.output)
+        if record is None or not has_state(settings.output / "state"):
+            raise InputError(
+                f"expected an unfinished run to resume, found no checkpoint in {settings.output}; "
+                "run without --resume"
+            )
+        if record.get("status") == "finished":
+            raise InputError(
+                f"expected an unfinished run to resume, found {settings.output} complete; "
+                f"go on from its weights with --init {settings.output}"
+            )
+        if difference := _difference(settings, record):
+            raise InputError(f"cannot resume {settings.output}: {difference}")
+        return settings.output, record
+    nearest = ""
+    for file in sorted(RUNS.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
+        directory = file.parent
+        record = _read_record(directory)
+        if record is None or record.get("status") == "finished":
+            continue
+        if not has_state(directory / "state") or _is_held(directory):
+            continue
+        difference = _difference(settings, record)
+        if not difference:
+            return directory, record
+        nearest = nearest or f" ({directory}: {difference})"
+    raise InputError(
+        f"expected an unfinished run under {RUNS} with these settings to resume, found none"
+        f"{nearest}; run without --resume, or name the run with --output"
+    )
+
+
+def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
+    """The first setting in which the run differs, as a sentence; empty if it is the same run."""
+    before = record.get("settings", {})
+    for name, value in settings_as_json(settings).items():
+        if name in _FREE_ON_RESUME or before.get(name) == value:
+            continue
+        if name == "corpus" and Path(str(before.get(name))).resolve() == settings.corpus.resolve():
+            continue
+        flag = name.replace("_", "-")
+        return f"it has --{flag} {before.get(name)}, found --{flag} {value}; give the same flags"
+    return ""
+
+
+def _is_held(directory: Path) -> bool:
+    lock = FileLock(directory / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
+
+def _read_record(directory: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def write_record(directory: Path, record: dict[str, Any]) -> None:
+    """Write run.json through a temporary name."""
+    scratch = directory / ".run.json.tmp"
+    scratch.write_text(json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8")
+    scratch.rename(directory / "run.json")
