@@ -17,12 +17,18 @@ from pathlib import Path
 
 from sklearn.metrics import accuracy_score, f1_score
 
+from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from finetune.classifier import Classifier
-from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
+from finetune.encoders import (
+    encoder_source,
+    find_encoder,
+    load_encoder_tokenizer,
+    load_for_classification,
+)
 from finetune.training import TrainSettings, train_classifier
 
 RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"
@@ -34,9 +40,10 @@ class GainSettings:
     """Which starts to compare, on what."""
 
     starts: str = ""
-    """Comma-separated NAME=DIRECTORY of pre-training runs, all of one architecture."""
-    data: Path = NSMC
-    """Labelled file; both parts are drawn from it."""
+    """Comma-separated NAME=DIRECTORY of pre-training runs, all of one architecture; by default the
+    newest finished run."""
+    data: Path | None = None
+    """Labelled file; both parts are drawn from it. By default NSMC's training file in ../shared."""
     train_size: int = 20_000
     """Reviews to fine-tune on."""
     dev_size: int = 20_000
@@ -53,12 +60,19 @@ class GainSettings:
 
 def main(settings: GainSettings) -> None:
     """Run what is missing of starts x seeds, then print the table."""
-    if not settings.data.is_file():
-        raise InputError(f"expected a labelled file, found no {settings.data}; give it by --data")
+    if settings.data is None and not NSMC.is_file():
+        print(f"skipped: no {NSMC.name} in ../shared; name a labelled file by --data")
+        return
+    data = settings.data or NSMC
+    if not data.is_file():
+        raise InputError(f"expected a labelled file, found no {data}; give another by --data")
     starts = dict(part.split("=", 1) for part in settings.starts.split(",") if "=" in part)
+    if settings.starts and not starts:
+        raise InputError(f"expected --starts NAME=DIRECTORY[,...], found {settings.starts!r}")
     if not starts:
-        raise InputError("expected --starts NAME=DIRECTORY[,NAME=DIRECTORY], found none")
-    train, dev = _split(settings)
+        newest = find_encoder()
+        starts = {newest.parent.name: str(newest)}
+    train, dev = _split(data, settings)
     arms = {"random weights": next(iter(starts.values()))} | starts
     done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
     runs = done.setdefault("runs", [])
@@ -67,25 +81,26 @@ def main(settings: GainSettings) -> None:
         "dev_size": len(dev),
         "epochs": settings.epochs,
         "layer_decay": settings.layer_decay,
-        "data": settings.data.name,
+        "data": data.name,
     }
     for seed in range(settings.seeds):
         for arm, directory in arms.items():
             if any(run["arm"] == arm and run["seed"] == seed for run in runs):
                 continue
             runs.append(_run(arm, directory, seed, train, dev, settings))
-            settings.output.parent.mkdir(parents=True, exist_ok=True)
-            settings.output.write_text(json.dumps(done, ensure_ascii=False, indent=1))
+            write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
     for arm in arms:
         scores = [run["accuracy"] for run in runs if run["arm"] == arm]
         spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
         print(f"{arm:24} {statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)")
 
 
-def _split(settings: GainSettings) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _split(
+    data: Path, settings: GainSettings
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Two disjoint random parts; a text that occurs twice stays on one side."""
     seen: dict[str, str] = {}
-    for record in iter_records(settings.data, need_label=True):
+    for record in iter_records(data, need_label=True):
         text = clean_text(record.text)
         if text and record.label is not None:
             seen.setdefault(text, record.label)

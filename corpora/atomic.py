@@ -1,4 +1,4 @@
-"""Directories that appear whole or not at all."""
+"""Files and directories that appear whole or not at all."""
 
 import errno
 import os
@@ -13,6 +13,9 @@ from pathlib import Path
 def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path]:
     """Yield a hidden folder that becomes `directory` if all goes well and vanishes if not.
 
+    Made before the work whose result it takes, so that a place that cannot be written to is found
+    in the first second and not in the last. Parents made for it vanish too.
+
     Args:
         directory: must not exist yet, its parents may be missing.
         shared: the name says what is inside (a hash), so that if another process made the same
@@ -21,21 +24,45 @@ def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path
     Raises:
         OSError: errno.ENOSPC when the disk is full, whoever noticed it.
     """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+    made = [path for path in directory.parents if not path.exists()]
     try:
-        with full_disk_as_oserror(directory):
-            yield scratch
-        scratch.chmod(0o755)  # mkdtemp gives 0o700, which colleagues could not read
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
         try:
-            scratch.rename(directory)
-        except OSError:
-            if not (shared and directory.is_dir()):
-                raise
-            shutil.rmtree(scratch)
+            with full_disk_as_oserror(directory):
+                yield scratch
+            scratch.chmod(0o755)  # mkdtemp gives 0o700, which colleagues could not read
+            try:
+                scratch.rename(directory)
+            except OSError:
+                if not (shared and directory.is_dir()):
+                    raise
+                shutil.rmtree(scratch)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
     except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        _remove_empty(made)
         raise
+
+
+def _remove_empty(directories: list[Path]) -> None:
+    for directory in directories:
+        try:
+            directory.rmdir()
+        except OSError:
+            return  # not made after all, or someone else put something there meanwhile
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Replace a small file as a whole: a reader, or a crash, meets the old text or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.tmp")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from corpora.atomic import directory_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.encoders import (
@@ -26,7 +27,6 @@ from finetune.output import (
     check_free,
     write_predictions,
     write_report,
-    written_at_once,
 )
 from finetune.progress import training_progress
 from finetune.scores import score
@@ -98,13 +98,14 @@ def main(settings: KfoldSettings) -> None:
     )
     training = _training(settings, model, tokenizer)
     _print_header(examples, source, model, training, settings)
-    with written_at_once(output) as scratch:
+    with directory_at_once(output) as scratch:
         result = _train(model, tokenizer, examples, training, settings.folds)
         save_model(model, tokenizer, scratch / "model")
         write_predictions(scratch / "predictions.csv", examples, result)
         report = _report(examples, result, source, training, settings)
         report["seconds"] = round(time.monotonic() - started, 1)
         write_report(scratch / "report.json", report)
+        check_free(output)  # hours have passed
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 

@@ -14,6 +14,7 @@ import torch
 from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
+from corpora.atomic import write_at_once
 from corpora.command_line import is_terminal
 from pretrain.objective import COUNT_NAMES, StepResult
 
@@ -146,9 +147,7 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
             continue  # the last line of a killed run may be half a line
         if row["step"] <= step:
             rows.append(row)
-    scratch = path.with_name(".metrics.tmp")
-    scratch.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    scratch.rename(path)
+    write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from corpora.atomic import write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
 from pretrain.settings import PretrainSettings
@@ -154,6 +155,4 @@ def _read_record(directory: Path) -> dict[str, Any] | None:
 
 def write_record(directory: Path, record: dict[str, Any]) -> None:
     """Write run.json through a temporary name."""
-    scratch = directory / ".run.json.tmp"
-    scratch.write_text(json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8")
-    scratch.rename(directory / "run.json")
+    write_at_once(directory / "run.json", json.dumps(record, ensure_ascii=False, indent=2))

@@ -256,7 +256,7 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             ROWS,
             ["--output=../memos.csv/run"],
             "꿈,일기,일정",
-            "cannot make the folder ../memos.csv: File exists",
+            "cannot use ../memos.csv: File exists; check the path",
         ),
     ],
 )
