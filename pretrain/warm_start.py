@@ -19,7 +19,7 @@ from gensim.models.callbacks import CallbackAny2Vec
 from pretrain.networks import ElectraPair
 from pretrain.tokenized import TokenizedCorpus
 
-# Window, epochs and scale as measured in docs/experiments.md (first look, one seed).
+# Window, epochs and scale from the first look in docs/experiments.md (one seed).
 WINDOW = 5
 EPOCHS = 4
 EMBEDDING_STD = 0.1
