@@ -14,10 +14,10 @@ from corpora.sources import COMPRESSIONS, Source
 
 # Many sources have a `train.tsv`: one that is known as a file of another source is no wrong one.
 _KNOWN = {
-    known.sha256
+    sha256
     for source in SOURCES.values()
     for file in source.files
-    for known in (file, *file.variants)
+    for sha256 in (file.sha256, *(variant.sha256 for variant in file.variants))
 }
 
 

@@ -44,7 +44,8 @@ def main(settings: Settings) -> None:
             f"{settings.mirror}: expected files of {source.name} ({outcome.missing[0]}, …), found "
             "none; name another folder with --from or leave it out to download them"
         )
-    print(f"licence: {source.licence}")
+    note = f" ({source.licence_note})" if source.licence_note else ""
+    print(f"licence: {source.licence}{note}")
     print(f"citation: {source.citation}")
     print(f"labels: {source.labels}")
     there = len(outcome.fetched) + len(outcome.kept)

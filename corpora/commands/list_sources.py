@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from corpora.command_line import is_terminal
 from corpora.public.catalog import SOURCES
@@ -30,7 +30,7 @@ def main(settings: Settings) -> None:
     rows = [_row(source, settings.data) for source in SOURCES.values()]
     rows.append(_hub_row(settings.data))
     if is_terminal():
-        table = Table(*_COLUMNS)
+        table = Table(*(Column(name, overflow="fold") for name in _COLUMNS))
         for row in rows:
             table.add_row(*row)
         Console().print(table)

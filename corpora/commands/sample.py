@@ -4,9 +4,11 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import tyro
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +17,8 @@ from corpora.command_line import is_terminal
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from corpora.record import Record
+
+Item = TypeVar("Item")
 
 ABOUT = "Show texts drawn at random before and after cleaning, and why a text would be dropped."
 
@@ -59,11 +63,13 @@ def main(settings: Settings) -> None:
     """Draw, clean and print."""
     if settings.size < 1:
         raise InputError(f"expected --size of at least 1, found {settings.size}")
-    records = iter_records(settings.path, text_column=settings.text_column)
+    records: Iterable[Record] = iter_records(settings.path, text_column=settings.text_column)
+    if is_terminal():
+        records = track(records, description="reading", transient=True)
     compared = (comparison for comparison in compare(records))
     if settings.changed_only:
-        compared = (comparison for comparison in compared if comparison.changed)
-        drawn = draw(compared, settings.size, settings.seed)
+        changed = (comparison for comparison in compare(records) if comparison.changed)
+        drawn = draw(changed, settings.size, settings.seed)
     else:
         drawn = list(compare(draw(records, settings.size, settings.seed)))
     if not drawn:
@@ -84,7 +90,7 @@ def compare(records: Iterable[Record]) -> Iterator[Comparison]:
         yield Comparison(record=record, after=kept[0].text if kept else "", reason=reason)
 
 
-def draw[Item](items: Iterable[Item], size: int, seed: int) -> list[Item]:
+def draw(items: Iterable[Item], size: int, seed: int) -> list[Item]:
     """Up to `size` items, each equally likely, in their order; memory is that of the sample.
 
     Algorithm R (Vitter 1985, "Random Sampling with a Reservoir", https://doi.org/10.1145/3147.3165).

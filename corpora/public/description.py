@@ -75,7 +75,8 @@ class PublicSource:
         name: what `python -m corpora fetch` calls it.
         about: one line: what texts these are.
         homepage: where it is described.
-        licence: the licence, with what is uncertain about it.
+        licence: the licence, short.
+        licence_note: who says so and what is uncertain, where there is more to say.
         citation: how its authors want it cited.
         labels: what the labels of its records mean, and how several labels are joined.
         texts: how many records its reader yields; None where nobody has counted.
@@ -90,6 +91,7 @@ class PublicSource:
     labels: str
     texts: int | None
     files: tuple[RemoteFile, ...] = field(repr=False)
+    licence_note: str = ""
 
     @property
     def size(self) -> int | None:

@@ -40,7 +40,8 @@ SOURCE = PublicSource(
     name="petitions",
     about="petitions to the Blue House by month, August 2017 to August 2019",
     homepage="https://github.com/lovit/petitions_archive",
-    licence="public record (KOGL); the archive itself states no licence, Korpora lists it as CC0",
+    licence="public record (KOGL)",
+    licence_note="the archive itself states no licence; Korpora lists it as CC0 1.0",
     citation=(
         "Hyunjoong Kim (2019). 청와대 국민청원 데이터 아카이브. "
         "https://github.com/lovit/petitions_archive"

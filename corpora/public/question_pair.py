@@ -27,9 +27,10 @@ SOURCE = PublicSource(
     name="question_pair",
     about="7,576 pairs of everyday questions, each question a text",
     homepage="https://github.com/songys/Question_pair",
-    licence=(
-        "stated as MIT by the Hub's kor_qpair and as CC BY-SA 4.0 by Korpora; "
-        "ask the author before you pass it on"
+    licence="MIT or CC BY-SA 4.0",
+    licence_note=(
+        "MIT according to the Hub's kor_qpair, CC BY-SA 4.0 according to Korpora; the repository "
+        "itself states none that could be seen here: ask the author before you pass it on"
     ),
     citation="Youngsook Song (2018). Paired Question v.2. https://github.com/songys/Question_pair",
     labels="none: the column is_duplicate (0 the same, 1 different) is about the pair",
