@@ -10,7 +10,6 @@ import httpx2
 
 from corpora.errors import InputError
 
-CHUNK_BYTES = 1 << 18
 # What a server says of itself and not of the file: worth another try (RFC 9110, 15.5.9, 15.6;
 # RFC 6585, 4).
 _PASSING_STATUS = (408, 429, 500, 502, 503, 504)
@@ -167,7 +166,8 @@ class Download:
     def _receive(self, response: httpx2.Response, *, append: bool, total: int | None) -> None:
         with self._part.open("ab" if append else "wb") as file:
             there = file.tell() if append else 0
-            for chunk in response.iter_raw(CHUNK_BYTES):
+            # As they come: chunks of a set size would lose the last one when the connection is cut.
+            for chunk in response.iter_raw():
                 if not there and chunk.lstrip()[:20].lower().startswith(_HTML_STARTS):
                     self._refuse("the file", _HTML, delete=True)
                 file.write(chunk)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import tyro
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from corpora.cleaning import Cleaner, CleaningSettings
@@ -66,7 +66,6 @@ def main(settings: Settings) -> None:
     records: Iterable[Record] = iter_records(settings.path, text_column=settings.text_column)
     if is_terminal():
         records = track(records, description="reading", transient=True)
-    compared = (comparison for comparison in compare(records))
     if settings.changed_only:
         changed = (comparison for comparison in compare(records) if comparison.changed)
         drawn = draw(changed, settings.size, settings.seed)
@@ -106,7 +105,8 @@ def draw(items: Iterable[Item], size: int, seed: int) -> list[Item]:
 
 
 def _print_table(drawn: list[Comparison]) -> None:
-    table = Table("id", "before", "after", "dropped", show_lines=True)
+    names = ("id", "before", "after", "dropped")
+    table = Table(*(Column(name, overflow="fold") for name in names), show_lines=True)
     for comparison in drawn:
         shown = (comparison.record.id, comparison.record.text, comparison.after)
         # Text, not str: brackets in a text are no markup.
