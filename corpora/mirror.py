@@ -112,5 +112,9 @@ def file_sha256(path: Path) -> str:
 
 def _unpack(path: Path, part: Path) -> None:
     source = Source(name=path.name, shown=str(path), path=path)
-    with source.open_bytes() as packed, part.open("wb") as file:
-        shutil.copyfileobj(packed, file)
+    try:
+        with source.open_bytes() as packed, part.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -464,6 +464,16 @@ def test_a_file_in_the_mirror_that_is_not_the_original_is_refused(tmp_path: Path
     assert not out.exists()
 
 
+def test_a_damaged_file_in_the_mirror_leaves_nothing(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "ratings.txt.gz").write_bytes(gzip.compress(DATA)[:-100])
+    out = tmp_path / "out"
+    message = error_of(source("https://example.org/ratings.txt"), out, mirror)
+    assert message.startswith(f"{mirror / 'ratings.txt.gz'}: expected complete .gz data")
+    assert not out.exists()
+
+
 def test_a_known_variant_is_taken_and_said_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
