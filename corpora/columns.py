@@ -1,6 +1,6 @@
 """Which column of a table is the text, the label and the id, and what its cells say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corpora.errors import InputError
@@ -18,6 +18,37 @@ SHOWN_CHARACTERS = 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LabelNames:
+    """What the cells of a label column mean.
+
+    Attributes:
+        names: label by cell.
+        separator: what stands between the labels of one cell, None where a cell holds one; the
+            labels' names are joined by it again.
+    """
+
+    names: Mapping[str, str]
+    separator: str | None = None
+
+    def of(self, cell: str, where: str) -> str:
+        """The name of a cell's label, or of its labels.
+
+        Raises:
+            InputError: the cell holds a label without a name.
+        """
+        parts = [cell] if self.separator is None else cell.split(self.separator)
+        for part in parts:
+            if part.strip() not in self.names:
+                known = ", ".join(list(self.names)[:SHOWN_COLUMNS])
+                raise InputError(
+                    f"{where}: expected a label of {known}"
+                    f"{', …' if len(self.names) > SHOWN_COLUMNS else ''}, found {part.strip()!r}; "
+                    "fetch the file again or read it under another name"
+                )
+        return (self.separator or "").join(self.names[part.strip()] for part in parts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnRequest:
     """What the caller asked for.
 
@@ -25,11 +56,15 @@ class ColumnRequest:
         text: name of the text column, or None to look for a known one.
         label: name of the label column, or None to look for a known one.
         need_label: whether a table without a label column is an error.
+        header: the column names of a table that has no header row.
+        names: what the cells of the label column mean; None keeps them as they are.
     """
 
     text: str | None = None
     label: str | None = None
     need_label: bool = False
+    header: tuple[str, ...] | None = None
+    names: LabelNames | None = None
 
     @property
     def wants_label(self) -> bool:

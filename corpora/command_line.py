@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import tyro
@@ -15,7 +15,12 @@ _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExi
 
 
 def run_command(
-    settings_class: type[Settings], main: Callable[[Settings], None], about: str
+    settings_class: type[Settings],
+    main: Callable[[Settings], None],
+    about: str,
+    *,
+    arguments: Sequence[str] | None = None,
+    program: str | None = None,
 ) -> int:
     """Parse the flags, run `main`, and turn errors of the user's input into one line.
 
@@ -23,6 +28,8 @@ def run_command(
         settings_class: keyword-only dataclass whose fields are the flags.
         main: what the command does.
         about: first paragraph of `--help`.
+        arguments: the flags; those of the process when None.
+        program: what `--help` calls the command; the script's name when None.
 
     Returns:
         The exit code: 0, 2 for bad input or a full disk, 130 after Ctrl-C. Any other exception
@@ -30,7 +37,14 @@ def run_command(
     """
     try:
         # tyro itself exits with code 2 for an unknown or malformed flag.
-        main(tyro.cli(settings_class, description=about, config=(tyro.conf.FlagCreatePairsOff,)))
+        settings = tyro.cli(
+            settings_class,
+            prog=program,
+            description=about,
+            args=arguments,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+        main(settings)
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:

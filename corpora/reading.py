@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,8 @@ import pandas as pd
 from corpora.columns import ColumnPlaces, ColumnRequest, cell_text, has_text_column
 from corpora.decoding import open_text
 from corpora.errors import InputError
+from corpora.public.description import Layout
+from corpora.public.fetched import layout_of
 from corpora.record import Record
 from corpora.sources import Source, find_sources, source_of_upload
 from corpora.tables import all_rows, first_line, no_rows, open_table, split_tsv
@@ -25,7 +28,9 @@ def iter_records(
 
     Rows with an empty text are yielded too: the cleaner counts them. Lines of a plain `.txt` that
     are blank are not texts. A `.txt` whose first line is a tab-separated header with a text column,
-    as NSMC's are, is read as TSV. Memory is that of one batch of rows, but for `.xlsx`, whose
+    as NSMC's are, is read as TSV. A file of a fetched public source (beside a `SOURCE.json`)
+    is read as its module in `corpora.public` says, with the meaning of its labels, unless columns
+    are named here. Memory is that of one batch of rows, but for `.xlsx`, whose
     strings stand in one table that has to be loaded.
 
     Args:
@@ -74,13 +79,44 @@ def load_table(name: str, data: bytes) -> pd.DataFrame:
 
 def _records_of_sources(sources: list[Source], request: ColumnRequest) -> Iterator[Record]:
     for source in sources:
-        file_format = _real_format(source, request.text)
-        if file_format == ".txt":
-            yield from _line_records(source, request)
-        elif file_format == ".jsonl":
-            yield from _json_records(source, request)
+        layout = layout_of(source) if request.text is None and request.label is None else None
+        if layout is None:
+            yield from _records(source, request)
         else:
-            yield from _table_records(source, file_format, request)
+            yield from laid_out_records(source, layout, need_label=request.need_label)
+
+
+def laid_out_records(
+    source: Source, layout: Layout, *, need_label: bool = False
+) -> Iterator[Record]:
+    """The records of one file of a public source.
+
+    Of pairs, first the one text of all rows and then the other, their columns in their ids.
+
+    Raises:
+        InputError: as `iter_records`, or a label without a meaning.
+    """
+    for text in layout.texts:
+        request = ColumnRequest(
+            text=text,
+            label=layout.label,
+            need_label=need_label,
+            header=layout.header,
+            names=layout.names,
+        )
+        for record in _records(source, request):
+            alone = len(layout.texts) == 1
+            yield record if alone else replace(record, id=f"{record.id}:{text}")
+
+
+def _records(source: Source, request: ColumnRequest) -> Iterator[Record]:
+    file_format = ".tsv" if request.header else _real_format(source, request.text)
+    if file_format == ".txt":
+        yield from _line_records(source, request)
+    elif file_format == ".jsonl":
+        yield from _json_records(source, request)
+    else:
+        yield from _table_records(source, file_format, request)
 
 
 def _real_format(source: Source, text_column: str | None) -> str:
@@ -117,7 +153,7 @@ def _line_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
 
 def _table_records(source: Source, file_format: str, request: ColumnRequest) -> Iterator[Record]:
     empty = True
-    with open_table(source, file_format) as table:
+    with open_table(source, file_format, request.header) as table:
         places = request.locate(table.columns, source.shown)
         # A column that is not there reads the text column instead, and is then ignored.
         picks = [places.text] + [
@@ -129,7 +165,7 @@ def _table_records(source: Source, file_format: str, request: ColumnRequest) -> 
             yield Record(
                 id=_identifier(None if places.id is None else identifier, source, number),
                 text=cell_text(text, where),
-                label=None if places.label is None else _label(label, where),
+                label=None if places.label is None else _label(label, where, request),
                 source=source.name,
             )
     if empty:
@@ -156,7 +192,7 @@ def _json_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
         yield Record(
             id=_identifier(None if places.id is None else row[keys[places.id]], source, number),
             text=text,
-            label=None if places.label is None else _label(row[keys[places.label]], where),
+            label=None if places.label is None else _label(row[keys[places.label]], where, request),
             source=source.name,
         )
 
@@ -185,5 +221,6 @@ def _identifier(cell: object, source: Source, number: int) -> str:
     return cell_text(cell, f"{source.shown}:{number}").strip() or fallback
 
 
-def _label(cell: object, where: str) -> str | None:
-    return cell_text(cell, where).strip() or None
+def _label(cell: object, where: str, request: ColumnRequest) -> str | None:
+    label = cell_text(cell, where).strip() or None
+    return label if label is None or request.names is None else request.names.of(label, where)

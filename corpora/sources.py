@@ -152,8 +152,8 @@ def source_of_upload(name: str, data: bytes) -> Source:
 def find_sources(path: str | Path) -> list[Source]:
     """The file given, or every readable file below the folder given, in a fixed order.
 
-    Hidden files, README*, LICENSE*, *.md and the `report.json` of a clean corpus are
-    documentation; any other file of an unsupported kind is named in a warning.
+    Hidden files, README*, LICENSE*, *.md, the `report.json` of a clean corpus and the `SOURCE.json`
+    of a fetched one are documentation; any other file of an unsupported kind is named in a warning.
 
     Raises:
         InputError: nothing is there, the file is of an unsupported kind, or the folder holds no
@@ -206,7 +206,7 @@ def _is_documentation(name: str) -> bool:
     return (
         lowered.startswith((".", "readme", "license"))
         or lowered.endswith(".md")
-        or lowered == "report.json"
+        or lowered in ("report.json", "source.json")
     )
 
 

@@ -38,12 +38,23 @@ class Table:
 
 
 @contextmanager
-def open_table(source: Source, file_format: str | None = None) -> Iterator[Table]:
-    """Open a table by its format; `file_format` overrules the file's own suffix.
+def open_table(
+    source: Source, file_format: str | None = None, header: Sequence[str] | None = None
+) -> Iterator[Table]:
+    """Open a table by its format.
+
+    Args:
+        source: the table.
+        file_format: overrules the file's own suffix.
+        header: the column names of a tab-separated file that has no header row.
 
     Raises:
         InputError: here or while reading: the file is empty, damaged or malformed.
     """
+    if header is not None:
+        with _open_tsv(source, header) as table:
+            yield table
+        return
     opener = {
         ".csv": _open_csv,
         ".tsv": _open_tsv,
@@ -91,9 +102,11 @@ def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, lis
 
 
 @contextmanager
-def _open_tsv(source: Source) -> Iterator[Table]:
+def _open_tsv(source: Source, header: Sequence[str] | None = None) -> Iterator[Table]:
     with open_text(source) as text:
         rows = _tsv_rows(text)
+        if header is not None:
+            rows = chain([(0, list(header))], rows)
         advice = "a field cannot contain a tab or a line break; save such texts as .csv"
         yield _table_of_rows(rows, source, advice=advice, convert=_unquote)
 

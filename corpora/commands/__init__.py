@@ -1,0 +1,1 @@
+"""The commands of `python -m corpora`: each module has `Settings`, `main` and `ABOUT`."""

@@ -1,0 +1,577 @@
+"""Fetching against a real server that cuts, lies, ignores ranges, stalls and refuses."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from corpora.__main__ import main as corpora_command
+from corpora.download import Patience
+from corpora.errors import InputError
+from corpora.fetch_progress import FetchProgress
+from corpora.fetching import Outcome, fetch_source
+from corpora.public import catalog
+from corpora.public.description import PublicSource, RemoteFile, Variant
+
+DATA = "".join(f"{n}\t재밌다 ㅋㅋ {n}\t1\n" for n in range(20_000)).encode()
+QUICK = Patience(tries=3, first_wait_seconds=0.01, connect_seconds=2, read_seconds=0.3)
+
+
+class Request(BaseHTTPRequestHandler):
+    """One request, answered by the next step of the plan; the last step repeats."""
+
+    server: "Server"
+
+    def do_GET(self) -> None:
+        self.server.ranges.append(self.headers["Range"])
+        step = min(len(self.server.ranges), len(self.server.plan)) - 1
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client has seen enough
+            self.server.plan[step](self)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    @property
+    def start(self) -> int:
+        found = re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or "bytes=0-")
+        assert found
+        return int(found[1])
+
+    def head(self, status: int, **headers: object) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def cut_off(self) -> None:
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Request)
+        self.plan: list[Callable[[Request], None]] = [send()]
+        self.ranges: list[str | None] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/ratings.txt"
+
+
+def send(
+    data: bytes = DATA,
+    *,
+    cut_at: int | None = None,
+    ranges: bool = True,
+    length: bool = True,
+    content_range: str | None = None,
+    content_type: str = "text/plain",
+    pause: float = 0.0,
+) -> Callable[[Request], None]:
+    """Answer with data, from where the request asks to where the connection is cut."""
+
+    def step(request: Request) -> None:
+        start = request.start if ranges else 0
+        headers: dict[str, object] = {"Content_Type": content_type}
+        if length:
+            headers["Content_Length"] = len(data) - start
+        if start:
+            span = f"bytes {start}-{len(data) - 1}/{len(data)}"
+            headers["Content_Range"] = content_range if content_range is not None else span
+        request.head(206 if start else 200, **headers)
+        for place in range(start, len(data) if cut_at is None else cut_at, 100_000):
+            end = min(place + 100_000, len(data) if cut_at is None else cut_at)
+            request.wfile.write(data[place:end])
+            time.sleep(pause)
+        if cut_at is not None:
+            request.cut_off()
+
+    return step
+
+
+def answer(status: int, body: bytes = b"", **headers: object) -> Callable[[Request], None]:
+    def step(request: Request) -> None:
+        request.head(status, Content_Length=len(body), **headers)
+        request.wfile.write(body)
+
+    return step
+
+
+def stall(request: Request) -> None:
+    request.head(200, Content_Length=len(DATA))
+    request.wfile.write(DATA[:50_000])
+    request.wfile.flush()
+    time.sleep(1.0)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def source(
+    url: str,
+    *,
+    name: str = "ratings.txt",
+    known: bool = True,
+    size: bool = True,
+    variants: tuple[Variant, ...] = (),
+) -> PublicSource:
+    file = RemoteFile(
+        name=name,
+        url=url,
+        sha256=sha256(DATA) if known else None,
+        size=len(DATA) if known and size else None,
+        variants=variants,
+    )
+    return PublicSource(
+        name="test",
+        about="a test",
+        homepage=url,
+        licence="CC0 1.0",
+        citation="nobody",
+        labels="none",
+        texts=20_000,
+        files=(file,),
+    )
+
+
+def fetch(described: PublicSource, folder: Path, mirror: Path | None = None) -> Outcome:
+    return fetch_source(described, folder, progress=FetchProgress(), mirror=mirror, patience=QUICK)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def error_of(described: PublicSource, folder: Path, mirror: Path | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        fetch(described, folder, mirror)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_comes_whole_and_only_once(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "test"
+    assert fetch(source(server.url), folder).fetched == ("ratings.txt",)
+    assert (folder / "ratings.txt").read_bytes() == DATA
+    assert files(folder) == ["SOURCE.json", "ratings.txt"]
+    written = json.loads((folder / "SOURCE.json").read_text(encoding="utf-8"))
+    assert written["source"] == "test"
+    assert written["files"]["ratings.txt"] == {
+        "url": server.url,
+        "sha256": sha256(DATA),
+        "size": len(DATA),
+        "note": "",
+    }
+    assert fetch(source(server.url), folder).kept == ("ratings.txt",)
+    assert server.ranges == [None]
+
+
+def test_cut_connections_go_on_where_they_ended(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(cut_at=150_000), send(cut_at=150_001), send(cut_at=400_000), send()]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=150000-", "bytes=150001-", "bytes=400000-"]
+
+
+def test_an_answer_without_a_length_that_ends_early_goes_on(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(cut_at=150_000, length=False), send()]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=150000-"]
+
+
+def test_a_server_that_ignores_ranges_starts_again(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(cut_at=150_000), send(ranges=False, cut_at=90_000), send(ranges=False)]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=150000-", "bytes=90000-"]
+
+
+def test_a_connection_that_is_always_cut_at_the_same_place_ends(
+    server: Server, tmp_path: Path
+) -> None:
+    server.plan = [send(cut_at=150_000)]
+    message = error_of(source(server.url), tmp_path)
+    assert "after 3 tries" in message
+    assert "goes on at byte 150,000" in message
+    assert files(tmp_path) == ["ratings.txt.part"]
+    server.plan = [send()]
+    fetch(source(server.url), tmp_path)
+    assert server.ranges[-1] == "bytes=150000-"
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+
+
+def test_wrong_bytes_are_refused(server: Server, tmp_path: Path) -> None:
+    wrong = DATA[:-3] + b"0\n\n"
+    server.plan = [send(wrong)]
+    folder = tmp_path / "new"
+    assert error_of(source(server.url), folder) == (
+        f"{server.url}: expected SHA-256 {sha256(DATA)}, found {sha256(wrong)}; nothing is kept "
+        "of it: the file there has changed or was damaged on its way"
+    )
+    assert not folder.exists()
+
+
+def test_the_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(b"x" * 1000)
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == ["bytes=1000-", None]
+
+
+def test_a_part_longer_than_the_file_is_thrown_away(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA + b"x")
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None]
+
+
+def test_a_whole_part_needs_no_request(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA)
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == []
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        (answer(404), "expected the file, found status 404 Not Found"),
+        (answer(403), "expected the file, found status 403 Forbidden"),
+        (answer(416), "expected the file, found status 416"),
+        (answer(206, DATA), "expected the file, found status 206"),
+        (send(DATA + b"x"), f"expected a file of {len(DATA):,} bytes, found one of"),
+        (send(DATA[:-1]), f"expected a file of {len(DATA):,} bytes, found one of"),
+        (send(DATA * 2, length=False), f"expected a file of {len(DATA):,} bytes, found more"),
+        (send(b"<p>", content_type="text/html; charset=utf-8"), "found an HTML page"),
+        (send(b"\n<!DOCTYPE html>" + DATA, length=False), "found an HTML page"),
+        (answer(200, DATA, Content_Encoding="gzip"), "expected plain bytes, found gzip encoding"),
+    ],
+)
+def test_anything_but_the_file_is_one_line_after_one_request(
+    server: Server, tmp_path: Path, step: Callable[[Request], None], found: str
+) -> None:
+    server.plan = [step]
+    message = error_of(source(server.url), tmp_path / "new")
+    assert message.startswith(server.url)
+    assert found in message
+    assert "--from" in message
+    assert server.ranges == [None]
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "content_range", ["", "bytes 0-99/100", "bytes 100001-5/5", "lines 100000-5/9", "bytes 100000"]
+)
+def test_a_range_that_does_not_match_is_refused(
+    server: Server, tmp_path: Path, content_range: str
+) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
+    server.plan = [send(content_range=content_range)]
+    message = error_of(source(server.url), tmp_path)
+    assert f"expected Content-Range: bytes 100000-…, found {content_range!r}" in message
+    assert files(tmp_path) == []
+
+
+def test_a_range_of_a_file_of_another_size_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
+    server.plan = [send(content_range=f"bytes 100000-{len(DATA)}/{len(DATA) + 1}")]
+    assert f"found one of {len(DATA) + 1:,}" in error_of(source(server.url), tmp_path)
+
+
+def test_a_server_that_has_less_than_the_part_says_so(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
+    server.plan = [answer(416)]
+    assert "status 416" in error_of(source(server.url), tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
+    server.plan = [answer(503), answer(429, Retry_After="0"), send()]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+
+
+def test_a_server_that_stays_busy_ends_in_one_line(server: Server, tmp_path: Path) -> None:
+    server.plan = [answer(503)]
+    assert "none after 3 tries (status 503)" in error_of(source(server.url), tmp_path)
+    assert len(server.ranges) == 3
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    message = error_of(source(f"http://127.0.0.1:{port}/a.txt"), tmp_path / "new")
+    assert "none after 3 tries" in message
+    assert "use --from FOLDER" in message
+    assert files(tmp_path) == []
+
+
+def test_a_slow_server_is_waited_for_and_a_silent_one_asked_again(
+    server: Server, tmp_path: Path
+) -> None:
+    server.plan = [stall, send(pause=0.1)]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=50000-"]
+
+
+def test_redirects_are_followed(server: Server, tmp_path: Path) -> None:
+    server.plan = [answer(302, Location="/elsewhere"), send()]
+    fetch(source(server.url), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+
+
+def test_a_file_of_known_hash_and_unknown_size(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(cut_at=150_000), send()]
+    fetch(source(server.url, size=False), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=150000-"]
+
+
+def test_a_file_of_unknown_hash_is_recorded_and_holds_from_then_on(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = source(server.url, known=False)
+    (tmp_path / "ratings.txt.part").write_bytes(b"of another version")
+    server.plan = [send(cut_at=150_000), send(), send(DATA + b"changed")]
+    fetch(described, tmp_path)
+    assert server.ranges == [None, None]  # nothing could tell a splice of two versions
+    assert f"{sha256(DATA)} is recorded" in capsys.readouterr().out
+    assert fetch(described, tmp_path).kept == ("ratings.txt",)
+
+    (tmp_path / "ratings.txt").unlink()
+    assert f"expected SHA-256 {sha256(DATA)}, found" in error_of(described, tmp_path)
+    (tmp_path / "ratings.txt").write_bytes(b"edited")
+    assert "it is not the original: move it away" in error_of(described, tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == b"edited"
+
+
+def test_an_unknown_file_whose_server_always_cuts_ends(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(cut_at=150_000)]
+    assert "none after 3 tries" in error_of(source(server.url, known=False), tmp_path)
+    assert server.ranges == [None, None, None]
+
+
+def test_a_killed_fetch_goes_on(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(pause=0.5), send()]
+    script = f"""
+        from pathlib import Path
+        from corpora.fetch_progress import FetchProgress
+        from corpora.fetching import fetch_source
+        from corpora.public.description import PublicSource, RemoteFile
+        file = RemoteFile(name="ratings.txt", url={server.url!r}, sha256={sha256(DATA)!r},
+                          size={len(DATA)})
+        source = PublicSource(name="test", about="", homepage="", licence="", citation="",
+                              labels="", texts=1, files=(file,))
+        fetch_source(source, Path({str(tmp_path)!r}), progress=FetchProgress())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    part = tmp_path / "ratings.txt.part"
+    process = subprocess.Popen(command)
+    while not part.exists() or part.stat().st_size < 100_000:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert files(tmp_path) == ["ratings.txt.part"]
+    there = part.stat().st_size
+    assert there < len(DATA)
+
+    subprocess.run(command, check=True)
+    assert server.ranges == [None, f"bytes={there}-"]
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert files(tmp_path) == ["SOURCE.json", "ratings.txt"]
+
+
+def test_a_second_fetch_into_the_folder_is_refused(server: Server, tmp_path: Path) -> None:
+    held = threading.Event()
+
+    def hold(request: Request) -> None:
+        held.set()
+        send(pause=0.2)(request)
+
+    server.plan = [hold]
+    first = threading.Thread(target=fetch, args=(source(server.url), tmp_path))
+    first.start()
+    assert held.wait(5)
+    assert "found another fetch under way" in error_of(source(server.url), tmp_path)
+    first.join()
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("elsewhere/renamed.tsv", DATA),
+        ("ratings.txt.gz", gzip.compress(DATA)),
+        ("deep/er/ratings.txt.zst", zstandard.ZstdCompressor().compress(DATA)),
+    ],
+)
+def test_a_mirror_may_name_and_pack_files_its_own_way(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / "mirror" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    outcome = fetch(
+        source("https://example.org/ratings.txt"), tmp_path / "out", tmp_path / "mirror"
+    )
+    assert outcome.fetched == ("ratings.txt",)
+    assert (tmp_path / "out" / "ratings.txt").read_bytes() == DATA
+
+
+def test_a_file_in_the_mirror_that_is_not_the_original_is_refused(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "ratings.txt").write_bytes(b"other")
+    out = tmp_path / "out"
+    message = error_of(source("https://example.org/ratings.txt"), out, mirror)
+    assert message == (
+        f"{mirror / 'ratings.txt'}: expected SHA-256 {sha256(DATA)}, found {sha256(b'other')}; "
+        "it is not the original ratings.txt and is not taken"
+    )
+    assert not out.exists()
+
+
+def test_a_damaged_file_in_the_mirror_leaves_nothing(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "ratings.txt.gz").write_bytes(gzip.compress(DATA)[:-100])
+    out = tmp_path / "out"
+    message = error_of(source("https://example.org/ratings.txt"), out, mirror)
+    assert message.startswith(f"{mirror / 'ratings.txt.gz'}: expected complete .gz data")
+    assert not out.exists()
+
+
+def test_a_known_variant_is_taken_and_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "ratings.txt").write_bytes(b"rebuilt")
+    variant = Variant(sha256=sha256(b"rebuilt"), size=7, note="rebuilt, not official")
+    described = source("https://example.org/ratings.txt", variants=(variant,))
+    fetch(described, tmp_path / "out", mirror)
+    assert "rebuilt, not official" in capsys.readouterr().out
+    assert "rebuilt, not official" in (tmp_path / "out" / "SOURCE.json").read_text("utf-8")
+    assert fetch(described, tmp_path / "out").kept == ("ratings.txt",)
+    assert "rebuilt, not official" in capsys.readouterr().out
+
+
+def test_a_variant_is_not_accepted_from_the_network(server: Server, tmp_path: Path) -> None:
+    server.plan = [send(b"rebuilt")]
+    variant = Variant(sha256=sha256(b"rebuilt"), size=7, note="rebuilt")
+    assert "found one of 7" in error_of(source(server.url, variants=(variant,)), tmp_path)
+
+
+def test_a_file_of_another_source_with_that_name_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "ratings.txt").write_bytes(b"of another source")
+    monkeypatch.setattr("corpora.mirror._KNOWN", {sha256(b"of another source")})
+    for known in (True, False):
+        described = source("https://example.org/ratings.txt", known=known)
+        assert fetch(described, tmp_path / "out", mirror).missing == ("ratings.txt",)
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_unknown_files_of_one_name_are_not_chosen_from(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / "mirror" / folder).mkdir(parents=True)
+        (tmp_path / "mirror" / folder / "ratings.txt").write_bytes(folder.encode())
+    described = source("https://example.org/ratings.txt", known=False)
+    assert "expected one file for ratings.txt" in error_of(
+        described, tmp_path / "out", tmp_path / "mirror"
+    )
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"files": {"a": 1}}', '{"files": {}, "x": 1}'])
+def test_a_damaged_record_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "SOURCE.json").write_text(content)
+    assert "expected what `python -m corpora fetch` writes" in error_of(
+        source("https://example.org/ratings.txt"), tmp_path
+    )
+
+
+def test_a_folder_of_another_source_is_left_alone(server: Server, tmp_path: Path) -> None:
+    fetch(source(server.url), tmp_path)
+    assert corpora_command(["fetch", "nsmc", "--output", str(tmp_path)]) == 2
+    assert files(tmp_path) == ["SOURCE.json", "ratings.txt"]
+
+
+def test_the_command(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(catalog.SOURCES, "test", source(server.url))
+    assert corpora_command(["fetch", "test"]) == 0
+    out = capsys.readouterr().out
+    assert "SHA-256 verified" in out
+    assert "licence: CC0 1.0\ncitation: nobody\n" in out
+    assert (tmp_path / "data" / "test" / "ratings.txt").read_bytes() == DATA
+    assert corpora_command(["list"]) == 0
+    row = next(line for line in capsys.readouterr().out.split("\n") if line.startswith("test\t"))
+    assert row.endswith("yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fetch", "nsmcc"], "did you mean nsmc?"),
+        (["fetch", "zzz"], "expected the name of a public source (nsmc, kote,"),
+        (["fetch", "steam", "--from", "."], "expected files of steam (steam.txt, …), found none"),
+        (["fetch", "steam", "--from", "nowhere"], "expected a folder for --from, found nowhere"),
+        (["fetch", "hub:a/b", "--from", "."], "expected no --from with hub:a/b"),
+        (["fetchh"], "expected a command of list, fetch, "),
+    ],
+)
+def test_bad_arguments_are_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert corpora_command(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert files(tmp_path) == []

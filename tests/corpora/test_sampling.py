@@ -1,0 +1,99 @@
+"""`python -m corpora sample`: an even draw, and texts before and after cleaning."""
+
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from corpora.__main__ import main
+from corpora.commands.sample import compare, draw
+from corpora.record import Record
+
+
+def test_every_item_is_equally_likely() -> None:
+    drawn = Counter(item for seed in range(3_000) for item in draw(range(20), 5, seed))
+    # 750 draws of each expected, standard deviation 23.7: five of them on either side.
+    assert all(750 - 119 < drawn[item] < 750 + 119 for item in range(20))
+
+
+def test_a_draw_is_repeatable_in_order_and_at_most_what_is_there() -> None:
+    assert draw(range(1000), 10, 1) == draw(range(1000), 10, 1) == sorted(draw(range(1000), 10, 1))
+    assert draw(range(1000), 10, 1) != draw(range(1000), 10, 2)
+    assert draw(range(3), 10, 0) == [0, 1, 2]
+    assert draw([], 10, 0) == []
+
+
+def test_memory_is_that_of_the_sample() -> None:
+    tracemalloc.start()
+    draw(("가" * 10_000 + str(n) for n in range(2_000)), 10, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000  # all of it would be 40 MB
+
+
+def test_texts_before_and_after() -> None:
+    texts = ["재밌다ㅋㅋㅋㅋㅋ 정말로요", "변할 것이 하나도 없는 문장", "짧다", ""]
+    records = [Record(id=str(n), text=text) for n, text in enumerate(texts)]
+    compared = list(compare(records))
+    assert [(c.after, c.reason, c.changed) for c in compared] == [
+        ("재밌다ㅋㅋ 정말로요", None, True),
+        ("변할 것이 하나도 없는 문장", None, False),
+        ("", "too-short", True),
+        ("", "empty", True),
+    ]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(
+        "변할 것이 하나도 없는 문장\n재밌다ㅋㅋㅋㅋㅋ\u200b [b]정말로[/b]\n짧다\n", encoding="utf-8"
+    )
+    assert main(["sample", str(path)]) == 0
+    assert capsys.readouterr().out == (
+        "before  변할 것이 하나도 없는 문장\n"
+        "after   변할 것이 하나도 없는 문장\n"
+        "before  재밌다ㅋㅋㅋㅋㅋ\\u200b [b]정말로[/b]\n"
+        "after   재밌다ㅋㅋ [b]정말로[/b]\n"
+        "before  짧다\n"
+        "dropped (too-short)\n"
+    )
+    assert main(["sample", str(path), "--changed-only", "--size", "1"]) == 0
+    assert "변할" not in capsys.readouterr().out
+
+
+def test_the_command_on_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("재밌다ㅋㅋㅋㅋㅋ [b]정말로요[/b]\n짧다\n", encoding="utf-8")
+    monkeypatch.setattr("corpora.commands.sample.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["sample", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "재밌다ㅋㅋㅋㅋㅋ [b]정말로요[/b]" in out
+    assert "too-short" in out
+
+
+def test_long_and_broken_texts_are_shown_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "긴\\n글 \\ud83d ' + "가나다라" * 200 + '"}\n', encoding="utf-8")
+    assert main(["sample", str(path)]) == 0
+    before, after, _ = capsys.readouterr().out.split("\n")
+    assert before.startswith("before  긴\\n글 \\ud83d 가나")
+    assert before.endswith("… (506 more characters)")
+    assert after.startswith("after   긴 글 가나")
+
+
+def test_bad_sizes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sample", str(tmp_path), "--size", "0"]) == 2
+    assert "expected --size of at least 1, found 0" in capsys.readouterr().err
+
+
+def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("변할 것이 하나도 없는 문장\n", encoding="utf-8")
+    assert main(["sample", str(path), "--changed-only"]) == 0
+    assert capsys.readouterr().out == "cleaning changes no text of it\n"
