@@ -1,11 +1,11 @@
 """Personal data in comments: where it stands, and a fixed word in its place.
 
-The shapes follow the numbering plan of the telephone network (전기통신번호관리세칙: mobile 01X, areas
-02 to 064, internet 070, free 080, safe numbers 050X, nation-wide 15XX/16XX/18XX), the resident
-registration number (YYMMDD-NXXXXXX), ISO/IEC 7812 cards (Luhn), plates as the 자동차등록번호판 notice
-lists them (two or three digits, one of 40 syllables, four digits), and what banks print. A number
-that only banks would know is an account when a bank or a word of payment stands beside it.
-Precision and recall on written lines: tests/corpora/personal_data.tsv.
+The shapes follow the numbering plan of the telephone network (전기통신번호관리세칙: mobile 01X,
+areas 02 to 064, internet 070, free 080, safe numbers 050X, nation-wide 15XX/16XX/18XX), the
+resident registration number (YYMMDD-NXXXXXX), ISO/IEC 7812 cards (Luhn), plates (two or three
+digits, one of some 40 syllables, four digits), and what banks print. A number that only a bank
+would know is an account when a bank or a word of payment stands beside it. Precision and recall on
+written lines: tests/corpora/personal_data.tsv.
 """
 
 import re
@@ -23,10 +23,15 @@ MASKS: dict[Kind, str] = {
     "account": "[계좌]",
     "plate": "[차번호]",
 }
-# No shape has fewer digits, but for an address and a number spelled in Hangul.
+# What a text needs to hold any: six digits (a plate), an at sign, or a number's spelled beginning.
 FEWEST_DIGITS = 6
+AT_SIGNS = ("@", "＠", "골뱅이")
+SPELLED_ZERO = "0공영oO"
+SPELLED_ONE = "1일"
+_six_digits = re.compile(rf"(?:[0-9０-９][^0-9０-９]*+){{{FEWEST_DIGITS}}}").search
+_spelled_start = re.compile(f"[{SPELLED_ZERO}][{SPELLED_ONE}][{SPELLED_ZERO}]").search
 
-find_masks = re.compile("|".join(map(re.escape, MASKS.values()))).finditer
+_masks = re.compile("|".join(map(re.escape, MASKS.values())))
 
 # Stands for what was taken: matched by no rule, and no context reaches over it.
 _TAKEN = "\x00"
@@ -66,7 +71,7 @@ _phones = re.compile(
     rf"[\- ]?[0-9]{{4}}{_END}(?! ?[년원명개만억건점위])"
 ).finditer
 _spelled_phones = re.compile(
-    rf"(?<![A-Za-z0-9{_SPELLED_DIGITS}])[0공영oO][1일][0공영oO]"
+    rf"(?<![A-Za-z0-9{_SPELLED_DIGITS}])[{SPELLED_ZERO}][{SPELLED_ONE}][{SPELLED_ZERO}]"
     rf"(?:{_GAP}[0-9{_SPELLED_DIGITS}oO]){{8}}{_END}"
 ).finditer
 
@@ -160,23 +165,20 @@ def _spans(shadow: str, kind: Kind) -> Iterator[tuple[int, int]]:
             yield from (match.span() for match in _numbers(shadow) if _is_account(shadow, match))
         case "plate":
             for match in _plates(shadow):
-                use = match["use"]
-                if len(use) == 1 or match["region"] or use.strip() not in _COUNTERS:
-                    yield match.span()
-                elif _traffic(shadow, max(0, match.start() - _NEAR), match.end() + _NEAR):
-                    yield match.span()
+                use, (start, end) = match["use"], match.span()
+                certain = len(use) == 1 or match["region"] or use.strip() not in _COUNTERS
+                if certain or _traffic(shadow, max(0, start - _NEAR), end + _NEAR):
+                    yield start, end
 
 
-def find_personal_data(
-    text: str, kinds: tuple[Kind, ...] = KINDS
-) -> list[tuple[int, int, Kind]]:
+def find_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[int, int, Kind]]:
     """Spans (start, end, kind) of personal data in code points, ordered, not overlapping.
 
     Digits may be full-width; those of a mobile number may also be spelled (공일공) or be the
     letter O. Masks already in the text are left alone.
     """
     shadow = text.translate(_FOLD_WIDTH)
-    shadow = _blank(shadow, [mask.span() for mask in find_masks(shadow)])
+    shadow = _blank(shadow, [mask.span() for mask in _masks.finditer(shadow)])
     found: list[tuple[int, int, Kind]] = []
     for kind in KINDS:
         if kind in kinds:
@@ -201,6 +203,8 @@ def mask_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> str:
 
     A mask holds no digit, and masking a masked text changes nothing.
     """
+    if not (_six_digits(text) or any(s in text for s in AT_SIGNS) or _spelled_start(text)):
+        return text
     found = find_personal_data(text, kinds)
     if not found:
         return text
@@ -210,3 +214,8 @@ def mask_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> str:
         pieces += (text[last:start], MASKS[kind])
         last = end
     return "".join((*pieces, text[last:]))
+
+
+def without_masks(text: str) -> str:
+    """`text` less the words that `mask_personal_data` puts in."""
+    return _masks.sub("", text) if "[" in text else text
