@@ -84,19 +84,22 @@ def fold_repeats(text: str, max_repeats: int) -> str:
 _WINDOW = 4
 
 
-def share_of_distinct_windows(text: str) -> float:
-    """Different windows of 4 characters, by all of them: 1 for prose, near 0 for one word said
-    over and over. Shorter texts count as 1."""
-    windows = len(text) - _WINDOW + 1
-    if windows < 1:
-        return 1.0
-    return len({text[i : i + _WINDOW] for i in range(windows)}) / windows
-
-
 def is_repetitive(text: str, min_distinct: float) -> bool:
-    """Whether `share_of_distinct_windows(text)` is below `min_distinct`."""
+    """Whether less than a share of a text's windows of 4 characters are different.
+
+    The share is 1, or nearly so, for prose, and near 0 for one word said over and over.
+
+    Args:
+        text: any text; one shorter than a window is not repetitive.
+        min_distinct: share from 0 to 1.
+    """
+    windows = len(text) - _WINDOW + 1
+    enough = min_distinct * windows
     # Every character but the first three ends a window for the first time: most texts are through
-    # with one set of characters.
-    if len(set(text)) - _WINDOW + 1 >= min_distinct * (len(text) - _WINDOW + 1):
+    # with one set of characters, most others with the windows of their first part.
+    if windows < 1 or len(set(text)) - _WINDOW + 1 >= enough:
         return False
-    return share_of_distinct_windows(text) < min_distinct
+    return all(
+        len({text[i : i + _WINDOW] for i in range(part)}) < enough
+        for part in (min(windows, int(1.3 * enough) + 1), windows)
+    )

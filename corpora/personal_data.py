@@ -9,7 +9,8 @@ written lines: tests/corpora/personal_data.tsv.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Literal
 
 Kind = Literal["email", "resident", "phone", "card", "account", "plate"]
@@ -35,10 +36,9 @@ _masks = re.compile("|".join(map(re.escape, MASKS.values())))
 
 # Stands for what was taken: matched by no rule, and no context reaches over it.
 _TAKEN = "\x00"
-_FOLD_WIDTH = str.maketrans(
-    "０１２３４５６７８９＠．＋（）－‐‑‒–—―−ㅡ",
-    "0123456789@.+()---------",
-)
+_WIDE = "０１２３４５６７８９＠．＋（）－‐‑‒–—―−ㅡ"
+_fold_width = re.compile(f"[{_WIDE}]").sub
+_NARROW = dict(zip(_WIDE, "0123456789@.+()---------", strict=True))
 _SPELLED_DIGITS = "공영일이삼사오육륙칠팔구"
 
 _GAP = r"[ \-.~_/·)]{0,3}"  # between the digits of a number that someone typed
@@ -148,23 +148,46 @@ def _is_spelled(match: re.Match[str]) -> bool:
     return not match[0][:3].isdigit() or sum(c in _SPELLED_DIGITS for c in match[0]) >= 4
 
 
+# Digits with at most four other characters between them, and the reach of the shapes beyond: a
+# region or "+" before, six stars and a unit behind.
+_clusters = re.compile("[0-9](?:[^0-9]{0,4}[0-9])*").finditer
+_REACH_BEFORE, _REACH_BEHIND = 8, 12
+
+
+def _numbers_in(
+    shadow: str, pattern: Callable[[str, int, int], Iterator[re.Match[str]]]
+) -> Iterator[re.Match[str]]:
+    """Matches of a shape, looked for only where there are enough digits."""
+    last = 0
+    clusters = [cluster.span() for cluster in _clusters(shadow)]
+    for (first, end), (next_first, _) in pairwise((*clusters, (len(shadow), 0))):
+        if end - first >= FEWEST_DIGITS:
+            start = max(last, first - _REACH_BEFORE)
+            for match in pattern(shadow, start, min(end + _REACH_BEHIND, next_first)):
+                yield match
+                last = match.end()
+
+
 def _spans(shadow: str, kind: Kind) -> Iterator[tuple[int, int]]:
     match kind:
         case "email":
             if "@" in shadow or "골뱅이" in shadow:
                 yield from (match.span() for match in _emails(shadow))
         case "resident":
-            yield from (m.span() for m in _residents(shadow) if _is_resident(shadow, m))
+            found = _numbers_in(shadow, _residents)
+            yield from (match.span() for match in found if _is_resident(shadow, match))
         case "phone":
-            phones = [match.span() for match in _phones(shadow)]
-            spelled = _spelled_phones(_blank(shadow, phones))
+            phones = [match.span() for match in _numbers_in(shadow, _phones)]
+            spelled = _spelled_phones(_blank(shadow, phones)) if _spelled_start(shadow) else ()
             yield from sorted(phones + [m.span() for m in spelled if _is_spelled(m)])
         case "card":
-            yield from (match.span() for match in _cards(shadow) if _is_luhn(match[0]))
+            found = _numbers_in(shadow, _cards)
+            yield from (match.span() for match in found if _is_luhn(match[0]))
         case "account":
-            yield from (match.span() for match in _numbers(shadow) if _is_account(shadow, match))
+            found = _numbers_in(shadow, _numbers)
+            yield from (match.span() for match in found if _is_account(shadow, match))
         case "plate":
-            for match in _plates(shadow):
+            for match in _numbers_in(shadow, _plates):
                 use, (start, end) = match["use"], match.span()
                 certain = len(use) == 1 or match["region"] or use.strip() not in _COUNTERS
                 if certain or _traffic(shadow, max(0, start - _NEAR), end + _NEAR):
@@ -177,8 +200,9 @@ def find_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> list[tuple
     Digits may be full-width; those of a mobile number may also be spelled (공일공) or be the
     letter O. Masks already in the text are left alone.
     """
-    shadow = text.translate(_FOLD_WIDTH)
-    shadow = _blank(shadow, [mask.span() for mask in _masks.finditer(shadow)])
+    shadow = _fold_width(lambda wide: _NARROW[wide[0]], text)
+    if "[" in shadow:
+        shadow = _blank(shadow, [mask.span() for mask in _masks.finditer(shadow)])
     found: list[tuple[int, int, Kind]] = []
     for kind in KINDS:
         if kind in kinds:

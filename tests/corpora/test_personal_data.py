@@ -1,12 +1,16 @@
 """What is masked of the written lines, and what is left alone."""
 
 import csv
-import re
 from pathlib import Path
 
 import pytest
 
-from corpora.personal_data import KINDS, MASKS, find_personal_data, mask_personal_data
+from corpora.personal_data import (
+    KINDS,
+    MASKS,
+    find_personal_data,
+    mask_personal_data,
+)
 
 Spans = set[tuple[int, int, str]]
 
@@ -39,13 +43,57 @@ def scores(name: str) -> dict[str, tuple[int, int, int]]:
     return {kind: (right, found, wanted) for kind, (right, found, wanted) in counts.items()}
 
 
-if __name__ == "__main__":
-    for name in ("personal_data.tsv", "personal_data_held_out.tsv"):
-        print(name, len(lines_of(name)))
-        for kind, (right, found, wanted) in scores(name).items():
-            print(f"  {kind:9} precision {right}/{found}  recall {right}/{wanted}")
-        if name == "personal_data.tsv":
-            for text, expected in lines_of(name):
-                found = set(find_personal_data(text))
-                if found != expected:
-                    print("   ", text, found - expected, expected - found)
+def test_the_written_lines_are_many_and_half_of_them_hold_nothing() -> None:
+    lines = lines_of("personal_data.tsv")
+    assert len(lines) >= 200
+    assert 0.4 < sum(not spans for _, spans in lines) / len(lines) < 0.6
+
+
+# Floors are the values measured. The rules were made with the first table in sight (239 lines); the
+# second (84 lines) was written before the rules and not looked at for them.
+FLOORS = {"personal_data.tsv": (113, 113, 113), "personal_data_held_out.tsv": (43, 44, 45)}
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_precision_and_recall(name: str) -> None:
+    right, found, expected = scores(name)["all"]
+    least_right, most_found, wanted = FLOORS[name]
+    assert expected == wanted
+    assert right / found >= least_right / most_found
+    assert right / expected >= least_right / wanted
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_masks_show_no_digit_of_what_they_hide(name: str) -> None:
+    for text, _ in lines_of(name):
+        masked = mask_personal_data(text)
+        outside = "".join(
+            text[start:end]
+            for (_, start, _), (end, _, _) in zip(
+                [(0, 0, ""), *find_personal_data(text)],
+                [*find_personal_data(text), (len(text), 0, "")],
+                strict=True,
+            )
+        )
+        for mask in MASKS.values():
+            masked = masked.replace(mask, "")
+        assert masked == outside
+
+
+def test_masks_hold_no_digit_and_stay() -> None:
+    assert not any(c.isdigit() for mask in MASKS.values() for c in mask)
+    for text, _ in lines_of("personal_data.tsv"):
+        masked = mask_personal_data(text)
+        assert mask_personal_data(masked) == masked
+
+
+def test_only_the_kinds_asked_for() -> None:
+    text = "010-2222-3333 minji@naver.com 12가3456"
+    assert mask_personal_data(text, ("email",)) == "010-2222-3333 [이메일] 12가3456"
+    assert mask_personal_data(text, ("phone", "plate")) == "[전화] minji@naver.com [차번호]"
+    assert mask_personal_data(text) == "[전화] [이메일] [차번호]"
+
+
+@pytest.mark.parametrize("unit", ["010-1234-5678 ", "1", "1 ", "a@", "a.", "공일공", "계좌", "["])
+def test_long_texts_take_linear_time(unit: str) -> None:
+    mask_personal_data(unit * 100_000)
