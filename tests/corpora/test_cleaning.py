@@ -3,11 +3,13 @@
 import json
 import re
 import unicodedata
+from typing import Any
 
 import pytest
 
 from corpora.cleaning import (
     CLEANER_VERSION,
+    REASONS,
     Cleaner,
     CleaningSettings,
     clean_text,
@@ -65,6 +67,27 @@ CASES = [
     ("ftp://a.kr/파일", "파일"),
     ("www 와 wwww.a 는 주소 아님", "ww 와 ww.a 는 주소 아님"),
     ("비율 3://4", "비율 3:/" + "/4"),
+    # HTML
+    ("끝내준다<br><br/>정말 <b>최고</b>", "끝내준다 정말 최고"),
+    ('<span style="color:red">빨강</span> 글씨', "빨강 글씨"),
+    ("&lt;기생충&gt; &amp; &quot;괴물&quot; &#39;짱&#39; &hearts;", "<기생충> & \"괴물\" '짱' ♥"),
+    ("두 번 감싼 &amp;amp;lt;br&amp;amp;gt; 태그", "두 번 감싼 태그"),
+    ("<BOB>와 <For Paul> <24> 3<4 a<b>c", "<BOB>와 <For Paul> <24> 3<4 a c"),
+    ("AT&T; R&D &없음;", "AT&T; R&D &없음;"),
+    # portal masks
+    ("이런 OOO 같은 영화", "이런 같은 영화"),
+    ("OOOO들이 정○○ 의원", "들이 정 의원"),
+    ("GOOOOAL 1,OOO원 1OOO명 OO7", "GOOAL 1,OO원 1OO명 OO7"),
+    ("○ 첫째 ○ 둘째", "○ 첫째 ○ 둘째"),
+    # mojibake
+    ("ì•ˆë…•í•˜ì„¸ìš”", "안녕하세요"),
+    ("안녕하세요".encode().decode("latin-1"), "안녕하세요"),
+    ("안녕하세요 반갑습니다".encode("euc-kr").decode("latin-1"), "안녕하세요 반갑습니다"),
+    ("나쁜 ×× 공무원 café naïve 80°C·½", "나쁜 ×× 공무원 café naïve 80°C·½"),
+    # personal data
+    ("전화 010-1234-5678 로", "전화 [전화] 로"),
+    ("메일 a.b@naver.com요", "메일 [이메일]요"),
+    ("010\u200b-1234\t-5678", "[전화]"),
     # emoji
     (FAMILY, FAMILY),
     (f"{FAMILY}{FAMILY}{FAMILY}{FAMILY}", f"{FAMILY}{FAMILY}"),
@@ -104,13 +127,39 @@ def test_every_character_alone_is_survived() -> None:
 
 @pytest.mark.parametrize(
     ("max_repeats", "expected"),
-    [(1, "ㅋ 와! 333"), (2, "ㅋㅋ 와!! 333"), (4, "ㅋㅋㅋㅋ 와!!! 333")],
+    [
+        (0, "ㅋㅋㅋㅋㅋ 와!!! 333"),
+        (1, "ㅋ 와! 333"),
+        (2, "ㅋㅋ 와!! 333"),
+        (4, "ㅋㅋㅋㅋ 와!!! 333"),
+    ],
 )
 def test_max_repeats(max_repeats: int, expected: str) -> None:
-    assert clean_text("ㅋㅋㅋㅋㅋ 와!!! 333", max_repeats) == expected
+    settings = CleaningSettings(max_repeats=max_repeats)
+    assert clean_text("ㅋㅋㅋㅋㅋ 와!!! 333", settings) == expected
 
 
-@pytest.mark.parametrize("unit", ["http://(", "👩\u200d", "❤\ufe0f", "가\u200b", "ㅋㅎ", "www."])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "大韓 민국♥ <b&b> [이메일]"),
+        ({"hanja": "space"}, "민국♥ <b&b> [이메일]"),
+        ({"hanja": "drop-text"}, "大韓 민국♥ <b&b> [이메일]"),
+        ({"alphabet": "kcbert"}, "민국 <b&b> [이메일]"),
+        ({"remove_html": False}, "大韓 민국♥ <b&amp;b> [이메일]"),
+        ({"remove_portal_masks": False}, "OO 大韓 민국♥ <b&b> [이메일]"),
+        ({"personal_data": ()}, "大韓 민국♥ <b&b> a@b.kr"),
+        ({"remove_urls": False}, "大韓 민국♥ <b&b> [이메일] http://x.kr"),
+    ],
+)
+def test_options(options: dict[str, Any], expected: str) -> None:
+    text = "OOO 大韓 민국♥ <b&amp;b> a@b.kr http://x.kr"
+    assert clean_text(text, CleaningSettings(**options)) == expected
+
+
+@pytest.mark.parametrize(
+    "unit", ["http://(", "👩\u200d", "❤\ufe0f", "가\u200b", "ㅋㅎ", "www.", "<b", "&amp;", "O"]
+)
 def test_long_texts_take_linear_time(unit: str) -> None:
     clean_text(unit * 100_000)
 
@@ -129,6 +178,14 @@ def records(*texts: str) -> list[Record]:
         ("ㅋ" * 50, "too-short"),
         ("가나다라마 " * 2_000, "too-long"),
         ("먼저 나온 텍스트입니다", "duplicate"),
+        ("This is an English comment", "no-hangul"),
+        ("010-1234-5678 call me tonight", "no-hangul"),
+        ("1234567890 !!", "no-hangul"),
+        ("빵점! 빵점! 빵점! 빵점! 빵점! 빵점! 빵점!", "repetitive"),
+        ("ㅋㅎㅋㅎㅋㅎㅋㅎㅋㅎㅋㅎㅋㅎㅋㅎ", "repetitive"),
+        ("정말 감동적인 영화였어요".encode().decode("cp949", "replace"), "mojibake"),
+        ("정말 감동적인 영화였어요".encode().decode("cp949", "ignore"), "mojibake"),
+        ("정말 감동적인 영화였어요".encode().decode("euc-kr", "replace"), "mojibake"),
         ("먼저   나온\u200b 텍스트입니다\n", "duplicate"),
     ],
 )
@@ -172,11 +229,20 @@ def test_report_is_json() -> None:
             "min_characters": 10,
             "max_characters": 10_000,
             "max_repeats": 2,
+            "min_distinct": 0.3,
+            "hanja": "keep",
+            "alphabet": "any",
+            "need_hangul": True,
+            "fix_mojibake": True,
+            "remove_urls": True,
+            "remove_html": True,
+            "remove_portal_masks": True,
+            "personal_data": ["email", "resident", "phone", "card", "account", "plate"],
             "drop_duplicates": True,
         },
         "read": 2,
         "kept": 1,
-        "dropped": {"empty": 1, "too-short": 0, "too-long": 0, "duplicate": 0},
+        "dropped": {reason: int(reason == "empty") for reason in REASONS},
     }
 
 
@@ -188,9 +254,14 @@ def test_report_is_json() -> None:
             {"max_characters": 9},
             "max_characters must be at least min_characters (10), found 9",
         ),
-        ({"max_repeats": 0}, "max_repeats must be at least 1, found 0"),
+        ({"max_repeats": -1}, "max_repeats must be at least 0, found -1"),
+        ({"min_distinct": 1.5}, "min_distinct must be from 0 to 1, found 1.5"),
+        (
+            {"personal_data": ("phone", "name")},
+            "personal_data must be of email, resident, phone, card, account, plate, found name",
+        ),
     ],
 )
-def test_settings_are_checked(wrong: dict[str, int], message: str) -> None:
+def test_settings_are_checked(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        CleaningSettings(**wrong)  # type: ignore[arg-type]
+        CleaningSettings(**wrong)

@@ -36,7 +36,9 @@ def test_long_texts_are_cut_in_pieces_and_no_token_is_lost(
     tmp_path: Path, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     text = "오늘 경기 보고 울었습니다 " * 30
-    write_clean_corpus([Record(id="1", text=text)], tmp_path / "clean", CleaningSettings())
+    write_clean_corpus(
+        [Record(id="1", text=text)], tmp_path / "clean", CleaningSettings(min_distinct=0)
+    )
     made = tokenize_corpus(tmp_path / "clean", tokenizer, max_length=16, cache=tmp_path)
     assert made.lengths.max() == 14
     assert made.ids.tolist() == tokenizer(text, add_special_tokens=False).input_ids

@@ -1,0 +1,105 @@
+"""Single characters: which of them show nothing, which repeat, which writing they belong to."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+# Characters that show nothing: soft hyphen, grapheme joiner, Hangul fillers, zero-width and
+# bidirectional controls, variation selectors except VS16 (which makes an emoji of U+2764), the
+# replacement character, noncharacters, and halves of surrogate pairs, which no file can hold.
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffd\ufffe\uffff\ud800-\udfff"
+    "\U000e0100-\U000e01ef"
+)
+# Control characters part words; str.split takes care of the ones that Python calls white space.
+_CONTROL = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+# Joiner and tag characters mean something inside an emoji only.
+_TAG = "\U000e0020-\U000e007f"
+_SKIN = "\U0001f3fb-\U0001f3ff"
+_FLAG_LETTER = "\U0001f1e6-\U0001f1ff"
+_PICTURE = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u25a0-\u27bf"
+    "\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_ONE_EMOJI = f"[{_PICTURE}]\ufe0f?[{_SKIN}]?"
+
+HANGUL = "가-힣ㄱ-ㅣ"
+HANJA = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# What KcBERT's `clean` keeps (https://github.com/Beomi/KcBERT, README, "Preprocessing").
+KCBERT_ALPHABET = " .,?!/@$%~％·∼()\\x00-\\x7Fㄱ-ㅣ가-힣"
+
+has_hangul = re.compile(f"[{HANGUL}]").search
+has_hanja = re.compile(f"[{HANJA}]").search
+find_hanja = re.compile(f"[{HANJA}]").findall
+part_at_hanja = re.compile(f"[{HANJA}]+").sub
+part_outside_kcbert = re.compile(f"[^{KCBERT_ALPHABET}]+").sub
+
+_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}]").search
+_drop_invisible = re.compile(f"[{_INVISIBLE}]+").sub
+_part_at_control = re.compile(f"[{_CONTROL}]").sub
+_drop_tags = re.compile(f"(\U0001f3f4[{_TAG}]+)|[{_TAG}]+").sub
+_drop_joiners = re.compile(f"(?<![{_PICTURE}\ufe0f])\u200d+|\u200d+(?![{_PICTURE}\u200d])").sub
+_has_composed_emoji = re.compile(f"[\u200d\ufe0f{_SKIN}{_FLAG_LETTER}{_TAG}]").search
+
+
+def remove_invisible(text: str) -> str:
+    """`text` without characters that show nothing; control characters become spaces."""
+    if _odd(text):
+        text = _part_at_control(" ", text)
+        text = _drop_invisible("", text)
+        text = _drop_tags(r"\1", text)
+        text = _drop_joiners("", text)
+    return text
+
+
+@lru_cache(maxsize=8)
+def _folders(max_repeats: int) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """Functions that fold runs of one character, and of one composed emoji."""
+    # Digits stay: 10000000 is not 100. So do spaces, which are collapsed elsewhere. Looking back
+    # only once a run is found, and expanding it by a function, takes a quarter of the time of
+    # ([^\d\s])\1{2,} with a template (measured).
+    runs = re.compile(rf"(.)\1{{{max_repeats}}}(?<![\d\s])\1*")
+    # The longest joined emoji has 10 parts at most (Unicode's emoji-zwj-sequences.txt has 5); the
+    # bound keeps the time linear on an endless chain.
+    emojis = re.compile(
+        f"((?:[{_FLAG_LETTER}]{{2}}|\U0001f3f4[{_TAG}]+|{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI}){{0,9}}))"
+        rf"\1{{{max_repeats},}}"
+    )
+
+    def shorten(run: re.Match[str]) -> str:
+        return run[1] * max_repeats
+
+    return lambda text: runs.sub(shorten, text), lambda text: emojis.sub(shorten, text)
+
+
+def fold_repeats(text: str, max_repeats: int) -> str:
+    """Runs of more than `max_repeats` of one character or emoji, digits and spaces excepted, cut
+    to that many."""
+    fold_characters, fold_emojis = _folders(max_repeats)
+    text = fold_characters(text)
+    return fold_emojis(text) if _has_composed_emoji(text) else text
+
+
+_WINDOW = 4
+
+
+def is_repetitive(text: str, min_distinct: float) -> bool:
+    """Whether less than a share of a text's windows of 4 characters are different.
+
+    The share is 1, or nearly so, for prose, and near 0 for one word said over and over.
+
+    Args:
+        text: any text; one shorter than a window is not repetitive.
+        min_distinct: share from 0 to 1.
+    """
+    windows = len(text) - _WINDOW + 1
+    enough = min_distinct * windows
+    # Every character but the first three ends a window for the first time: most texts are through
+    # with one set of characters, most others with the windows of their first part.
+    if windows < 1 or len(set(text)) - _WINDOW + 1 >= enough:
+        return False
+    return all(
+        len({text[i : i + _WINDOW] for i in range(part)}) < enough
+        for part in (min(windows, int(1.3 * enough) + 1), windows)
+    )
