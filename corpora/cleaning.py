@@ -6,21 +6,18 @@ keeps what they lose: hanja, every emoji, and spacing where a character was remo
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Literal
 
 from corpora.errors import InputError
-from corpora.record import Record
 
 # Raise it whenever the same input would come out differently: run reports carry it.
-CLEANER_VERSION = 1
+CLEANER_VERSION = "v1"
 
-Reason = Literal["empty", "too-short", "too-long", "duplicate"]
-REASONS: tuple[Reason, ...] = ("empty", "too-short", "too-long", "duplicate")
+Reason = Literal["empty", "too-short", "too-long", "duplicate", "near-duplicate"]
+REASONS: tuple[Reason, ...] = ("empty", "too-short", "too-long", "duplicate", "near-duplicate")
 
 # Characters that show nothing: soft hyphen, grapheme joiner, Hangul fillers, zero-width and
 # bidirectional controls, variation selectors except VS16 (which makes an emoji of U+2764), the
@@ -140,68 +137,30 @@ class CleaningSettings:
             raise InputError(f"max_repeats must be at least 1, found {self.max_repeats}")
 
 
-@dataclass(kw_only=True, slots=True)
-class CleaningReport:
-    """How many texts were read and kept, and how many were dropped for which reason."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleanedBatch:
+    """What became of a batch of texts.
 
-    settings: CleaningSettings
-    read: int = 0
-    kept: int = 0
-    dropped: Counter[Reason] = field(default_factory=Counter)
-
-    def to_dict(self) -> dict[str, object]:
-        """The report for JSON; every reason is there, those that never occurred as 0."""
-        return {
-            "cleaner_version": CLEANER_VERSION,
-            "settings": asdict(self.settings),
-            "read": self.read,
-            "kept": self.kept,
-            "dropped": {reason: self.dropped[reason] for reason in REASONS},
-        }
-
-
-class Cleaner:
-    """Cleans records and remembers which texts it has kept.
-
-    Memory is flat but for duplicates: 80 bytes a kept text (measured) for its digest in a set. At a
-    hundred million texts the chance that any digest stands for two texts is 1 in 3,700.
+    Attributes:
+        texts: the clean texts, those of dropped ones too.
+        reasons: why each is dropped by a rule about one text; None for one that passes.
     """
 
-    def __init__(self, settings: CleaningSettings | None = None) -> None:
-        self.settings = settings or CleaningSettings()
-        self.report = CleaningReport(settings=self.settings)
-        self._kept_digests: set[int] = set()
+    texts: list[str]
+    reasons: list[Reason | None]
 
-    def clean(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records worth keeping, their texts clean; `report` counts along.
 
-        Called again, it continues: a text kept by the first call is a duplicate in the second.
-        """
-        report, max_repeats = self.report, self.settings.max_repeats
-        for record in records:
-            report.read += 1
-            text = clean_text(record.text, max_repeats)
-            reason = self._reason_to_drop(text)
-            if reason is not None:
-                report.dropped[reason] += 1
-                continue
-            report.kept += 1
-            if text == record.text:
-                yield record
-            else:
-                yield Record(id=record.id, text=text, label=record.label, source=record.source)
+def clean_batch(texts: list[str], settings: CleaningSettings) -> CleanedBatch:
+    """Clean many texts and say which fail a rule about one text; duplicates are not looked for."""
+    cleaned = [clean_text(text, settings.max_repeats) for text in texts]
+    return CleanedBatch(texts=cleaned, reasons=[_reason_to_drop(t, settings) for t in cleaned])
 
-    def _reason_to_drop(self, text: str) -> Reason | None:
-        """Why a clean text is dropped, or None; a text that is kept is remembered."""
-        if not text:
-            return "empty"
-        if len(text) < self.settings.min_characters:
-            return "too-short"
-        if len(text) > self.settings.max_characters:
-            return "too-long"
-        if self.settings.drop_duplicates:
-            digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-            if digest in self._kept_digests:
-                return "duplicate"
-            self._kept_digests.add(digest)
-        return None
+
+def _reason_to_drop(text: str, settings: CleaningSettings) -> Reason | None:
+    if not text:
+        return "empty"
+    if len(text) < settings.min_characters:
+        return "too-short"
+    if len(text) > settings.max_characters:
+        return "too-long"
+    return None

@@ -1,0 +1,1 @@
+"""The commands of `python -m corpora`: one module each, with `Settings`, `main` and `ABOUT`."""
