@@ -12,12 +12,17 @@ from corpora.units import REJECT_SCHEMA
 _FILES = (".jsonl", ".csv")
 
 
-def check_rejects(path: Path) -> None:
+def check_rejects(path: Path, output: Path) -> None:
     """Refuse a place for rejects that cannot be used.
 
     Raises:
-        InputError: it exists, or is a file of another kind than .jsonl or .csv.
+        InputError: it exists, lies in the output, or is a file of another kind than .jsonl or
+            .csv.
     """
+    if output.absolute() in (path.absolute(), *path.absolute().parents):
+        raise InputError(
+            f"expected --rejects outside --output, found {path} in {output}; name another"
+        )
     if path.exists():
         raise InputError(
             f"expected a new file or folder for --rejects, found {path}; delete it or name another"
@@ -32,7 +37,7 @@ def check_rejects(path: Path) -> None:
 @contextmanager
 def rejects_writer(path: Path) -> Iterator[TableWriter]:
     """A writer whose file, or folder of Parquet parts, appears when all went well."""
-    scratch = path.with_name(f".{path.name}.tmp")
+    scratch = path.with_name(f".tmp-{path.name}")
     made = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove(scratch)  # of a run that was killed

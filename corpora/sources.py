@@ -162,6 +162,11 @@ def find_sources(path: str | Path) -> list[Source]:
     path = Path(path)
     if path.is_dir():
         return _sources_in_folder(path)
+    if path.is_symlink() and not path.exists():
+        raise InputError(
+            f"{path}: expected a file or folder, found a link that leads nowhere or to itself; "
+            "link it anew"
+        )
     if not path.exists():
         raise InputError(
             f"no such file or folder: {path}; expected a file of a supported kind ({SUPPORTED}) "
@@ -202,6 +207,8 @@ def _sources_in_folder(folder: Path) -> list[Source]:
         if is_supported(file.name):
             name = file.relative_to(folder).as_posix()
             sources.append(Source(name=name, shown=str(file), path=file))
+        elif not file.exists():
+            logger.warning("%s: not read, a link that leads nowhere or to itself", file)
         else:
             logger.warning("%s: not read, its kind is unsupported; supported: %s", file, SUPPORTED)
     if not sources:

@@ -95,7 +95,7 @@ def _check(settings: Settings) -> NearDuplicates | None:
     if settings.workers < 1:
         raise InputError(f"expected --workers of at least 1, found {settings.workers}")
     if settings.rejects is not None:
-        check_rejects(settings.rejects)
+        check_rejects(settings.rejects, settings.output)
     near = NearDuplicates(
         threshold=settings.near_threshold, ngram_characters=settings.near_ngram_characters
     )
