@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -137,13 +138,11 @@ def _ray_submit(cleaner: UnitCleaner) -> Iterator[tuple[_Submit, Callable[[Any],
         raise InputError(_RAY_MISSING) from error
     started = not ray.is_initialized()
     if started:
+        _check_ray_address(os.environ.get("RAY_ADDRESS", ""))
         try:
             ray.init(logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"expected a Ray cluster at RAY_ADDRESS, found {error}; start one with: "
-                "ray start --head"
-            ) from error
+            raise _no_cluster(error) from error
     try:
         # Spread, for the units are equal; by default Ray fills one node first.
         clean = ray.remote(_clean_on_ray).options(
@@ -160,6 +159,23 @@ def _ray_submit(cleaner: UnitCleaner) -> Iterator[tuple[_Submit, Callable[[Any],
     finally:
         if started:
             ray.shutdown()
+
+
+def _check_ray_address(address: str) -> None:
+    """Refuse an address where nothing listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not (host and port.isdigit()):
+        return  # "auto", "local" and the like, which Ray understands
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise _no_cluster(f"nothing at {address} ({error})") from error
+
+
+def _no_cluster(found: object) -> InputError:
+    return InputError(
+        f"expected a Ray cluster at RAY_ADDRESS, found {found}; start one with: ray start --head"
+    )
 
 
 def _clean_on_ray(cleaner: UnitCleaner, unit: Unit) -> bytes:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from corpora.errors import InputError
@@ -52,8 +52,9 @@ def rejects_writer(path: Path) -> Iterator[TableWriter]:
         scratch.rename(path)
     except BaseException:
         _remove(scratch)
-        for parent in made:
-            parent.rmdir()
+        with suppress(OSError):  # another run may have put something there meanwhile
+            for parent in made:
+                parent.rmdir()
         raise
 
 

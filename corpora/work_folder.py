@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,9 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
         except InputError as error:
             if not isinstance(error, LostWorkerError):
                 shutil.rmtree(folder)
-                for path in made:
-                    path.rmdir()
+                with suppress(OSError):  # another run may have put something there meanwhile
+                    for path in made:
+                        path.rmdir()
             raise
         shutil.rmtree(folder)
 

@@ -67,6 +67,8 @@ def main(settings: Settings) -> None:
     """Clean the inputs and write the directory in one rename."""
     near = _check(settings)
     sources = find_all_sources(settings.inputs)
+    size = sum(source.path.stat().st_size for source in sources if source.path is not None)
+    print(f"cleaning {len(sources):,} files, {size / 1e6:,.1f} MB", flush=True)
     plan = {
         "work_version": _WORK_VERSION,
         "cleaning": CLEANER_VERSION,

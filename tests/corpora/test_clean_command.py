@@ -309,7 +309,7 @@ def test_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
     try:
         done = run(COMMENTS, "--output", disk / "c")
-        assert (done.returncode, done.stdout) == (2, "")
+        assert done.returncode == 2
         assert done.stderr.count("\n") == 1 and "Read-only file system" in done.stderr
     finally:
         subprocess.run(["umount", str(disk)], check=True)

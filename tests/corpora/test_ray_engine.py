@@ -79,6 +79,17 @@ def test_two_nodes_one_dies_and_the_bytes_are_those_of_one_process(
     assert on_cluster == build(texts, tmp_path / "local", CleaningMeans())
 
 
+def test_a_wrong_address_is_one_line_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    text = Record(id="1", text="이 텍스트는 남아 있습니다")
+    message = r"expected a Ray cluster at RAY_ADDRESS, found nothing at 127\.0\.0\.1:1 \(.*refused"
+    with pytest.raises(InputError, match=message):
+        build([text], tmp_path, CleaningMeans(engine="ray"))
+
+
 def test_without_ray_one_line_names_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
