@@ -32,7 +32,8 @@ class CleaningReport:
     def of(cls, settings: CleaningSettings, near: NearDuplicates | None) -> "CleaningReport":
         """An empty report of a run with these settings."""
         method = None if near is None else asdict(near) | {"hashes": HASHES, "bands": BANDS}
-        return cls(settings=asdict(settings), near=method)
+        # As JSON gives them back: lists for tuples.
+        return cls(settings=json.loads(json.dumps(asdict(settings))), near=method)
 
     @classmethod
     def read_from(cls, directory: Path) -> "CleaningReport":
