@@ -50,7 +50,7 @@ class Settings:
     """Processes that clean. The output does not depend on it."""
     engine: Engine = "local"
     """Where to clean: in processes of this machine, or on the Ray cluster that RAY_ADDRESS names
-    (one on this machine, if it names none)."""
+    (one on this machine, if it names none), whose nodes need this project installed."""
     near_duplicates: bool = False
     """Drop near duplicates too (MinHash)."""
     near_threshold: float = DEFAULT_THRESHOLD
