@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Sorted at a time, which bounds the memory of sorting to about 150 MB (measured).
+# Sorted at a time, which bounds the memory of sorting to about 165 MB (measured).
 _KEYS_PER_SORT = 1 << 22
 
 
