@@ -10,6 +10,7 @@ from corpora.command_line import run_command
 COMMANDS = {
     "list": ("corpora.commands.list_sources", "show the public sources and what is fetched"),
     "fetch": ("corpora.commands.fetch", "fetch a public source, verified"),
+    "clean": ("corpora.commands.clean", "clean texts and drop duplicates"),
     "stats": ("corpora.commands.stats", "count what is in a corpus"),
     "sample": ("corpora.commands.sample", "show texts before and after cleaning"),
 }

@@ -54,12 +54,12 @@ def _remove_empty(directories: list[Path]) -> None:
             return  # not made after all, or someone else put something there meanwhile
 
 
-def write_at_once(path: Path, text: str) -> None:
-    """Replace a small file as a whole: a reader, or a crash, meets the old text or the new."""
+def write_at_once(path: Path, content: str | bytes) -> None:
+    """Replace a small file as a whole: a reader, or a crash, meets the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.tmp")
     try:
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)

@@ -2,21 +2,53 @@
 
 import hashlib
 import json
+import shutil
+import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import directory_at_once
-from corpora.cleaning import Cleaner, CleaningSettings
+from corpora.atomic import directory_at_once, full_disk_as_oserror, write_at_once
+from corpora.clean_report import REPORT_NAME, CleaningReport
+from corpora.cleaning import CleaningSettings
+from corpora.duplicates import first_occurrences
+from corpora.engines import Engine, clean_units
 from corpora.errors import InputError
+from corpora.near_duplicates import NearDuplicates, find_near_duplicates
+from corpora.progress import Progress, no_progress
 from corpora.record import Record
-from corpora.sources import find_sources
+from corpora.sources import Source, find_sources
+from corpora.text_parts import ROWS_PER_GROUP, PartWriter, TableWriter
+from corpora.units import (
+    PASSING,
+    REJECT_SCHEMA,
+    TEXT_SCHEMA,
+    CleanedUnit,
+    Unit,
+    UnitCleaner,
+    band_name,
+    cut_units,
+)
 
-_SCHEMA = pa.schema([(name, pa.string()) for name in ("id", "text", "label", "source")])
-_ROWS_PER_PART = 1_000_000
-_ROWS_PER_GROUP = 10_000
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleaningMeans:
+    """How the work is done; the clean corpus does not depend on it.
+
+    Attributes:
+        engine: "local", or "ray" for a cluster.
+        workers: processes of the local engine.
+        progress: told what is going on.
+    """
+
+    engine: Engine = "local"
+    workers: int = 1
+    progress: Progress = no_progress
 
 
 def corpus_hash(path: str | Path) -> str:
@@ -25,8 +57,13 @@ def corpus_hash(path: str | Path) -> str:
     Raises:
         InputError: as `iter_records`, for a missing path or a folder without readable files.
     """
+    return sources_hash(find_sources(path))
+
+
+def sources_hash(sources: Iterable[Source]) -> str:
+    """SHA-256 over the names and stored bytes of sources, in their order."""
     digest = hashlib.sha256()
-    for source in find_sources(path):
+    for source in sources:
         digest.update(source.name.encode() + b"\0")
         with source.open_stored() as file:
             while block := file.read(1 << 20):
@@ -36,61 +73,207 @@ def corpus_hash(path: str | Path) -> str:
 
 def write_clean_corpus(
     records: Iterable[Record], directory: Path, settings: CleaningSettings
-) -> dict[str, object]:
+) -> CleaningReport:
     """Clean `records` into `directory` (Parquet parts + `report.json`), in one rename.
 
-    Memory is one row group of 10,000 texts, and about 80 bytes a distinct text for duplicates.
-
-    Returns:
-        The report: texts read and kept, and dropped by reason.
+    Memory is a few units of 10,000 texts, and 16 bytes a text for duplicates.
 
     Raises:
         InputError: no text was left after cleaning; nothing is written then.
     """
-    cleaner = Cleaner(settings)
     with directory_at_once(directory, shared=True) as scratch:
-        cleaned = cleaner.clean(records)
-        part = 0
-        while _write_part(cleaned, scratch / f"part-{part:05d}.parquet"):
-            part += 1
-        report = cleaner.report.to_dict()
-        if cleaner.report.kept == 0:
-            raise InputError(
-                f"expected texts to train on, found none left of {cleaner.report.read} after "
-                f"cleaning (dropped: {json.dumps(dict(cleaner.report.dropped))}); "
-                f"texts need at least {settings.min_characters} characters"
-            )
-        (scratch / "report.json").write_text(json.dumps(report, ensure_ascii=False, indent=2))
+        work = scratch / ".work"
+        work.mkdir()
+        report = build_clean_corpus(records, scratch, work, settings)
+        shutil.rmtree(work)
     return report
 
 
-def _write_part(records: Iterator[Record], path: Path) -> bool:
-    """Write up to a million records; False, and no file, if there were none left."""
-    writer: pq.ParquetWriter | None = None
-    rows: list[dict[str, str | None]] = []
-    written = 0
-    try:
-        for record in records:
-            rows.append({name: getattr(record, name) for name in _SCHEMA.names})
-            written += 1
-            if len(rows) == _ROWS_PER_GROUP or written == _ROWS_PER_PART:
-                writer = writer or pq.ParquetWriter(path, _SCHEMA, compression="zstd")
-                writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
-                rows.clear()
-            if written == _ROWS_PER_PART:
-                break
-        if rows:
-            writer = writer or pq.ParquetWriter(path, _SCHEMA, compression="zstd")
-            writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
-    finally:
-        if writer is not None:
-            writer.close()
-    return written > 0
+def build_clean_corpus(
+    records: Iterable[Record],
+    directory: Path,
+    work: Path,
+    settings: CleaningSettings,
+    *,
+    near: NearDuplicates | None = None,
+    rejects: TableWriter | None = None,
+    means: CleaningMeans | None = None,
+) -> CleaningReport:
+    """Clean `records` and write the parts and the report into `directory`.
+
+    First every unit of 10,000 records is cleaned, by itself, into a file in `work`; then the
+    keys of all texts are compared, and the texts kept are copied from these files in order.
+
+    Args:
+        records: the texts.
+        directory: an empty directory for the result.
+        work: a directory for the units. Those that are already there are taken as they are: the
+            caller knows that they were made of the same records with the same arguments.
+        settings: the rules about one text.
+        near: how near duplicates are found; None keeps them.
+        rejects: where dropped texts go, with `REJECT_SCHEMA`.
+        means: how the work is done.
+
+    Returns:
+        The report that was written.
+
+    Raises:
+        InputError: no text was left; or as `clean_units`.
+    """
+    means = means or CleaningMeans()
+    cleaner = UnitCleaner(settings=settings, near=near, keep_rejected=rejects is not None)
+    units = _clean_into(work, cut_units(records), cleaner, means)
+    report = CleaningReport.of(settings, near)
+    keepers, is_duplicate = _find_keepers(units, settings, near, work, means.progress)
+    parts = PartWriter(directory, TEXT_SCHEMA)
+    with full_disk_as_oserror(directory):
+        _write_texts(units, keepers, is_duplicate, parts, rejects, report, means.progress)
+    if report.kept == 0:
+        raise InputError(
+            f"expected texts to keep, found none left of {report.read:,} after cleaning "
+            f"(dropped: {json.dumps(report.dropped)}); "
+            f"texts need at least {settings.min_characters} characters"
+        )
+    (directory / REPORT_NAME).write_text(report.to_json(), encoding="utf-8")
+    return report
+
+
+def _clean_into(
+    work: Path, units: Iterable[Unit], cleaner: UnitCleaner, means: CleaningMeans
+) -> list[CleanedUnit]:
+    """Clean the units whose files are not there yet."""
+    paths: list[Path] = []
+    done = 0
+
+    def missing() -> Iterator[tuple[tuple[Path, int], Unit]]:
+        nonlocal done
+        for number, unit in enumerate(units):
+            path = work / f"unit-{number:07d}.npz"
+            paths.append(path)
+            # After a power failure a file may be there without its end.
+            if zipfile.is_zipfile(path):
+                done += len(unit.ids)
+                means.progress("cleaning", done)
+            else:
+                yield (path, len(unit.ids)), unit
+
+    results = clean_units(cleaner, missing(), engine=means.engine, workers=means.workers)
+    for (path, size), content in results:
+        write_at_once(path, content)
+        done += size
+        means.progress("cleaning", done)
+    return [CleanedUnit(path) for path in paths]
+
+
+def _find_keepers(
+    units: list[CleanedUnit],
+    settings: CleaningSettings,
+    near: NearDuplicates | None,
+    work: Path,
+    progress: Progress,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which texts are kept.
+
+    Returns:
+        keepers [N] int64: for every text that passes the rules about one text, the index of the
+        text kept in its place, or its own; is_duplicate [N] bool: whether it is an exact one.
+    """
+    keys = _concatenated(unit.array("keys") for unit in units)
+    own = np.arange(len(keys), dtype=np.int64)
+    firsts = first_occurrences(keys) if settings.drop_duplicates else own
+    is_first = firsts == own
+    if near is None:
+        return firsts, ~is_first
+    ends = np.cumsum([len(unit.array("keys")) for unit in units])
+    firsts_of_units = np.split(is_first, ends[:-1])
+
+    def column(name: str) -> Iterator[np.ndarray]:
+        for unit, mask in zip(units, firsts_of_units, strict=True):
+            yield unit.array(name)[mask]
+
+    among_firsts = find_near_duplicates(
+        lambda band: _concatenated(column(band_name(band))),
+        column("sketches"),
+        near,
+        work,
+        lambda done, total: progress("near duplicates", done, total),
+    )
+    places = np.flatnonzero(is_first)
+    own[places] = places[among_firsts]
+    # A copy of a near duplicate stands for the text which that one was dropped for.
+    return own[firsts], ~is_first
+
+
+def _concatenated(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    parts = list(arrays)
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+
+def _write_texts(
+    units: list[CleanedUnit],
+    keepers: np.ndarray,
+    is_duplicate: np.ndarray,
+    parts: PartWriter,
+    rejects: TableWriter | None,
+    report: CleaningReport,
+    progress: Progress,
+) -> None:
+    """Copy the texts kept, and those dropped if they are wanted, and count both."""
+    is_kept = keepers == np.arange(len(keepers))
+    kept_ids = _IdsOfKept(units, keepers[~is_kept]) if rejects is not None else None
+    start = 0
+    for unit in units:
+        texts = unit.texts
+        rows = slice(start, start + len(texts))
+        start += len(texts)
+        kept = is_kept[rows]
+        parts.write(texts.filter(pa.array(kept)))
+        reasons = np.where(is_duplicate[rows], "duplicate", "near-duplicate")
+        for source, numbers in unit.counts.items():
+            report.count(source, "read", sum(numbers.values()))
+            for reason, number in numbers.items():
+                report.count(source, "kept" if reason == PASSING else reason, number)
+        for reason in ("duplicate", "near-duplicate"):
+            dropped = texts["source"].filter(pa.array(~kept & (reasons == reason)))
+            for source, number in Counter(dropped.to_pylist()).items():
+                report.count(source, reason, number)
+                report.count(source, "kept", -number)
+        if rejects is not None and kept_ids is not None:
+            rejects.write(unit.rejects)
+            dropped = texts.filter(pa.array(~kept))
+            columns = [dropped["id"], dropped["source"], pa.array(reasons[~kept], pa.string())]
+            columns += [dropped["text"], kept_ids.of(keepers[rows][~kept])]
+            rejects.write(pa.table(columns, schema=REJECT_SCHEMA))
+        progress("writing", start, len(keepers))
+    parts.close()
+    if rejects is not None:
+        rejects.close()
+
+
+class _IdsOfKept:
+    """The ids of texts by their index; in memory only those asked for."""
+
+    def __init__(self, units: list[CleanedUnit], indices: np.ndarray) -> None:
+        self._indices = np.unique(indices)
+        chunks = []
+        start = 0
+        for unit in units:
+            ids = unit.texts["id"]
+            first, last = np.searchsorted(self._indices, [start, start + len(ids)])
+            chunks.append(ids.take(pa.array(self._indices[first:last] - start)))
+            start += len(ids)
+        self._ids = pa.chunked_array(
+            [part for chunk in chunks for part in chunk.chunks], pa.string()
+        )
+
+    def of(self, indices: np.ndarray) -> pa.ChunkedArray:
+        """The ids of the texts with these indices."""
+        return self._ids.take(pa.array(np.searchsorted(self._indices, indices)))
 
 
 def iter_clean_texts(directory: Path) -> Iterator[str]:
     """The texts of a clean corpus, in order, a row group at a time."""
     for path in sorted(directory.glob("part-*.parquet")):
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_ROWS_PER_GROUP, columns=["text"]):
+            for batch in file.iter_batches(batch_size=ROWS_PER_GROUP, columns=["text"]):
                 yield from batch.column(0).to_pylist()

@@ -6,10 +6,7 @@ keeps what they lose: hanja, every emoji, numbers, and spacing where a character
 """
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
+from dataclasses import dataclass
 from typing import Literal
 
 from corpora.characters import (
@@ -26,7 +23,6 @@ from corpora.errors import InputError
 from corpora.markup import remove_html, remove_portal_masks, remove_urls
 from corpora.mojibake import is_mojibake, repair_mojibake
 from corpora.personal_data import KINDS, Kind, mask_personal_data, without_masks
-from corpora.record import Record
 
 # Raise it whenever the same input would come out differently: run reports carry it.
 CLEANER_VERSION = "v1"
@@ -193,66 +189,3 @@ def clean_batch(texts: list[str], settings: CleaningSettings = DEFAULTS) -> Clea
         batch.texts[index] = clean_text(texts[index], settings)
         batch.reasons[index] = reason_to_drop(texts[index], batch.texts[index], settings)
     return CleanedBatch(texts=batch.texts, reasons=batch.reasons)
-
-
-@dataclass(kw_only=True, slots=True)
-class CleaningReport:
-    """How many texts were read and kept, and how many were dropped for which reason."""
-
-    settings: CleaningSettings
-    read: int = 0
-    kept: int = 0
-    dropped: Counter[Reason] = field(default_factory=Counter)
-
-    def to_dict(self) -> dict[str, object]:
-        """The report for JSON; every reason is there, those that never occurred as 0."""
-        return {
-            "cleaner_version": CLEANER_VERSION,
-            "settings": asdict(self.settings),
-            "read": self.read,
-            "kept": self.kept,
-            "dropped": {reason: self.dropped[reason] for reason in REASONS},
-        }
-
-
-class Cleaner:
-    """Cleans records and remembers which texts it has kept.
-
-    Memory is flat but for duplicates: 80 bytes a kept text (measured) for its digest in a set. At a
-    hundred million texts the chance that any digest stands for two texts is 1 in 3,700.
-    """
-
-    def __init__(self, settings: CleaningSettings | None = None) -> None:
-        self.settings = settings or CleaningSettings()
-        self.report = CleaningReport(settings=self.settings)
-        self._kept_digests: set[int] = set()
-
-    def clean(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records worth keeping, their texts clean; `report` counts along.
-
-        Called again, it continues: a text kept by the first call is a duplicate in the second.
-        """
-        report = self.report
-        for record in records:
-            report.read += 1
-            text = clean_text(record.text, self.settings)
-            reason = reason_to_drop(record.text, text, self.settings)
-            if reason is None and self._came_before(text):
-                reason = "duplicate"
-            if reason is not None:
-                report.dropped[reason] += 1
-                continue
-            report.kept += 1
-            if text == record.text:
-                yield record
-            else:
-                yield Record(id=record.id, text=text, label=record.label, source=record.source)
-
-    def _came_before(self, text: str) -> bool:
-        if not self.settings.drop_duplicates:
-            return False
-        digest = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-        if digest in self._kept_digests:
-            return True
-        self._kept_digests.add(digest)
-        return False

@@ -10,6 +10,9 @@ from corpora.errors import InputError
 from corpora.sources import Source
 
 CHUNK_BYTES = 1 << 20
+# A line beyond this is no text but a file without line ends (assumption); it is refused before it
+# is loaded, so that memory does not grow with it.
+LONGEST_LINE_BYTES = 1 << 26
 # As much as git looks at to tell text from binary.
 HEAD_BYTES = 8000
 
@@ -29,7 +32,8 @@ def find_encoding(source: Source) -> str:
         EUC-KR.
 
     Raises:
-        InputError: the file is empty, is not text, or decodes in no encoding that we know.
+        InputError: the file is empty, is not text, decodes in no encoding that we know, or has a
+            line of more than 64 MiB.
     """
     with source.open_bytes() as stream:
         head = stream.read(HEAD_BYTES)
@@ -103,9 +107,19 @@ def _first_bad_byte(source: Source, encoding: str) -> int | None:
     """The offset of the first byte that does not decode, or None."""
     decoder = _decoder(encoding)
     consumed = 0
+    line_start = 0
     with source.open_bytes() as stream:
         while True:
             chunk = stream.read(CHUNK_BYTES)
+            line_end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+            if line_end >= 0:
+                line_start = consumed + line_end + 1
+            elif consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
+                line = _decode_start(source, encoding, line_start)[0]
+                raise InputError(
+                    f"{source.shown}:{line}: expected lines of text, found one of more than "
+                    f"{LONGEST_LINE_BYTES >> 20} MiB; put each text on a line of its own"
+                )
             pending = len(decoder.getstate()[0])
             try:
                 decoder.decode(chunk, final=not chunk)

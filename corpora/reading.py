@@ -1,7 +1,7 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,8 +43,24 @@ def iter_records(
         InputError: at once for a missing path or a folder without readable files; while iterating
             for a file that is empty, damaged, undecodable or malformed, or lacks a column.
     """
+    return iter_source_records(
+        find_sources(path),
+        text_column=text_column,
+        label_column=label_column,
+        need_label=need_label,
+    )
+
+
+def iter_source_records(
+    sources: Sequence[Source],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    need_label: bool = False,
+) -> Iterator[Record]:
+    """`iter_records` for sources that were already found; they may be of several inputs."""
     request = ColumnRequest(text=text_column, label=label_column, need_label=need_label)
-    return _records_of_sources(find_sources(path), request)
+    return _records_of_sources(sources, request)
 
 
 def load_table(name: str, data: bytes) -> pd.DataFrame:
@@ -77,7 +93,7 @@ def load_table(name: str, data: bytes) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=columns, dtype="str")
 
 
-def _records_of_sources(sources: list[Source], request: ColumnRequest) -> Iterator[Record]:
+def _records_of_sources(sources: Sequence[Source], request: ColumnRequest) -> Iterator[Record]:
     for source in sources:
         layout = layout_of(source) if request.text is None and request.label is None else None
         if layout is None:

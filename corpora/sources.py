@@ -5,9 +5,9 @@ import io
 import logging
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
@@ -162,6 +162,11 @@ def find_sources(path: str | Path) -> list[Source]:
     path = Path(path)
     if path.is_dir():
         return _sources_in_folder(path)
+    if path.is_symlink() and not path.exists():
+        raise InputError(
+            f"{path}: expected a file or folder, found a link that leads nowhere or to itself; "
+            "link it anew"
+        )
     if not path.exists():
         raise InputError(
             f"no such file or folder: {path}; expected a file of a supported kind ({SUPPORTED}) "
@@ -171,12 +176,39 @@ def find_sources(path: str | Path) -> list[Source]:
     return [Source(name=path.name, shown=str(path), path=path)]
 
 
+def find_all_sources(paths: Sequence[Path]) -> list[Source]:
+    """The sources of several inputs, in the order given, each with a name of its own.
+
+    Where two inputs hold files of one name, all sources are named by their path as it was written.
+
+    Raises:
+        InputError: as `find_sources`, or an input is given twice, alone or inside another.
+    """
+    sources: list[Source] = []
+    inputs: dict[str, Path] = {}
+    for path in paths:
+        for source in find_sources(path):
+            assert source.path is not None
+            before = inputs.setdefault(os.path.realpath(source.path), path)
+            if before is not path:
+                raise InputError(
+                    f"expected different inputs, found {source.shown} in {before} and in {path}; "
+                    "name it once"
+                )
+            sources.append(source)
+    if len({source.name for source in sources}) < len(sources):
+        return [replace(source, name=source.shown) for source in sources]
+    return sources
+
+
 def _sources_in_folder(folder: Path) -> list[Source]:
     sources = []
     for file in sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts):
         if is_supported(file.name):
             name = file.relative_to(folder).as_posix()
             sources.append(Source(name=name, shown=str(file), path=file))
+        elif not file.exists():
+            logger.warning("%s: not read, a link that leads nowhere or to itself", file)
         else:
             logger.warning("%s: not read, its kind is unsupported; supported: %s", file, SUPPORTED)
     if not sources:
@@ -191,7 +223,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
     # Linked folders are followed, for corpora are often linked in; each is visited once, so that
     # a link to a parent ends.
     visited = set()
-    for root, folders, files in os.walk(folder, followlinks=True):
+    for root, folders, files in os.walk(folder, onerror=_refuse_folder, followlinks=True):
         real = Path(root).resolve()
         if real in visited:
             folders.clear()
@@ -199,6 +231,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
         visited.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(root) / name for name in files if not _is_documentation(name))
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise InputError(
+        f"{error.filename}: the folder cannot be read ({error.strerror}); check its permissions"
+    ) from error
 
 
 def _is_documentation(name: str) -> bool:

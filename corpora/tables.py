@@ -2,11 +2,13 @@
 
 import csv
 import io
+import re
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow
 import pyarrow.parquet
@@ -91,6 +93,12 @@ def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, lis
         try:
             row = next(reader, None)
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise InputError(
+                    f"{source.shown}:{line}: expected a CSV row, found a field of more than "
+                    f"{LONGEST_CSV_FIELD_CHARACTERS:,} characters; close the quote that opens it, "
+                    "or take the row out"
+                ) from error
             raise InputError(
                 f"{source.shown}:{line}: expected a CSV row, found one with broken quoting "
                 f"({error}); close the quote and double the quotes inside a field"
@@ -176,12 +184,58 @@ def _open_xlsx(source: Source) -> Iterator[Table]:
                 columns.pop()
 
             def read(picks: Sequence[int]) -> Iterator[Row]:
+                try:
+                    _refuse_bare_formulas(source, stored, picks)
+                except InputError:
+                    raise
+                except Exception as error:  # as above
+                    raise _damaged(source, "an Excel workbook", error) from error
                 for number, cells in rows:
                     yield number, [cells[i] if i < len(cells) else None for i in picks]
 
             yield Table(columns=columns, read=read)
         finally:
             book.close()
+
+
+def _refuse_bare_formulas(source: Source, stored: BinaryIO, picks: Sequence[int]) -> None:
+    """Refuse formulas without a result, which would be read as empty cells.
+
+    Excel stores the result beside the formula; programs that only write files do not.
+    """
+    if not _has_formulas(stored):
+        return
+    with source.open_stored() as again:
+        formulas = load_workbook(again, read_only=True, data_only=False)
+        results = load_workbook(stored, read_only=True, data_only=True)
+        sheets = [book.worksheets[0] for book in (formulas, results)]
+        for sheet in sheets:
+            sheet.reset_dimensions()
+        pairs = zip(*(sheet.iter_rows(values_only=True) for sheet in sheets), strict=True)
+        for number, (with_formulas, with_results) in enumerate(pairs, 1):
+            for pick in picks:
+                if pick < len(with_formulas) and with_formulas[pick] is not None:
+                    if pick < len(with_results) and with_results[pick] is not None:
+                        continue
+                    raise InputError(
+                        f"{source.shown}:{number}: expected a value, found a formula without its "
+                        "result; open the file in a spreadsheet program and save it"
+                    )
+        formulas.close()
+        results.close()
+
+
+def _has_formulas(stored: BinaryIO) -> bool:
+    with zipfile.ZipFile(stored) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as sheet:
+                    before = b""
+                    while chunk := sheet.read(1 << 20):
+                        if re.search(rb"<f[ >/]", before + chunk):
+                            return True
+                        before = chunk[-2:]
+    return False
 
 
 def _xlsx_rows(sheet: Any, source: Source) -> Iterator[Row]:

@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
@@ -157,9 +158,7 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
         print(f"reading and cleaning {settings.corpus}", flush=True)
         records = iter_records(settings.corpus, text_column=settings.text_column)
         write_clean_corpus(records, directory, cleaning)
-    report = json.loads((directory / "report.json").read_text(encoding="utf-8"))
-    dropped = ", ".join(f"{count:,} {why}" for why, count in report["dropped"].items() if count)
-    print(f"{report['kept']:,} of {report['read']:,} texts kept (dropped: {dropped or 'none'})")
+    print(CleaningReport.read_from(directory).summary())
     return directory
 
 

@@ -1,11 +1,13 @@
 """`python tokenizer/train.py --corpus PATH --output DIR`: train a WordPiece tokenizer."""
 
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.atomic import directory_at_once
-from corpora.cleaning import Cleaner, CleaningSettings
+from corpora.clean_corpus import iter_clean_texts, write_clean_corpus
+from corpora.cleaning import CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
@@ -35,21 +37,18 @@ def main(settings: TokenizerSettings) -> None:
             f"expected a new directory for --output, found {settings.output}; "
             "delete it or name another"
         )
-    cleaner = Cleaner(CleaningSettings())
     records = iter_records(settings.corpus, text_column=settings.text_column)
-    trained = train_tokenizer(
-        (record.text for record in cleaner.clean(records)),
-        vocab_size=settings.vocab_size,
-        min_frequency=settings.min_frequency,
-    )
-    if cleaner.report.kept == 0:
-        raise InputError(
-            f"expected texts to train on, found none left of {cleaner.report.read} in "
-            f"{settings.corpus} after cleaning"
-        )
     with directory_at_once(settings.output) as scratch:
+        with tempfile.TemporaryDirectory() as folder:
+            clean = Path(folder) / "clean"
+            report = write_clean_corpus(records, clean, CleaningSettings())
+            trained = train_tokenizer(
+                iter_clean_texts(clean),
+                vocab_size=settings.vocab_size,
+                min_frequency=settings.min_frequency,
+            )
         trained.save_pretrained(scratch)
-    print(f"{len(trained):,} entries from {cleaner.report.kept:,} texts -> {settings.output}")
+    print(f"{len(trained):,} entries from {report.kept:,} texts -> {settings.output}")
 
 
 if __name__ == "__main__":

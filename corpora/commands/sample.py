@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Column, Table
 from rich.text import Text
 
-from corpora.cleaning import Cleaner, CleaningSettings
+from corpora.cleaning import clean_text, reason_to_drop
 from corpora.command_line import is_terminal
 from corpora.errors import InputError
 from corpora.reading import iter_records
@@ -81,12 +81,10 @@ def main(settings: Settings) -> None:
 
 def compare(records: Iterable[Record]) -> Iterator[Comparison]:
     """Clean texts one by one."""
-    settings = CleaningSettings(drop_duplicates=False)
     for record in records:
-        cleaner = Cleaner(settings)
-        kept = list(cleaner.clean([record]))
-        reason = next(iter(cleaner.report.dropped), None)
-        yield Comparison(record=record, after=kept[0].text if kept else "", reason=reason)
+        after = clean_text(record.text)
+        reason = reason_to_drop(record.text, after)
+        yield Comparison(record=record, after=after, reason=reason)
 
 
 def draw(items: Iterable[Item], size: int, seed: int) -> list[Item]:

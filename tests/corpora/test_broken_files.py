@@ -2,7 +2,11 @@
 
 import gzip
 import io
+import os
 import re
+import tempfile
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import openpyxl
@@ -135,7 +139,20 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
     ),
     ("a.xlsx", b"PK\x03\x04 not really", {}, "a.xlsx: expected an Excel workbook, found a damaged"),
     ("a.xlsx", GOOD_XLSX[:-200], {}, "a.xlsx: expected an Excel workbook, found a damaged"),
+    (
+        "a.txt",
+        "글\n".encode() * 99 + "가나".encode("cp949"),
+        {},
+        "a.txt:100: expected UTF-8 or CP949",
+    ),
     ("a.csv", GOOD_XLSX, {}, "a.csv: not a text file"),
+    ("a.txt", b"\xea\xb8\x80\n\0\n", {}, "a.txt: not a text file (it holds NUL bytes"),
+    (
+        "a.xlsx",
+        xlsx(["text", "n"], ["안녕", "=1+1"], ['=CONCATENATE("가","나")', 1]),
+        {},
+        "a.xlsx:3: expected a value, found a formula without its result; open the file in a",
+    ),
     ("a.csv.gz", gzip.compress(b"text\n" * 99)[:-9], {}, "a.csv.gz: expected complete .gz data"),
     ("a.pdf", b"%PDF", {}, "a.pdf: unsupported kind of file; expected .txt, .csv, .tsv, .jsonl"),
     ("a.xlsx.gz", b"", {}, "a.xlsx.gz: unsupported kind of file; expected"),
@@ -157,7 +174,8 @@ def test_broken_file(
 BROKEN_AS_UPLOAD = [
     (name, data, message)
     for name, data, options, message in BROKEN
-    if not options and not re.search("no text column|columns 1,|c11|expected a string", message)
+    if not options
+    and not re.search("no text column|columns 1,|c11|expected a string|a formula", message)
 ]
 
 
@@ -174,6 +192,93 @@ def test_damaged_page_of_parquet(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", bytes(data))
     with pytest.raises(InputError, match=r"a\.parquet: expected a Parquet file, found a damaged"):
         list(iter_records(path))
+
+
+def test_formulas_with_results_are_read_as_their_results(tmp_path: Path) -> None:
+    # As Excel saves it; openpyxl itself writes no results.
+    path = write(tmp_path / "a.xlsx", xlsx(["text", "n"], ["=A3&A3", "=1+1"], ["가", None]))
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    cell = b'<c r="A2"><f>A3&amp;A3</f><v /></c>'
+    assert cell in members[sheet]
+    result = cell.replace(b'r="A2"', b'r="A2" t="str"').replace(b"<v />", "<v>가가</v>".encode())
+    members[sheet] = members[sheet].replace(cell, result)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    # The other column holds a formula without a result, but nobody asked for it.
+    assert [record.text for record in iter_records(path)] == ["가가", "가"]
+    with pytest.raises(InputError, match=r"a\.xlsx:2: expected a value, found a formula"):
+        list(iter_records(path, label_column="n"))
+
+
+def test_a_single_line_of_200_mb_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
+    for name, start in (("a.txt", ""), ("a.jsonl", '{"text": "'), ("a.tsv", "id\ttext\n1\t")):
+        path = tmp_path / name
+        path.write_text(start + "글" * 3_000, encoding="utf-8")
+        with path.open("ab") as file:  # NUL bytes, which a sparse file holds for nothing
+            file.truncate(200 * 2**20)
+        line = 1 + start.count("\n")
+        tracemalloc.start()
+        message = f"{name}:{line}: expected lines of text, found one of more than 64 MiB"
+        with pytest.raises(InputError, match=re.escape(message)):
+            list(iter_records(path))
+        assert tracemalloc.get_traced_memory()[1] < 30 * 2**20
+        tracemalloc.stop()
+
+
+def test_an_endless_csv_field(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'text\n글\n"' + "글" * (1 << 24) + '글"\n')
+    message = r"a\.csv:3: expected a CSV row, found a field of more than 16,777,216 characters"
+    with pytest.raises(InputError, match=message):
+        list(iter_records(path))
+
+
+def test_links_that_lead_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "folder"
+    write_in(folder, "a.txt", "글이 하나 있습니다")
+    (folder / "up").symlink_to(folder)
+    (folder / "self").symlink_to("self")
+    assert [record.text for record in iter_records(folder)] == ["글이 하나 있습니다"]
+    assert "self: not read, a link that leads nowhere or to itself" in caplog.text
+    (folder / "loop.txt").symlink_to("loop.txt")
+    with pytest.raises(InputError, match=r"loop\.txt: cannot be opened \(Too many levels of"):
+        list(iter_records(folder))
+    for path in (folder / "loop.txt", folder / "self"):
+        with pytest.raises(InputError, match="expected a file or folder, found a link that leads"):
+            iter_records(path)
+
+
+def write_in(folder: Path, name: str, text: str) -> None:
+    folder.mkdir()
+    write(folder / name, text)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user for a moment")
+def test_places_without_permission() -> None:
+    # Not tmp_path, into which nobody but its owner can look.
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        write_in(folder / "secret", "a.txt", "글이 하나 있습니다")
+        write(folder / "mine.txt", "글이 하나 있습니다").chmod(0o600)
+        write_in(folder / "deeper", "b.txt", "글이 하나 있습니다")
+        (folder / "deeper" / "secret").mkdir(0o700)
+        (folder / "secret").chmod(0o700)
+        os.seteuid(65534)
+        try:
+            for path, message in (
+                (folder / "secret", r"secret: the folder cannot be read \(Permission denied\)"),
+                (folder / "deeper", r"deeper/secret: the folder cannot be read \(Permission"),
+                (folder / "mine.txt", r"mine.txt: cannot be opened \(Permission denied\)"),
+            ):
+                with pytest.raises(InputError, match=message):
+                    list(iter_records(path))
+            with pytest.raises(PermissionError):  # one line from every command
+                iter_records(folder / "secret" / "a.txt")
+        finally:
+            os.seteuid(0)
 
 
 def test_upload_with_twin_and_nameless_columns() -> None:

@@ -1,6 +1,5 @@
 """What cleaning makes of Korean text, and which texts it keeps."""
 
-import json
 import re
 import unicodedata
 from typing import Any
@@ -8,14 +7,11 @@ from typing import Any
 import pytest
 
 from corpora.cleaning import (
-    CLEANER_VERSION,
-    REASONS,
-    Cleaner,
     CleaningSettings,
+    clean_batch,
     clean_text,
 )
 from corpora.errors import InputError
-from corpora.record import Record
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 HEART = "❤\ufe0f"
@@ -164,10 +160,6 @@ def test_long_texts_take_linear_time(unit: str) -> None:
     clean_text(unit * 100_000)
 
 
-def records(*texts: str) -> list[Record]:
-    return [Record(id=str(n), text=text, label="1") for n, text in enumerate(texts)]
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -177,7 +169,6 @@ def records(*texts: str) -> list[Record]:
         ("아홉글자입니다요요", "too-short"),
         ("ㅋ" * 50, "too-short"),
         ("가나다라마 " * 2_000, "too-long"),
-        ("먼저 나온 텍스트입니다", "duplicate"),
         ("This is an English comment", "no-hangul"),
         ("010-1234-5678 call me tonight", "no-hangul"),
         ("1234567890 !!", "no-hangul"),
@@ -186,64 +177,19 @@ def records(*texts: str) -> list[Record]:
         ("정말 감동적인 영화였어요".encode().decode("cp949", "replace"), "mojibake"),
         ("정말 감동적인 영화였어요".encode().decode("cp949", "ignore"), "mojibake"),
         ("정말 감동적인 영화였어요".encode().decode("euc-kr", "replace"), "mojibake"),
-        ("먼저   나온\u200b 텍스트입니다\n", "duplicate"),
+        ("열 글자는 남는다네", None),
     ],
 )
-def test_reason_to_drop(text: str, reason: str) -> None:
-    cleaner = Cleaner()
-    kept = list(cleaner.clean(records("먼저 나온 텍스트입니다", text)))
-    assert [record.text for record in kept] == ["먼저 나온 텍스트입니다"]
-    assert dict(cleaner.report.dropped) == {reason: 1}
-    assert (cleaner.report.read, cleaner.report.kept) == (2, 1)
+def test_reason_to_drop(text: str, reason: str | None) -> None:
+    batch = clean_batch([text], CleaningSettings())
+    assert batch.texts == [clean_text(text)]
+    assert batch.reasons == [reason]
 
 
 def test_bounds_are_inclusive() -> None:
     settings = CleaningSettings(min_characters=3, max_characters=5)
-    kept = Cleaner(settings).clean(records("가나", "가나다", "가나다라마", "가나다라마바"))
-    assert [record.text for record in kept] == ["가나다", "가나다라마"]
-
-
-def test_record_keeps_everything_but_its_dirt() -> None:
-    record = Record(id="7", text="재밌다ㅋㅋㅋㅋ 정말로 재밌다", label="긍정", source="a.csv")
-    assert list(Cleaner().clean([record])) == [
-        Record(id="7", text="재밌다ㅋㅋ 정말로 재밌다", label="긍정", source="a.csv")
-    ]
-
-
-def test_duplicates_can_stay_and_are_remembered_between_calls() -> None:
-    text = "같은 텍스트가 두 번 나온다"
-    keeping = Cleaner(CleaningSettings(drop_duplicates=False))
-    assert len(list(keeping.clean(records(text, text)))) == 2
-    cleaner = Cleaner()
-    assert len(list(cleaner.clean(records(text)))) == 1
-    assert len(list(cleaner.clean(records(text)))) == 0
-    assert cleaner.report.dropped["duplicate"] == 1
-
-
-def test_report_is_json() -> None:
-    cleaner = Cleaner()
-    list(cleaner.clean(records("", "이 텍스트는 남아 있습니다")))
-    assert json.loads(json.dumps(cleaner.report.to_dict())) == {
-        "cleaner_version": CLEANER_VERSION,
-        "settings": {
-            "min_characters": 10,
-            "max_characters": 10_000,
-            "max_repeats": 2,
-            "min_distinct": 0.3,
-            "hanja": "keep",
-            "alphabet": "any",
-            "need_hangul": True,
-            "fix_mojibake": True,
-            "remove_urls": True,
-            "remove_html": True,
-            "remove_portal_masks": True,
-            "personal_data": ["email", "resident", "phone", "card", "account", "plate"],
-            "drop_duplicates": True,
-        },
-        "read": 2,
-        "kept": 1,
-        "dropped": {reason: int(reason == "empty") for reason in REASONS},
-    }
+    batch = clean_batch(["가나", "가나다", "가나다라마", "가나다라마바"], settings)
+    assert batch.reasons == ["too-short", None, None, "too-long"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""What cleaning did to a corpus, in numbers."""
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpora.cleaning import CLEANER_VERSION, REASONS, CleaningSettings
+from corpora.near_duplicates import BANDS, HASHES, NearDuplicates
+
+REPORT_NAME = "report.json"
+
+
+@dataclass(kw_only=True)
+class CleaningReport:
+    """How many texts were read and kept, and how many were dropped for which reason.
+
+    Attributes:
+        settings: the rules about one text.
+        near: how near duplicates were found; None if they were not looked for.
+        cleaning: version of the rules.
+        sources: for each source in the order of reading, its texts `read`, `kept` and by reason.
+    """
+
+    settings: dict[str, Any]
+    near: dict[str, Any] | None = None
+    cleaning: str = CLEANER_VERSION
+    sources: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: CleaningSettings, near: NearDuplicates | None) -> "CleaningReport":
+        """An empty report of a run with these settings."""
+        method = None if near is None else asdict(near) | {"hashes": HASHES, "bands": BANDS}
+        # As JSON gives them back: lists for tuples.
+        return cls(settings=json.loads(json.dumps(asdict(settings))), near=method)
+
+    @classmethod
+    def read_from(cls, directory: Path) -> "CleaningReport":
+        """The report of a clean corpus."""
+        found = json.loads((directory / REPORT_NAME).read_text(encoding="utf-8"))
+        sources = {
+            name: Counter({key: count for key, count in numbers.items() if key != "dropped"})
+            + Counter(numbers["dropped"])
+            for name, numbers in found["sources"].items()
+        }
+        return cls(
+            settings=found["settings"],
+            near=found["near_duplicates"],
+            cleaning=found["cleaning"],
+            sources=sources,
+        )
+
+    def count(self, source: str, what: str, number: int = 1) -> None:
+        """Add to a source's `read` or `kept` texts or to those dropped for a reason."""
+        self.sources.setdefault(source, Counter())[what] += number
+
+    @property
+    def read(self) -> int:
+        """Texts read."""
+        return self._sum("read")
+
+    @property
+    def kept(self) -> int:
+        """Texts kept."""
+        return self._sum("kept")
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Texts dropped by reason; every reason is there, those that never occurred as 0."""
+        return {reason: self._sum(reason) for reason in REASONS}
+
+    def _sum(self, what: str) -> int:
+        return sum(counter[what] for counter in self.sources.values())
+
+    def to_json(self) -> str:
+        """The report as it stands in `report.json`; equal for equal inputs and settings."""
+        return json.dumps(
+            {
+                "cleaning": self.cleaning,
+                "settings": self.settings,
+                "near_duplicates": self.near,
+                "read": self.read,
+                "kept": self.kept,
+                "dropped": self.dropped,
+                "sources": {
+                    name: {
+                        "read": counter["read"],
+                        "kept": counter["kept"],
+                        "dropped": {r: counter[r] for r in REASONS if counter[r]},
+                    }
+                    for name, counter in self.sources.items()
+                },
+            },
+            ensure_ascii=False,
+            indent=2,
+        )
+
+    def summary(self) -> str:
+        """One line for a person."""
+        dropped = ", ".join(f"{count:,} {why}" for why, count in self.dropped.items() if count)
+        return f"{self.kept:,} of {self.read:,} texts kept (dropped: {dropped or 'none'})"

@@ -1,0 +1,103 @@
+"""The Ray engine on a local cluster of two nodes, one of which dies half-way."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora import units
+from corpora.clean_corpus import CleaningMeans, build_clean_corpus
+from corpora.cleaning import CleaningSettings
+from corpora.errors import InputError
+from corpora.near_duplicates import NearDuplicates
+from corpora.record import Record
+
+
+def build(texts: list[Record], folder: Path, means: CleaningMeans) -> dict[str, bytes]:
+    (folder / "work").mkdir(parents=True)
+    (folder / "out").mkdir()
+    build_clean_corpus(
+        texts,
+        folder / "out",
+        folder / "work",
+        CleaningSettings(),
+        near=NearDuplicates(),
+        means=means,
+    )
+    return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head with one core; a test adds nodes."""
+    ray = pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Seconds after which a silent node counts as dead; Ray's own default is longer than the test.
+    settings = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    memory = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    found = Cluster(initialize_head=True, head_node_args=memory | {"_system_config": settings})
+    ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
+    yield found
+    ray.shutdown()
+    found.shutdown()
+
+
+def test_two_nodes_one_dies_and_the_bytes_are_those_of_one_process(
+    cluster: Any, comments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    monkeypatch.setattr(units, "RECORDS_PER_UNIT", 250)
+    texts = [
+        Record(id=str(n), text=f"{comments[n % len(comments)]} {n // 3}", source="a.txt")
+        for n in range(15_000)
+    ]
+    node = cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+    cluster.wait_for_nodes()
+    assert ray.cluster_resources()["CPU"] == 2
+    killed_at = 0
+
+    def kill_half_way(stage: str, done: int, total: int | None = None) -> None:
+        nonlocal killed_at
+        if stage == "cleaning" and done >= len(texts) // 2 and not killed_at:
+            killed_at = done
+            cluster.remove_node(node, allow_graceful=False)
+
+    means = CleaningMeans(engine="ray", progress=kill_half_way)
+    on_cluster = build(texts, tmp_path / "ray", means)
+    assert 0 < killed_at < len(texts)
+    # The cluster takes some seconds to call a silent node dead.
+    deadline = time.monotonic() + 20
+    while ray.cluster_resources()["CPU"] > 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert ray.cluster_resources()["CPU"] == 1
+    assert on_cluster == build(texts, tmp_path / "local", CleaningMeans())
+
+
+def test_a_wrong_address_is_one_line_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    text = Record(id="1", text="이 텍스트는 남아 있습니다")
+    message = r"expected a Ray cluster at RAY_ADDRESS, found nothing at 127\.0\.0\.1:1 \(.*refused"
+    with pytest.raises(InputError, match=message):
+        build([text], tmp_path, CleaningMeans(engine="ray"))
+
+
+def test_without_ray_one_line_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    text = Record(id="1", text="이 텍스트는 남아 있습니다")
+    with pytest.raises(InputError) as caught:
+        build([text], tmp_path, CleaningMeans(engine="ray"))
+    assert str(caught.value) == (
+        "expected the package ray for --engine ray, found none; install it with: "
+        "pip install -c constraints.txt -e '.[cluster]'"
+    )
