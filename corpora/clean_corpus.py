@@ -21,6 +21,7 @@ from corpora.engines import Engine, clean_units
 from corpora.errors import InputError
 from corpora.near_duplicates import NearDuplicates, find_near_duplicates
 from corpora.progress import Progress, no_progress
+from corpora.public.fetched import layout_of
 from corpora.record import Record
 from corpora.sources import Source, find_sources
 from corpora.text_parts import ROWS_PER_GROUP, PartWriter, TableWriter
@@ -52,7 +53,7 @@ class CleaningMeans:
 
 
 def corpus_hash(path: str | Path) -> str:
-    """SHA-256 over the names and bytes of the files that `iter_records(path)` would read.
+    """SHA-256 over what `iter_records(path)` would read: see `sources_hash`.
 
     Raises:
         InputError: as `iter_records`, for a missing path or a folder without readable files.
@@ -61,10 +62,16 @@ def corpus_hash(path: str | Path) -> str:
 
 
 def sources_hash(sources: Iterable[Source]) -> str:
-    """SHA-256 over the names and stored bytes of sources, in their order."""
+    """SHA-256 over the names and stored bytes of sources, in their order.
+
+    A fetched file counts with the layout by which it is read: the same bytes beside no
+    `SOURCE.json` are other texts.
+    """
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0")
+        if layout := layout_of(source):
+            digest.update(repr(layout).encode() + b"\0")
         with source.open_stored() as file:
             while block := file.read(1 << 20):
                 digest.update(block)

@@ -12,6 +12,7 @@ from corpora import engines, text_parts, units
 from corpora.clean_corpus import (
     CleaningMeans,
     build_clean_corpus,
+    corpus_hash,
     iter_clean_texts,
     write_clean_corpus,
 )
@@ -19,6 +20,9 @@ from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.errors import InputError
 from corpora.near_duplicates import NearDuplicates
+from corpora.public.catalog import SOURCES
+from corpora.public.fetched import Fetched, write_fetched
+from corpora.reading import iter_records
 from corpora.record import Record
 from corpora.text_parts import FileWriter
 from corpora.units import REJECT_SCHEMA, cut_units
@@ -156,3 +160,23 @@ def test_a_killed_worker_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.M
         build_clean_corpus(
             texts, tmp_path, tmp_path, CleaningSettings(), means=CleaningMeans(workers=2)
         )
+
+
+def test_hash_tells_a_fetched_file_from_the_same_bytes_alone(tmp_path: Path) -> None:
+    line = "5\t배송이 빨라서 좋았어요 다음에 또 살게요\n"
+    fetched, alone = tmp_path / "fetched", tmp_path / "alone"
+    for folder in (fetched, alone):
+        folder.mkdir()
+        (folder / "naver_shopping.txt").write_text(line, encoding="utf-8")
+    before = corpus_hash(fetched)
+    assert before == corpus_hash(alone)
+    source = SOURCES["naver_shopping"]
+    record = Fetched(
+        source=source.name,
+        homepage=source.homepage,
+        licence=source.licence,
+        citation=source.citation,
+    )
+    write_fetched(fetched, record)
+    assert [r.text for r in iter_records(fetched)] == ["배송이 빨라서 좋았어요 다음에 또 살게요"]
+    assert corpus_hash(fetched) != before

@@ -39,7 +39,7 @@ def test_texts_before_and_after() -> None:
     assert [(c.after, c.reason, c.changed) for c in compared] == [
         ("재밌다ㅋㅋ 정말로요", None, True),
         ("변할 것이 하나도 없는 문장", None, False),
-        ("", "too-short", True),
+        ("짧다", "too-short", True),
         ("", "empty", True),
     ]
 
