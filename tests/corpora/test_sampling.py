@@ -79,12 +79,13 @@ def test_long_and_broken_texts_are_shown_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "긴\\n글 \\ud83d ' + "가나다라" * 200 + '"}\n', encoding="utf-8")
+    syllables = "".join(chr(ord("가") + number) for number in range(800))
+    path.write_text('{"text": "긴\\n글 \\ud83d ' + syllables + '"}\n', encoding="utf-8")
     assert main(["sample", str(path)]) == 0
     before, after, _ = capsys.readouterr().out.split("\n")
-    assert before.startswith("before  긴\\n글 \\ud83d 가나")
+    assert before.startswith("before  긴\\n글 \\ud83d 가각")
     assert before.endswith("… (506 more characters)")
-    assert after.startswith("after   긴 글 가나")
+    assert after.startswith("after   긴 글 가각")
 
 
 def test_bad_sizes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
