@@ -36,11 +36,12 @@ _WORD_CLASSES: dict[str, WordClass] = {
 # Words that stand in texts on anything: light verbs, demonstratives, and nouns that only carry a
 # clause. Written by hand for reports; dependent nouns (것, 수), auxiliary verbs and pronouns have
 # tags of their own and never come this far.
-STOP_WORDS = frozenset(
+_STOP_WORDS = (
     "하다 되다 있다 없다 같다 이다 아니다 보다 주다 가다 오다 나오다 들다 그렇다 이렇다 저렇다 "
     "어떻다 그러다 이러다 어쩌다 말하다 때 정도 생각 사람 경우 이번 다음 전 후 중 안 속 위 "
-    "말 일 점 오늘 지금".split()
+    "말 일 점 오늘 지금"
 )
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 class AnalyserError(ValueError):
@@ -129,9 +130,14 @@ def morpheme_boundaries(text: str) -> list[int]:
     for morpheme in analyse(text):
         edges |= {morpheme.start, morpheme.end}
         inside.update(range(morpheme.start + 1, morpheme.end))
+    return places_inside_eojeols(text, edges - inside)
+
+
+def places_inside_eojeols(text: str, places: Iterable[int]) -> list[int]:
+    """Those places of a text, in order, that have no space and no end of the text beside them."""
     return [
         place
-        for place in sorted(edges - inside)
+        for place in sorted(places)
         if 0 < place < len(text) and not text[place - 1].isspace() and not text[place].isspace()
     ]
 
@@ -151,9 +157,7 @@ def find_keywords(texts: Iterable[str], count: int = 30) -> Keywords:
             failed += 1
             continue
         analysed += 1
-        counts.update(
-            {(_dictionary_form(m), _WORD_CLASSES[m.tag[:3].rstrip("-")]) for m in _content(morphemes)}
-        )
+        counts.update({word for word in map(_dictionary_word, morphemes) if word is not None})
     ranked = sorted(
         (item for item in counts.items() if item[0][0] not in STOP_WORDS),
         key=lambda item: (-item[1], item[0]),
@@ -241,12 +245,12 @@ def _fold_repeats(text: str) -> tuple[str, list[int]]:
     return "".join(parts), origin
 
 
-def _content(morphemes: list[Morpheme]) -> Iterator[Morpheme]:
-    return (m for m in morphemes if m.tag[:3].rstrip("-") in _WORD_CLASSES)
-
-
-def _dictionary_form(morpheme: Morpheme) -> str:
-    return morpheme.form + ("다" if morpheme.tag.startswith("V") else "")
+def _dictionary_word(morpheme: Morpheme) -> tuple[str, WordClass] | None:
+    """Dictionary form and class of a content word; None for everything else."""
+    word_class = _WORD_CLASSES.get(morpheme.tag.split("-")[0])
+    if word_class is None:
+        return None
+    return morpheme.form + ("" if word_class == "noun" else "다"), word_class
 
 
 def _space(text: str) -> str:

@@ -13,11 +13,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2 as sentencepiece_proto
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, normalizers
 
+# Its classes are made at import, where a type checker does not see them.
+_messages: Any = sentencepiece_model_pb2
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 _SYLLABLES = [chr(code) for code in range(0xAC00, 0xD7A4)]
@@ -103,8 +106,9 @@ def build_normalizer(alphabet: Alphabet) -> tuple[normalizers.Normalizer, bytes]
         The normalizer, and the table inside it in sentencepiece's own form
         (`precompiled_charsmap`), for a sentencepiece model that shall read NFC text alike.
     """
-    table = {syllable: unicodedata.normalize("NFD", syllable) for syllable in
-             alphabet.rare_syllables}
+    table = {
+        syllable: unicodedata.normalize("NFD", syllable) for syllable in alphabet.rare_syllables
+    }
     for code in range(1, sys.maxunicode + 1):
         character = chr(code)
         if character.isspace():
@@ -118,7 +122,7 @@ def build_normalizer(alphabet: Alphabet) -> tuple[normalizers.Normalizer, bytes]
     table["\u2581"] = "_"
     # Otherwise it logs the size of the table.
     sentencepiece.set_min_log_level(2)
-    spec = sentencepiece_proto.NormalizerSpec.FromString(
+    spec = _messages.NormalizerSpec.FromString(
         sentencepiece.SentencePieceNormalizer(
             norm_map=sorted(table.items())
         ).serialized_normalizer_spec()

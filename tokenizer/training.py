@@ -8,7 +8,8 @@ import hashlib
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
-from tokenizer.sampling import count_words, sample_evenly
+from tokenizer.sampling import count_words
 from tokenizer.sentencepieces import UNREACHABLE_SCORE, convert_sentencepiece, train_sentencepiece
 from tokenizer.wordpiece import train_wordpiece
 
@@ -27,51 +28,63 @@ VOCABULARY_MULTIPLE = 128
 MAX_VOCABULARY = 1_000_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A trained tokenizer.
+
+    Attributes:
+        tokenizer: a stock `PreTrainedTokenizerFast`; special tokens have the ids 0 to 4.
+        sentencepiece_model: of unigram and bpe, the serialised `ModelProto` that the tokenizer was
+            converted from; on NFC text it gives the same ids.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    sentencepiece_model: bytes | None
+
+    def save(self, directory: Path) -> None:
+        """Write what `AutoTokenizer` loads, and `sentencepiece.model` where there is one."""
+        self.tokenizer.save_pretrained(directory)
+        if self.sentencepiece_model is not None:
+            (directory / "sentencepiece.model").write_bytes(self.sentencepiece_model)
+
+
 def train_tokenizer(
-    texts: Iterable[str],
+    texts: Sequence[str],
     *,
     model: ModelKind = "wordpiece",
     vocab_size: int = 16_000,
     min_frequency: int = 2,
-) -> PreTrainedTokenizerFast:
-    """Train a tokenizer.
+) -> Trained:
+    """Train a tokenizer; the same texts give the same tokenizer.
 
     Args:
-        texts: cleaned texts; at most 1 GB of them, drawn evenly, is used and held in memory. With
-            the marks of `tokenizer.sampling.mark_morphemes` no entry crosses a morpheme's end.
+        texts: cleaned texts, all of them used: draw from a large corpus by `sample_evenly`. With
+            the marks of `mark_morphemes` no entry crosses the end of a morpheme.
         model: wordpiece through `tokenizers`; unigram and bpe through sentencepiece, converted.
         vocab_size: entries wanted, rounded up to a multiple of 128. A small corpus yields fewer
-            pieces; the rest is filled with `[unusedN]`, which no text reaches.
-        min_frequency: pieces (wordpiece) or words (unigram, bpe) seen less often are not used.
-
-    Returns:
-        A stock `PreTrainedTokenizerFast`; special tokens have the ids 0 to 4.
+            pieces; their number is filled up to a multiple by `[unusedN]`, which no text reaches.
+        min_frequency: characters, and pieces of wordpiece, seen less often are left out.
 
     Raises:
         InputError: an argument is out of bounds, or there is no text.
     """
     check_training_settings(model=model, vocab_size=vocab_size, min_frequency=min_frequency)
     vocab_size = -(-vocab_size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
-    sample = sample_evenly(texts).texts
-    words = count_words(sample)
+    words: Counter[str] = Counter()
+    for word, count in count_words(texts).items():
+        words[unicodedata.normalize("NFC", word)] += count
     if not words:
         raise InputError("expected texts to train a tokenizer on, found none")
-    composed: Counter[str] = Counter()
-    for word, count in words.items():
-        composed[unicodedata.normalize("NFC", word)] += count
     alphabet = choose_alphabet(
-        count_characters(composed), vocab_size=vocab_size, min_frequency=min_frequency
+        count_characters(words), vocab_size=vocab_size, min_frequency=min_frequency
     )
+    pieces: bytes | None = None
     if model == "wordpiece":
-        trained = train_wordpiece(
-            sample, alphabet, vocab_size=vocab_size, min_frequency=min_frequency
-        )
+        raw = train_wordpiece(texts, alphabet, vocab_size=vocab_size, min_frequency=min_frequency)
     else:
-        pieces = train_sentencepiece(
-            composed, alphabet, model=model, vocab_size=vocab_size, min_frequency=min_frequency
-        )
-        trained = convert_sentencepiece(pieces, alphabet)
-    return wrap_tokenizer(_fill_vocabulary(trained))
+        pieces = train_sentencepiece(words, alphabet, model=model, vocab_size=vocab_size)
+        raw = convert_sentencepiece(pieces, alphabet)
+    return Trained(tokenizer=wrap_tokenizer(_fill_vocabulary(raw)), sentencepiece_model=pieces)
 
 
 def check_training_settings(*, model: str, vocab_size: int, min_frequency: int) -> None:
