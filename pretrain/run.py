@@ -36,6 +36,7 @@ from pretrain.run_directory import (
 from pretrain.settings import PRESETS, PretrainSettings
 from pretrain.tokenized import TokenizedCorpus, tokenize_corpus
 from pretrain.warm_start import warm_start_embeddings
+from tokenizer.sampling import sample_evenly
 from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
 
 CACHE = Path("runs/cache")
@@ -57,8 +58,8 @@ def main(settings: PretrainSettings) -> None:
     if tokenizer is None:
         print("training a tokenizer", flush=True)
         tokenizer = train_tokenizer(
-            iter_clean_texts(clean_directory), vocab_size=settings.vocab_size
-        )
+            sample_evenly(iter_clean_texts(clean_directory)).texts, vocab_size=settings.vocab_size
+        ).tokenizer
     print("tokenizing the corpus", flush=True)
     corpus = tokenize_corpus(
         clean_directory, tokenizer, max_length=settings.max_length, cache=CACHE / "tokenized"

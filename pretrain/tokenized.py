@@ -17,7 +17,8 @@ from transformers import PreTrainedTokenizerFast
 from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
 from corpora.errors import InputError
-from tokenizer.training import iter_batches, tokenizer_hash
+from tokenizer.sampling import iter_batches
+from tokenizer.training import tokenizer_hash
 
 # Sequences are sorted by length within chunks of this many batches: nearly no padding, yet the
 # order stays random from batch to batch.

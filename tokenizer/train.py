@@ -1,57 +1,121 @@
-"""`python tokenizer/train.py --corpus PATH --output DIR`: train a WordPiece tokenizer."""
+"""`python -m tokenizer train --corpus PATH --output DIR`: clean, sample, train, write."""
 
-import sys
-import tempfile
+import dataclasses
+import json
+import shutil
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from corpora.atomic import directory_at_once
-from corpora.clean_corpus import iter_clean_texts, write_clean_corpus
+from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
 from corpora.cleaning import CleaningSettings
-from corpora.command_line import run_command
 from corpora.errors import InputError
+from corpora.morphemes import analyser_version
 from corpora.reading import iter_records
-from tokenizer.training import train_tokenizer
+from tokenizer.sampling import MAX_SAMPLE_BYTES, Sample, mark_morphemes, sample_evenly
+from tokenizer.training import (
+    ModelKind,
+    check_training_settings,
+    tokenizer_hash,
+    train_tokenizer,
+)
+
+ABOUT = "Train a WordPiece, unigram or BPE tokenizer on any Korean corpus."
 
 
 @dataclass(kw_only=True)
-class TokenizerSettings:
+class Settings:
     """What the tokenizer is trained on and how large it becomes."""
 
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst)."""
     output: Path
     """Directory to write; must not exist yet."""
-    vocab_size: int = 16_000
+    model: ModelKind = "wordpiece"
+    """wordpiece: BERT's; unigram or bpe: sentencepiece's, nothing is unknown to them."""
+    vocab_size: int = 32_000
     """Vocabulary entries, rounded up to a multiple of 128."""
+    morphemes: bool = False
+    """Let no entry cross the end of a morpheme; Kiwi is needed for training only."""
     min_frequency: int = 2
-    """Word pieces seen less often than this are not made."""
+    """Characters, and pieces of wordpiece, seen less often are left out."""
+    max_sample_bytes: int = MAX_SAMPLE_BYTES
+    """Text to train on, drawn evenly over the corpus; more hardly changes a vocabulary."""
+    seed: int = 42
+    """Seed of the draw."""
     text_column: str | None = None
     """Column that holds the text; found by its usual name when not given."""
 
 
-def main(settings: TokenizerSettings) -> None:
+def main(settings: Settings) -> None:
     """Clean the corpus, train, and write the directory in one rename."""
+    check_training_settings(
+        model=settings.model,
+        vocab_size=settings.vocab_size,
+        min_frequency=settings.min_frequency,
+    )
     if settings.output.exists():
         raise InputError(
             f"expected a new directory for --output, found {settings.output}; "
             "delete it or name another"
         )
-    records = iter_records(settings.corpus, text_column=settings.text_column)
+    source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:
-        with tempfile.TemporaryDirectory() as folder:
-            clean = Path(folder) / "clean"
-            report = write_clean_corpus(records, clean, CleaningSettings())
-            trained = train_tokenizer(
-                iter_clean_texts(clean),
-                vocab_size=settings.vocab_size,
-                min_frequency=settings.min_frequency,
+        clean = scratch / "clean"
+        records = iter_records(settings.corpus, text_column=settings.text_column)
+        write_clean_corpus(records, clean, CleaningSettings())
+        cleaning = json.loads((clean / "report.json").read_text(encoding="utf-8"))
+        sample = sample_evenly(
+            iter_clean_texts(clean), max_bytes=settings.max_sample_bytes, seed=settings.seed
+        )
+        shutil.rmtree(clean)
+        if not sample.texts:
+            raise InputError(
+                f"expected room for a text in --max-sample-bytes, found "
+                f"{settings.max_sample_bytes}; raise it"
             )
-        trained.save_pretrained(scratch)
-    print(f"{len(trained):,} entries from {report.kept:,} texts -> {settings.output}")
+        texts, failed = sample.texts, 0
+        if settings.morphemes:
+            print(f"cutting {len(texts):,} texts by morphemes", flush=True)
+            texts, failed = mark_morphemes(texts)
+        print(f"training on {len(texts):,} of {sample.read:,} texts", flush=True)
+        trained = train_tokenizer(
+            texts,
+            model=settings.model,
+            vocab_size=settings.vocab_size,
+            min_frequency=settings.min_frequency,
+        )
+        trained.save(scratch)
+        vocabulary = trained.tokenizer.get_vocab()
+        record = {
+            "settings": {
+                key: str(value) if isinstance(value, Path) else value
+                for key, value in dataclasses.asdict(settings).items()
+            },
+            "corpus_sha256": source_hash,
+            "cleaning": cleaning,
+            "sample": _describe(sample),
+            "entries": len(trained.tokenizer),
+            "unused_entries": sum(token.startswith("[unused") for token in vocabulary),
+            "tokenizer_hash": tokenizer_hash(trained.tokenizer),
+            "analyser": analyser_version() if settings.morphemes else None,
+            "analyser_failed_texts": failed,
+            "versions": {
+                name: version(name)
+                for name in ("malmoi", "tokenizers", "sentencepiece", "transformers")
+            },
+        }
+        (scratch / "training.json").write_text(
+            json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8"
+        )
+    print(f"{len(trained.tokenizer):,} entries -> {settings.output}")
 
 
-if __name__ == "__main__":
-    sys.exit(
-        run_command(TokenizerSettings, main, "Train a WordPiece tokenizer on any Korean corpus.")
-    )
+def _describe(sample: Sample) -> dict[str, object]:
+    return {
+        "texts": len(sample.texts),
+        "of_texts": sample.read,
+        "bytes": sum(len(text.encode()) + 1 for text in sample.texts),
+        "sha256": sample.sha256,
+    }

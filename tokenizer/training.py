@@ -1,4 +1,4 @@
-"""WordPiece training: cased, NFC, accents kept, saved as an `AutoTokenizer` directory.
+"""Train a tokenizer of any kind: cased, NFC, accents kept, saved as an `AutoTokenizer` directory.
 
 Accents are never stripped, because stripping decomposes text to NFD, which takes Hangul syllables
 apart into jamo that no vocabulary holds (google-research/bert#228, electra#52).
@@ -8,73 +8,89 @@ import hashlib
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers.trainers import WordPieceTrainer
+from tokenizers import Tokenizer, processors
 from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
+from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
+from tokenizer.sampling import count_words
+from tokenizer.sentencepieces import UNREACHABLE_SCORE, convert_sentencepiece, train_sentencepiece
+from tokenizer.wordpiece import train_wordpiece
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ModelKind = Literal["wordpiece", "unigram", "bpe"]
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128
 MAX_VOCABULARY = 1_000_000
-MAX_TEXTS = 2_000_000
-# In the base alphabet whatever the corpus holds: a character outside it turns its whole word
-# into [UNK]. Lone jamo carry the laughter and tears of comments (ㅋㅋ, ㅠㅠ, ㅇㅈ).
-_BASE_ALPHABET = [
-    *"0123456789",
-    *"abcdefghijklmnopqrstuvwxyz",
-    *"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    *(chr(code) for code in range(0x3131, 0x3164)),
-]
-# WordPiece replaces a whole word by [UNK] if one character is unknown, so symbols and emoji
-# (category So, with skin tones, joiners and variation selectors) stand as words of their own.
-_SYMBOLS = Regex(r"[\p{So}\x{1F3FB}-\x{1F3FF}\x{200D}\x{FE0F}]")
 
 
-def build_tokenizer() -> Tokenizer:
-    """An untrained WordPiece `tokenizers.Tokenizer` with our normalizer and pre-tokenizer."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.NFC(),
-            normalizers.BertNormalizer(
-                clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False
-            ),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.BertPreTokenizer(),
-            pre_tokenizers.Split(_SYMBOLS, behavior="isolated"),
-        ]
-    )
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
-    return tokenizer
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A trained tokenizer.
+
+    Attributes:
+        tokenizer: a stock `PreTrainedTokenizerFast`; special tokens have the ids 0 to 4.
+        sentencepiece_model: of unigram and bpe, the serialised `ModelProto` that the tokenizer was
+            converted from; on NFC text it gives the same ids.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    sentencepiece_model: bytes | None
+
+    def save(self, directory: Path) -> None:
+        """Write what `AutoTokenizer` loads, and `sentencepiece.model` where there is one."""
+        self.tokenizer.save_pretrained(directory)
+        if self.sentencepiece_model is not None:
+            (directory / "sentencepiece.model").write_bytes(self.sentencepiece_model)
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, vocab_size: int = 16_000, min_frequency: int = 2
-) -> PreTrainedTokenizerFast:
-    """Train a WordPiece tokenizer.
+    texts: Sequence[str],
+    *,
+    model: ModelKind = "wordpiece",
+    vocab_size: int = 16_000,
+    min_frequency: int = 2,
+) -> Trained:
+    """Train a tokenizer; the same texts give the same tokenizer.
 
     Args:
-        texts: cleaned texts; the first two million are used, and held in memory: more no longer
-            change a vocabulary (tokenizers#316).
+        texts: cleaned texts, all of them used: draw from a large corpus by `sample_evenly`. With
+            the marks of `mark_morphemes` no entry crosses the end of a morpheme.
+        model: wordpiece through `tokenizers`; unigram and bpe through sentencepiece, converted.
         vocab_size: entries wanted, rounded up to a multiple of 128. A small corpus yields fewer
-            word pieces; the rest is filled with `[unusedN]`, which no text reaches.
-        min_frequency: word pieces seen less often are not made.
-
-    Returns:
-        A stock `PreTrainedTokenizerFast` (WordPiece by `tokenizers`' merge-based trainer).
+            pieces; their number is filled up to a multiple by `[unusedN]`, which no text reaches.
+        min_frequency: characters, and pieces of wordpiece, seen less often are left out.
 
     Raises:
-        InputError: `vocab_size` or `min_frequency` is out of bounds.
+        InputError: an argument is out of bounds, or there is no text.
     """
+    check_training_settings(model=model, vocab_size=vocab_size, min_frequency=min_frequency)
+    vocab_size = -(-vocab_size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
+    words: Counter[str] = Counter()
+    for word, count in count_words(texts).items():
+        words[unicodedata.normalize("NFC", word)] += count
+    if not words:
+        raise InputError("expected texts to train a tokenizer on, found none")
+    alphabet = choose_alphabet(
+        count_characters(words), vocab_size=vocab_size, min_frequency=min_frequency
+    )
+    pieces: bytes | None = None
+    if model == "wordpiece":
+        raw = train_wordpiece(texts, alphabet, vocab_size=vocab_size, min_frequency=min_frequency)
+    else:
+        pieces = train_sentencepiece(words, alphabet, model=model, vocab_size=vocab_size)
+        raw = convert_sentencepiece(pieces, alphabet)
+    return Trained(tokenizer=wrap_tokenizer(_fill_vocabulary(raw)), sentencepiece_model=pieces)
+
+
+def check_training_settings(*, model: str, vocab_size: int, min_frequency: int) -> None:
+    """Raise InputError for the first argument of `train_tokenizer` that is out of bounds."""
+    if model not in get_args(ModelKind):
+        raise InputError(f"expected --model {', '.join(get_args(ModelKind))}, found {model}")
     if not 1_024 <= vocab_size <= MAX_VOCABULARY:
         raise InputError(
             f"expected --vocab-size from 1024 (Korean uses more syllables than that) to "
@@ -82,49 +98,6 @@ def train_tokenizer(
         )
     if min_frequency < 0:
         raise InputError(f"expected --min-frequency of 0 or more, found {min_frequency}")
-    vocab_size = -(-vocab_size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
-    texts = list(islice(texts, MAX_TEXTS))
-    tokenizer = build_tokenizer()
-    trainer = WordPieceTrainer(
-        vocab_size=vocab_size,
-        min_frequency=min_frequency,
-        # The alphabet is handed over as special tokens, with and without ##, because the trainer
-        # numbers the characters it finds itself in hash order: ties between merges then fall
-        # differently, and two trainings on one corpus give two vocabularies.
-        special_tokens=[*SPECIAL_TOKENS, *_alphabet(texts, vocab_size // 2, min_frequency)],
-        limit_alphabet=0,
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(iter_batches(texts, 1_000), trainer=trainer)
-    return wrap_tokenizer(_finish_vocabulary(tokenizer))
-
-
-def _alphabet(texts: Iterable[str], max_entries: int, min_frequency: int) -> list[str]:
-    """Single-character word pieces, the base alphabet first, then by falling frequency."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(unicodedata.normalize("NFC", text))
-    frequent = sorted(
-        (char for char, count in counts.items() if count >= min_frequency and char.isprintable()),
-        key=lambda char: (-counts[char], char),
-    )
-    entries: list[str] = []
-    for char in dict.fromkeys([*_BASE_ALPHABET, *frequent]):
-        if char.isspace():
-            continue
-        entries.append(char)
-        if not _stands_alone(char):
-            entries.append(f"##{char}")
-    # A full table of characters would leave no room for words.
-    return entries[:max_entries]
-
-
-def _stands_alone(char: str) -> bool:
-    """Hanja, punctuation and symbols are words of their own: they never continue one."""
-    category = unicodedata.category(char)
-    ascii_symbol = char.isascii() and not char.isalnum()
-    hanja = "\u4e00" <= char <= "\u9fff"
-    return ascii_symbol or hanja or category[0] == "P" or category == "So"
 
 
 def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
@@ -147,16 +120,17 @@ def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     )
 
 
-def _finish_vocabulary(tokenizer: Tokenizer) -> Tokenizer:
-    """Make the alphabet ordinary word pieces again; pad with `[unusedN]` to a multiple of 128."""
+def _fill_vocabulary(tokenizer: Tokenizer) -> Tokenizer:
+    """Pad with `[unusedN]` to a multiple of 128; text never becomes these entries."""
     state = json.loads(tokenizer.to_str())
-    state["added_tokens"] = [
-        token for token in state["added_tokens"] if token["content"] in SPECIAL_TOKENS
-    ]
-    vocabulary: dict[str, int] = state["model"]["vocab"]
-    unused = (f"[unused{number}]" for number in range(VOCABULARY_MULTIPLE))
-    while len(vocabulary) % VOCABULARY_MULTIPLE:
-        vocabulary[next(unused)] = len(vocabulary)
+    vocabulary = state["model"]["vocab"]
+    for number in range(-len(vocabulary) % VOCABULARY_MULTIPLE):
+        token = f"[unused{number}]"
+        if state["model"]["type"] == "Unigram":
+            vocabulary.append([token, UNREACHABLE_SCORE])
+        else:
+            # BPE has no merge that makes it, and WordPiece cuts at the brackets.
+            vocabulary[token] = len(vocabulary)
     return Tokenizer.from_str(json.dumps(state, ensure_ascii=False))
 
 
@@ -180,7 +154,7 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
     if not (path / "tokenizer.json").is_file():
         raise InputError(
             f"expected a tokenizer directory with tokenizer.json, found none at {path}; "
-            "make one with `python tokenizer/train.py --corpus PATH --output DIR`"
+            "make one with `python -m tokenizer train --corpus PATH --output DIR`"
         )
     try:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(path)
@@ -197,18 +171,6 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
         raise InputError(
             f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, "
             f"missing {', '.join(missing) or 'the role of [MASK]'}; train a tokenizer with "
-            "`python tokenizer/train.py`"
+            "`python -m tokenizer train`"
         )
     return tokenizer
-
-
-def iter_batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Group texts in lists of `size`, the last one shorter: `tokenizers` works on lists."""
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -20,7 +20,7 @@ SMALL = Preset(
 
 @pytest.fixture(scope="session")
 def tokenizer(comments: list[str]) -> PreTrainedTokenizerFast:
-    return train_tokenizer(comments, vocab_size=4_096)
+    return train_tokenizer(comments, vocab_size=4_096).tokenizer
 
 
 @pytest.fixture

@@ -1,0 +1,154 @@
+"""Kiwi behind one module: golden analyses, repeats, long texts, failures that are counted."""
+
+import os
+import unicodedata
+from typing import Any
+
+import pytest
+
+from corpora import morphemes
+from corpora.morphemes import (
+    STOP_WORDS,
+    AnalyserError,
+    analyse,
+    analyser_version,
+    correct_spacing,
+    find_keywords,
+    morpheme_boundaries,
+    split_sentences,
+)
+
+
+def cut(text: str) -> str:
+    places = morpheme_boundaries(text)
+    return "|".join(text[i:j] for i, j in zip([0, *places], [*places, len(text)], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("   ", []),
+        ("ㅋㅋ", [("ㅋㅋ", "SW", 0, 2)]),
+        ("학교에서", [("학교", "NNG", 0, 2), ("에서", "JKB", 2, 4)]),
+        # A contraction: both morphemes stand on one syllable.
+        ("갔다", [("가", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 2)]),
+        ("漢字와", [("漢字", "SH", 0, 2), ("와", "JKB", 2, 3)]),
+        ("최고👍🏻", [("최고", "NNG", 0, 2), ("👍🏻", "W_EMOJI", 2, 4)]),
+    ],
+)
+def test_morphemes_with_tags_and_offsets(
+    text: str, expected: list[tuple[str, str, int, int]]
+) -> None:
+    assert [(m.form, m.tag, m.start, m.end) for m in analyse(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("학교에서 갔다", "학교|에서 갔|다"),
+        ("아버지가 방에 들어가신다", "아버지|가 방|에 들어가|신다"),
+        ("재밌어요ㅋㅋㅋㅋ 영화", "재밌|어요|ㅋㅋㅋㅋ 영화"),
+        ("가족👨‍👩‍👧사진", "가족|👨‍👩‍👧|사진"),
+        ("한 글 자", "한 글 자"),
+    ],
+)
+def test_cuts_inside_eojeols(text: str, expected: str) -> None:
+    assert cut(text) == expected
+
+
+def test_decomposed_hangul_is_analysed_as_composed() -> None:
+    text = "학교에서 갔다"
+    assert analyse(unicodedata.normalize("NFD", text)) == analyse(text)
+
+
+@pytest.mark.parametrize("unit", ["ㅋ", "보통", "ㅋㅎ", "a", "!", "하하하하"])
+def test_long_repeats_are_folded_before_kiwi_and_keep_their_place(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kiwipiepy#158: a segmentation fault at 40,000 repeats; 200,000 "a" take it a minute."""
+    seen: list[str] = []
+    kiwi = morphemes._kiwi(os.getpid())
+
+    class Watched:
+        def tokenize(self, text: str) -> Any:
+            seen.append(text)
+            return kiwi.tokenize(text)
+
+    monkeypatch.setattr(morphemes, "_kiwi", lambda process: Watched())
+    text = f"영화 {unit * 2_000} 최고"
+    found = analyse(text)
+    assert max(map(len, seen)) < 60
+    assert (found[0].form, found[0].start) == ("영화", 0)
+    assert (found[-1].form, text[found[-1].start : found[-1].end]) == ("최고", "최고")
+    covered = {place for m in found for place in range(m.start, m.end)}
+    assert covered == {place for place, character in enumerate(text) if character != " "}
+
+
+def test_a_long_text_is_analysed_in_pieces_with_its_own_offsets() -> None:
+    text = "오늘은 날씨가 좋다. " * 1_000
+    found = analyse(text)
+    assert len(found) == 1_000 * len(analyse("오늘은 날씨가 좋다. "))
+    assert all(text[m.start : m.end] == "날씨" for m in found if m.form == "날씨")
+    unbroken = "가나다라마바사아자차" * 1_500
+    assert analyse(unbroken)[-1].end == len(unbroken)
+
+
+def test_keywords_are_content_words_counted_once_a_text() -> None:
+    texts = ["영화 영화 영화가 재밌었다", "영화를 봤는데 연기가 좋았다", "이 영화 좋아요", "좋네요"]
+    found = find_keywords(texts, count=3)
+    assert [(k.word, k.word_class, k.texts) for k in found.keywords] == [
+        ("영화", "noun", 3),
+        ("좋다", "adjective", 3),
+        ("연기", "noun", 1),
+    ]
+    assert (found.texts, found.failed) == (4, 0)
+    assert "보다" in STOP_WORDS  # 봤는데
+
+
+def test_a_text_that_makes_the_analyser_fail_is_counted() -> None:
+    broken = "가\ud800나"  # half a surrogate pair: Kiwi's answer cannot be decoded
+    with pytest.raises(AnalyserError, match="Kiwi failed on"):
+        analyse(broken)
+    found = find_keywords(["좋은 영화", broken, "나쁜 영화"], count=1)
+    assert (found.keywords[0].word, found.texts, found.failed) == ("영화", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("아버지가방에들어가신다", "아버지가 방에 들어가신다"),
+        ("", ""),
+        ("이미 잘 띄어 쓴 글", "이미 잘 띄어 쓴 글"),
+        ("너무재밌어요" + "ㅋ" * 30 + "진짜재밌음", "너무 재밌어요" + "ㅋ" * 30 + "진짜 재밌음"),
+    ],
+)
+def test_spacing_correction_changes_spaces_only(text: str, expected: str) -> None:
+    assert correct_spacing(text) == expected
+
+
+def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Careless:
+        def space(self, text: str) -> str:
+            return text + "."
+
+    monkeypatch.setattr(morphemes, "_kiwi", lambda process: Careless())
+    with pytest.raises(AnalyserError, match="more than spaces"):
+        correct_spacing("재밌어요")
+
+
+def test_sentences() -> None:
+    laugh = "ㅋ" * 30
+    text = f"재밌었다 정말로 최고예요{laugh} 또 보고싶다. 끝!"
+    assert split_sentences(text) == [
+        "재밌었다",
+        f"정말로 최고예요{laugh}",
+        "또 보고싶다.",
+        "끝!",
+    ]
+    assert split_sentences("  ") == []
+
+
+def test_one_analyser_a_process_and_its_version_on_record() -> None:
+    assert morphemes._kiwi(os.getpid()) is morphemes._kiwi(os.getpid())
+    assert analyser_version().startswith("kiwipiepy 0.")
