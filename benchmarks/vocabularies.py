@@ -48,8 +48,10 @@ class Settings:
     """Train on so many texts, drawn evenly, for a quick look; all of them by default."""
     equal_texts: int = 100_000
     """Raw texts on which ids are compared with sentencepiece's."""
+    plain_only: bool = False
+    """Leave out the cuts by morphemes: Kiwi takes some ten minutes for all texts."""
     keep: Path | None = None
-    """Folder to keep the tokenizers in."""
+    """Folder to keep the tokenizers in; those that are there already are not trained again."""
     output: Path = RESULTS
     """JSON file of the results; the plot goes beside it."""
 
@@ -68,28 +70,19 @@ def main(settings: Settings) -> None:
         folder = settings.keep or Path(scratch)
         tokenizers: dict[str, Path] = {}
         training: dict[str, object] = {}
-        for cut in ("", "morphemes"):
-            started = time.perf_counter()
-            texts, failed = mark_morphemes(sample.texts) if cut else (sample.texts, 0)
-            cut_seconds = time.perf_counter() - started
+        for cut in [""] if settings.plain_only else ["", "morphemes"]:
+            marked: tuple[list[str], int] | None = None
             for kind in KINDS:
                 name = f"{kind} {cut}".strip()
-                started = time.perf_counter()
-                trained = train_tokenizer(texts, model=kind, vocab_size=settings.vocab_size)
-                record: dict[str, object] = {
-                    "seconds": round(time.perf_counter() - started, 1),
-                    "kiwi_seconds": round(cut_seconds, 1),
-                    "kiwi_failed_texts": failed,
-                }
-                if trained.sentencepiece_model is not None:
-                    record["texts_with_other_ids"] = count_different(
-                        trained, islice(raw_texts(), settings.equal_texts)
-                    )
-                    record["texts_compared"] = settings.equal_texts
-                trained.save(folder / name.replace(" ", "-"))
                 tokenizers[name] = folder / name.replace(" ", "-")
-                training[name] = record
-                print(name, json.dumps(record), flush=True)
+                record_file = tokenizers[name] / "record.json"
+                if not record_file.is_file():
+                    if marked is None:
+                        marked = mark_morphemes(sample.texts) if cut else (sample.texts, 0)
+                    record = train_one(kind, *marked, tokenizers[name], settings)
+                    write_at_once(record_file, json.dumps(record))
+                training[name] = json.loads(record_file.read_text(encoding="utf-8"))
+                print(name, json.dumps(training[name]), flush=True)
         for file in sorted((SHARED / "vocabs").glob("*.txt")):
             tokenizers[file.stem] = file
         rows, about = compare(
@@ -108,6 +101,25 @@ def main(settings: Settings) -> None:
     print(format_table(rows))
     write_at_once(settings.output, as_json(rows, about))
     write_plot(rows, settings.output.with_suffix(".png"))
+
+
+def train_one(
+    kind: ModelKind, texts: list[str], failed: int, directory: Path, settings: Settings
+) -> dict[str, object]:
+    """Train a tokenizer into a directory; returns what there is to say about it."""
+    started = time.perf_counter()
+    trained = train_tokenizer(texts, model=kind, vocab_size=settings.vocab_size)
+    record: dict[str, object] = {
+        "seconds": round(time.perf_counter() - started, 1),
+        "kiwi_failed_texts": failed,
+    }
+    if trained.sentencepiece_model is not None:
+        record["texts_compared"] = settings.equal_texts
+        record["texts_with_other_ids"] = count_different(
+            trained, islice(raw_texts(), settings.equal_texts)
+        )
+    trained.save(directory)
+    return record
 
 
 def texts_of(name: str, text_column: str | None = None) -> Iterator[str]:

@@ -102,6 +102,10 @@ def count_characters(words: Mapping[str, int]) -> Counter[str]:
 def build_normalizer(alphabet: Alphabet) -> tuple[normalizers.Normalizer, bytes]:
     """NFC, white space single, nothing invisible, rare syllables in jamo.
 
+    `tokenizers` reads the table by grapheme, sentencepiece by character: a combining mark after a
+    character that the table changes ("뷁" with an acute accent) is lost in the one and kept in the
+    other. That is the one known difference between the two.
+
     Returns:
         The normalizer, and the table inside it in sentencepiece's own form
         (`precompiled_charsmap`), for a sentencepiece model that shall read NFC text alike.
