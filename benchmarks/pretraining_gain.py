@@ -74,7 +74,7 @@ def main(settings: GainSettings) -> None:
     if not starts:
         newest = find_encoder()
         starts = {newest.parent.name: str(newest)}
-    train, dev = _split(data, settings)
+    train, dev = split_reviews(data, settings.train_size, settings.dev_size)
     arms = {RANDOM: next(iter(starts.values()))} | starts
     done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
     runs = done.setdefault("runs", [])
@@ -89,7 +89,16 @@ def main(settings: GainSettings) -> None:
             key = {"arm": arm, "seed": seed, "layer_decay": _layer_decay(arm, settings)}
             if any(key.items() <= run.items() for run in runs):
                 continue
-            runs.append(key | _run(arm, directory, seed, train, dev, settings))
+            score = fine_tune(
+                directory,
+                train,
+                dev,
+                TrainSettings(
+                    epochs=settings.epochs, seed=seed, layer_decay=_layer_decay(arm, settings)
+                ),
+                random_weights=arm == RANDOM,
+            )
+            runs.append(key | score)
             print(json.dumps(runs[-1], ensure_ascii=False), flush=True)
             write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
     for arm in arms:
@@ -105,8 +114,8 @@ def _layer_decay(arm: str, settings: GainSettings) -> float:
     return 1.0 if arm == RANDOM else 0.8
 
 
-def _split(
-    data: Path, settings: GainSettings
+def split_reviews(
+    data: Path, train_size: int, dev_size: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Two disjoint random parts; a text that occurs twice stays on one side."""
     seen: dict[str, str] = {}
@@ -116,29 +125,30 @@ def _split(
             seen.setdefault(text, record.label)
     examples = sorted(seen.items())
     random.Random(0).shuffle(examples)
-    wanted = settings.train_size + settings.dev_size
+    wanted = train_size + dev_size
     if len(examples) < wanted:
         raise InputError(f"expected {wanted:,} labelled texts, found {len(examples):,}")
-    return examples[: settings.train_size], examples[settings.train_size : wanted]
+    return examples[:train_size], examples[train_size:wanted]
 
 
-def _run(
-    arm: str,
-    directory: str,
-    seed: int,
+def fine_tune(
+    directory: str | Path,
     train: list[tuple[str, str]],
     dev: list[tuple[str, str]],
-    settings: GainSettings,
+    settings: TrainSettings,
+    *,
+    random_weights: bool = False,
 ) -> dict[str, object]:
+    """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
     labels = sorted({label for _, label in train})
     source = encoder_source(directory)
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
         labels,
-        dropout=0.1,
-        seed=seed,
-        random_weights=arm == RANDOM,
+        dropout=settings.dropout,
+        seed=settings.seed,
+        random_weights=random_weights,
         tokenizer=tokenizer,
     )
     started = time.perf_counter()
@@ -147,10 +157,10 @@ def _run(
         tokenizer,
         [text for text, _ in train],
         [labels.index(label) for _, label in train],
-        TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=_layer_decay(arm, settings)),
+        settings,
     )
     seconds = time.perf_counter() - started
-    predictions = Classifier(model, tokenizer, arm).predict([text for text, _ in dev])
+    predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])
     expected = [label for _, label in dev]
     found = [prediction.label for prediction in predictions]
     return {

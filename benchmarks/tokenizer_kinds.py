@@ -1,0 +1,119 @@
+"""Which tokenizer serves the encoder best? Not by counts, but by what comes out downstream.
+
+    python benchmarks/tokenizer_kinds.py --tokenizers wordpiece=DIR,unigram=DIR,bpe=DIR
+
+For every tokenizer and seed: pre-training (tiny, same corpus, same number of tokens), then
+fine-tuning and scoring on reviews of NSMC's training file; its test file has no place here. Takes
+hours; what is done is kept, and the same command goes on. Runs lie under runs/benchmarks.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pretraining_gain import NSMC, fine_tune, split_reviews
+
+from corpora.atomic import write_at_once
+from corpora.command_line import run_command
+from corpora.errors import InputError
+from finetune.training import TrainSettings
+from pretrain.settings import PRESETS
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
+CORPUS = NSMC.parent / "reviews_rated.tsv.gz"
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """What to compare, and for how long."""
+
+    tokenizers: str = ""
+    """Comma-separated NAME=DIRECTORY, as `python -m tokenizer train` writes them."""
+    tokens: int = 2_000_000
+    """Tokens of each pre-training, padding included."""
+    seeds: int = 3
+    """Pre-training and fine-tuning runs of each tokenizer."""
+    train_size: int = 20_000
+    """Reviews to fine-tune on."""
+    dev_size: int = 20_000
+    """Other reviews to score on."""
+    epochs: int = 4
+    """Passes over the training reviews."""
+    output: Path = RESULTS
+    """JSON file of the results."""
+
+
+def main(settings: Settings) -> None:
+    """Run what is missing of tokenizers x seeds, then print the table."""
+    if not NSMC.is_file():
+        print(f"skipped: no {NSMC.name} in ../shared/data")
+        return
+    tokenizers = dict(part.split("=", 1) for part in settings.tokenizers.split(",") if "=" in part)
+    if not tokenizers:
+        if settings.tokenizers:
+            raise InputError(
+                f"expected --tokenizers NAME=DIRECTORY[,...], found {settings.tokenizers!r}"
+            )
+        print("skipped: no --tokenizers; train them with `python -m tokenizer train`")
+        return
+    train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
+    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
+    runs = done.setdefault("runs", [])
+    done["setting"] = {
+        "corpus": CORPUS.name,
+        "preset": "tiny",
+        "tokens": settings.tokens,
+        "train_size": len(train),
+        "dev_size": len(dev),
+        "epochs": settings.epochs,
+    }
+    for seed in range(settings.seeds):
+        for name, directory in tokenizers.items():
+            if any((run["tokenizer"], run["seed"]) == (name, seed) for run in runs):
+                continue
+            encoder = _pretrain(name, directory, seed, settings)
+            record = json.loads((encoder / "run.json").read_text(encoding="utf-8"))
+            score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
+            runs.append(
+                {
+                    "tokenizer": name,
+                    "seed": seed,
+                    "entries": record["vocab_size"],
+                    "parameters": record["networks"]["discriminator"]["parameters"],
+                    "corpus_tokens": record["corpus_tokens"],
+                    "tokens_seen": record["progress"]["tokens"],
+                    "generator_loss": record["final_metrics"]["generator_loss"],
+                    "discriminator_recall": record["final_metrics"]["discriminator_recall"],
+                }
+                | score
+            )
+            print(json.dumps(runs[-1], ensure_ascii=False), flush=True)
+            write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
+    for name in tokenizers:
+        scores = [run["accuracy"] for run in runs if run["tokenizer"] == name]
+        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        print(f"{name:24} {statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)")
+
+
+def _pretrain(name: str, directory: str, seed: int, settings: Settings) -> Path:
+    """The finished run of this tokenizer and seed, made or gone on with if need be."""
+    slug = name.replace(" ", "-")
+    output = ROOT / "runs" / "benchmarks" / f"kinds-{slug}-{settings.tokens}-{seed}"
+    if (output / "discriminator").is_dir():
+        return output
+    steps = settings.tokens // PRESETS["tiny"].tokens_per_batch
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(CORPUS)]
+    command += ["--tokenizer", directory, "--preset", "tiny", "--max-steps", str(steps)]
+    command += ["--seed", str(seed), "--output", str(output)]
+    if (output / "state").is_dir():
+        command.append("--resume")
+    subprocess.run(command, cwd=ROOT, check=True)
+    return output
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(Settings, main, "Compare tokenizers by the classifiers they lead to."))
