@@ -22,7 +22,7 @@ class Analysis:
 
     Attributes:
         split_sentences: make a text of each sentence, with ids ID:1, ID:2 and so on; the rules
-            about one text then hold for each. By Kiwi: 0.5 GiB a worker, 1,500 reviews a second
+            about one text then hold for each. By Kiwi: 0.5 GiB a worker, 1,900 reviews a second
             and core (measured).
         correct_spacing: put the spaces of each text (or sentence) right, before its length is
             judged and before duplicates are looked for. By Kiwi: 0.5 GiB a worker, 1,700 reviews
