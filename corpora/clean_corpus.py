@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpora.analysis import NO_ANALYSIS, Analysis
 from corpora.atomic import directory_at_once, full_disk_as_oserror, write_at_once
 from corpora.clean_report import REPORT_NAME, CleaningReport
 from corpora.cleaning import CleaningSettings
@@ -103,6 +104,7 @@ def build_clean_corpus(
     settings: CleaningSettings,
     *,
     near: NearDuplicates | None = None,
+    analysis: Analysis = NO_ANALYSIS,
     rejects: TableWriter | None = None,
     means: CleaningMeans | None = None,
 ) -> CleaningReport:
@@ -118,6 +120,7 @@ def build_clean_corpus(
             caller knows that they were made of the same records with the same arguments.
         settings: the rules about one text.
         near: how near duplicates are found; None keeps them.
+        analysis: what the analyser does to clean texts.
         rejects: where dropped texts go, with `REJECT_SCHEMA`.
         means: how the work is done.
 
@@ -128,9 +131,11 @@ def build_clean_corpus(
         InputError: no text was left; or as `clean_units`.
     """
     means = means or CleaningMeans()
-    cleaner = UnitCleaner(settings=settings, near=near, keep_rejected=rejects is not None)
+    cleaner = UnitCleaner(
+        settings=settings, near=near, keep_rejected=rejects is not None, analysis=analysis
+    )
     units = _clean_into(work, cut_units(records), cleaner, means)
-    report = CleaningReport.of(settings, near)
+    report = CleaningReport.of(settings, near, analysis)
     keepers, is_duplicate = _find_keepers(units, settings, near, work, means.progress)
     parts = PartWriter(directory, TEXT_SCHEMA)
     with full_disk_as_oserror(directory):
@@ -240,6 +245,9 @@ def _write_texts(
             report.count(source, "read", sum(numbers.values()))
             for reason, number in numbers.items():
                 report.count(source, "kept" if reason == PASSING else reason, number)
+        for source, found in unit.analysis_counts.items():
+            for what, number in found.items():
+                report.count(source, what, number)
         for reason in ("duplicate", "near-duplicate"):
             dropped = texts["source"].filter(pa.array(~kept & (reasons == reason)))
             for source, number in Counter(dropped.to_pylist()).items():

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from corpora.analysis import Analysis
 from corpora.cleaning import CLEANER_VERSION, REASONS, CleaningSettings
 from corpora.near_duplicates import BANDS, HASHES, NearDuplicates
 
@@ -16,24 +17,35 @@ REPORT_NAME = "report.json"
 class CleaningReport:
     """How many texts were read and kept, and how many were dropped for which reason.
 
+    Where texts were split, their sentences count as the texts read.
+
     Attributes:
         settings: the rules about one text.
         near: how near duplicates were found; None if they were not looked for.
+        analysis: what was asked of the analyser, and its version; None if it was not used.
         cleaning: version of the rules.
-        sources: for each source in the order of reading, its texts `read`, `kept` and by reason.
+        sources: for each source in the order of reading, its texts `read`, `kept` and by reason,
+            and `AnalysisCount`s.
     """
 
     settings: dict[str, Any]
     near: dict[str, Any] | None = None
+    analysis: dict[str, Any] | None = None
     cleaning: str = CLEANER_VERSION
     sources: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, settings: CleaningSettings, near: NearDuplicates | None) -> "CleaningReport":
+    def of(
+        cls, settings: CleaningSettings, near: NearDuplicates | None, analysis: Analysis
+    ) -> "CleaningReport":
         """An empty report of a run with these settings."""
         method = None if near is None else asdict(near) | {"hashes": HASHES, "bands": BANDS}
         # As JSON gives them back: lists for tuples.
-        return cls(settings=json.loads(json.dumps(asdict(settings))), near=method)
+        return cls(
+            settings=json.loads(json.dumps(asdict(settings))),
+            near=method,
+            analysis=analysis.describe(),
+        )
 
     @classmethod
     def read_from(cls, directory: Path) -> "CleaningReport":
@@ -47,6 +59,7 @@ class CleaningReport:
         return cls(
             settings=found["settings"],
             near=found["near_duplicates"],
+            analysis=found.get("analysis"),  # there was none in early reports
             cleaning=found["cleaning"],
             sources=sources,
         )
@@ -80,14 +93,17 @@ class CleaningReport:
                 "cleaning": self.cleaning,
                 "settings": self.settings,
                 "near_duplicates": self.near,
+                "analysis": self.analysis,
                 "read": self.read,
                 "kept": self.kept,
                 "dropped": self.dropped,
+                **self._analysis_counts(sum(self.sources.values(), Counter())),
                 "sources": {
                     name: {
                         "read": counter["read"],
                         "kept": counter["kept"],
                         "dropped": {r: counter[r] for r in REASONS if counter[r]},
+                        **self._analysis_counts(counter),
                     }
                     for name, counter in self.sources.items()
                 },
@@ -99,4 +115,18 @@ class CleaningReport:
     def summary(self) -> str:
         """One line for a person."""
         dropped = ", ".join(f"{count:,} {why}" for why, count in self.dropped.items() if count)
-        return f"{self.kept:,} of {self.read:,} texts kept (dropped: {dropped or 'none'})"
+        of = f"{self.read:,} texts"
+        if self.analysis and self.analysis["split_sentences"]:
+            of = f"{self.read:,} sentences of {self._sum('before_splitting'):,} texts"
+        line = f"{self.kept:,} of {of} kept (dropped: {dropped or 'none'})"
+        if failed := self._sum("analyser_failed"):
+            line += f"; the analyser failed on {failed:,}, which passed unchanged"
+        return line
+
+    def _analysis_counts(self, counter: Counter[str]) -> dict[str, int]:
+        if self.analysis is None:
+            return {}
+        counts = {"analyser_failed": counter["analyser_failed"]}
+        if self.analysis["split_sentences"]:
+            counts["before_splitting"] = counter["before_splitting"]
+        return counts

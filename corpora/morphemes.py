@@ -191,6 +191,8 @@ def correct_spacing(text: str) -> str:
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text in order, without the space between them.
 
+    Blank lines end a sentence, other line breaks do not.
+
     Raises:
         AnalyserError: Kiwi failed on the text.
     """
@@ -202,7 +204,16 @@ def split_sentences(text: str) -> list[str]:
             found = _kiwi(os.getpid()).split_into_sents(folded, return_sub_sents=False)
         except Exception as error:  # as above
             raise AnalyserError(f"Kiwi failed on {text[:40]!r}: {error}") from error
-        sentences += [piece[origin[s.start] : origin[s.end]].strip() for s in found]
+        spans: list[tuple[int, int]] = []
+        for start, end in ((origin[s.start], origin[s.end]) for s in found):
+            if spans and start < spans[-1][1]:
+                # Kiwi cut inside a syllable (됀: 되 and ㄴ다 on one), where there is no place.
+                start, _ = spans.pop()
+            spans.append((start, end))
+        cut = [piece[start:end].strip() for start, end in spans]
+        if "".join("".join(cut).split()) != "".join(piece.split()):
+            raise AnalyserError(f"Kiwi lost a part of {text[:40]!r}")
+        sentences += cut
     return sentences
 
 

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
-from corpora.cleaning import CleaningSettings, Reason, clean_batch
+from corpora.analysis import NO_ANALYSIS, Analysis, analyse_batch
+from corpora.cleaning import CleanedBatch, CleaningSettings, clean_batch
 from corpora.near_duplicates import BANDS, NearDuplicates, make_sketches
 from corpora.record import Record
 
@@ -32,6 +34,8 @@ REJECT_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("id", "source", "reason", "text", "kept_id")]
 )
 PASSING = "passing"
+# What a unit counts beside that, and only if the analyser is used.
+AnalysisCount = Literal["before_splitting", "analyser_failed"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,15 +76,21 @@ class UnitCleaner:
         settings: the rules about one text.
         near: how texts are compared, or None if near duplicates are not looked for.
         keep_rejected: whether dropped texts are kept in the unit's file, for `--rejects`.
+        analysis: what the analyser does to clean texts.
     """
 
     settings: CleaningSettings
     near: NearDuplicates | None = None
     keep_rejected: bool = False
+    analysis: Analysis = NO_ANALYSIS
 
     def __call__(self, unit: Unit) -> bytes:
         """The unit's file, to be read by `CleanedUnit`."""
-        texts, reasons = _clean(unit.texts, self.settings)
+        batch = _clean(unit.texts, self.settings)
+        analysis_counts: dict[str, Counter[str]] = {}
+        if self.analysis.is_used:
+            unit, batch, analysis_counts = _analyse(unit, batch, self.settings, self.analysis)
+        texts, reasons = batch.texts, batch.reasons
         counts: dict[str, Counter[str]] = {}
         passing: list[int] = []
         rejected: list[int] = []
@@ -89,7 +99,8 @@ class UnitCleaner:
             (rejected if reason else passing).append(row)
         clean = [texts[row] for row in passing]
         members = {
-            "counts": np.frombuffer(json.dumps(counts).encode(), dtype=np.uint8),
+            "counts": _json_bytes(counts),
+            "analysis": _json_bytes(analysis_counts),
             "keys": np.array([xxhash.xxh3_64_intdigest(text.encode()) for text in clean], "u8"),
             "texts": _arrow_file(
                 TEXT_SCHEMA,
@@ -103,7 +114,7 @@ class UnitCleaner:
             bands, members["sketches"] = make_sketches(clean, self.near)
             members |= {band_name(band): bands[:, band] for band in range(BANDS)}
         if self.keep_rejected:
-            # As they were read: the clean form is often empty.
+            # As they were read: the clean form is often empty. Sentences as cleaned.
             members["rejects"] = _arrow_file(
                 REJECT_SCHEMA,
                 [unit.ids[row] for row in rejected],
@@ -135,6 +146,16 @@ class CleanedUnit:
         return found
 
     @property
+    def analysis_counts(self) -> dict[str, dict[AnalysisCount, int]]:
+        """By source, the texts before splitting and those that the analyser failed on.
+
+        A text that could not be split counts once; so does a sentence whose spaces could not be
+        put right. Empty if the analyser was not used.
+        """
+        found: dict[str, dict[AnalysisCount, int]] = json.loads(self.array("analysis").tobytes())
+        return found
+
+    @property
     def texts(self) -> pa.Table:
         """The texts that pass every rule about one text, with `TEXT_SCHEMA`."""
         return self._table("texts")
@@ -154,17 +175,49 @@ class CleanedUnit:
         return pa.ipc.open_file(pa.py_buffer(self.array(name))).read_all()
 
 
-def _clean(texts: list[str], settings: CleaningSettings) -> tuple[list[str], list[Reason | None]]:
+def _clean(texts: list[str], settings: CleaningSettings) -> CleanedBatch:
     # Nearly always no text is that long.
-    overlong = {row for row, text in enumerate(texts) if len(text) > LONGEST_RAW_CHARACTERS}
+    overlong = [row for row, text in enumerate(texts) if len(text) > LONGEST_RAW_CHARACTERS]
     if overlong:
-        texts = ["" if row in overlong else text for row, text in enumerate(texts)]
+        texts = texts[:]
+        for row in overlong:
+            texts[row] = ""
     batch = clean_batch(texts, settings)
-    if not overlong:
-        return batch.texts, batch.reasons
-    return batch.texts, [
-        "too-long" if row in overlong else reason for row, reason in enumerate(batch.reasons)
-    ]
+    for row in overlong:
+        batch.reasons[row] = "too-long"
+    return batch
+
+
+def _analyse(
+    unit: Unit, batch: CleanedBatch, settings: CleaningSettings, analysis: Analysis
+) -> tuple[Unit, CleanedBatch, dict[str, Counter[str]]]:
+    """The unit and its clean texts, by sentences if they are split, and the `AnalysisCount`s."""
+    found = analyse_batch(unit.texts, batch, settings, analysis)
+    counts = {source: Counter[str]() for source in dict.fromkeys(unit.sources)}
+    if analysis.split_sentences:
+        for source, number in Counter(unit.sources).items():
+            counts[source]["before_splitting"] = number
+    for row in found.failed:
+        counts[unit.sources[found.origins[row]]]["analyser_failed"] += 1
+    split = Unit(
+        ids=[
+            unit.ids[origin] if number is None else f"{unit.ids[origin]}:{number}"
+            for origin, number in zip(found.origins, found.sentences, strict=True)
+        ],
+        texts=[
+            unit.texts[origin] if number is None else text
+            for origin, number, text in zip(
+                found.origins, found.sentences, found.texts, strict=True
+            )
+        ],
+        labels=[unit.labels[origin] for origin in found.origins],
+        sources=[unit.sources[origin] for origin in found.origins],
+    )
+    return split, CleanedBatch(texts=found.texts, reasons=found.reasons), counts
+
+
+def _json_bytes(value: object) -> np.ndarray:
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
 def _arrow_file(schema: pa.Schema, *columns: Sequence[str | None]) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from corpora.analysis import Analysis
 from corpora.clean_corpus import CleaningMeans, build_clean_corpus, sources_hash
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
@@ -30,7 +31,7 @@ ABOUT = (
     "on where it was when the same command is given again."
 )
 # Raise it whenever the files in the work folder change their form.
-_WORK_VERSION = 1
+_WORK_VERSION = 2
 
 
 @dataclass(kw_only=True)
@@ -57,6 +58,8 @@ class Settings:
     """Jaccard similarity of character n-grams from which a text is a near duplicate, 0.7 to 1."""
     near_ngram_characters: int = DEFAULT_NGRAM_CHARACTERS
     """Length of these n-grams."""
+    analysis: Annotated[Analysis, tyro.conf.arg(name="")] = field(default_factory=Analysis)
+    """What Kiwi does to the texts."""
     cleaning: Annotated[CleaningSettings, tyro.conf.arg(name="")] = field(
         default_factory=CleaningSettings
     )
@@ -76,6 +79,7 @@ def main(settings: Settings) -> None:
         "text_column": settings.text_column,
         "settings": asdict(settings.cleaning),
         "near_duplicates": near and asdict(near),
+        "analysis": settings.analysis.describe(),
         "keeps_rejected": settings.rejects is not None,
         "records_per_unit": RECORDS_PER_UNIT,
     }
@@ -125,6 +129,7 @@ def _clean(
             units,
             settings.cleaning,
             near=near,
+            analysis=settings.analysis,
             rejects=rejects,
             means=CleaningMeans(
                 engine=settings.engine, workers=settings.workers, progress=progress

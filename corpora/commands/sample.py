@@ -1,10 +1,8 @@
 """`python -m corpora sample PATH`: texts before and after cleaning, side by side."""
 
-import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import tyro
 from rich.console import Console
@@ -17,8 +15,7 @@ from corpora.command_line import is_terminal
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from corpora.record import Record
-
-Item = TypeVar("Item")
+from corpora.reservoir import draw
 
 ABOUT = "Show texts drawn at random before and after cleaning, and why a text would be dropped."
 
@@ -85,21 +82,6 @@ def compare(records: Iterable[Record]) -> Iterator[Comparison]:
         after = clean_text(record.text)
         reason = reason_to_drop(record.text, after)
         yield Comparison(record=record, after=after, reason=reason)
-
-
-def draw(items: Iterable[Item], size: int, seed: int) -> list[Item]:
-    """Up to `size` items, each equally likely, in their order; memory is that of the sample.
-
-    Algorithm R (Vitter 1985, "Random Sampling with a Reservoir", https://doi.org/10.1145/3147.3165).
-    """
-    generator = random.Random(seed)
-    reservoir: list[tuple[int, Item]] = []
-    for number, item in enumerate(items):
-        if number < size:
-            reservoir.append((number, item))
-        elif (place := generator.randrange(number + 1)) < size:
-            reservoir[place] = (number, item)
-    return [item for _, item in sorted(reservoir, key=lambda pair: pair[0])]
 
 
 def _print_table(drawn: list[Comparison]) -> None:

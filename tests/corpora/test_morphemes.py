@@ -147,6 +147,19 @@ def test_sentences() -> None:
         "끝!",
     ]
     assert split_sentences("  ") == []
+    # 됀 is 되 and ㄴ다 to Kiwi: it ends one sentence and begins the next with the same syllable.
+    assert split_sentences("후회됀다. 알아보고 볼 걸") == ["후회됀다.", "알아보고 볼 걸"]
+
+
+def test_sentences_that_lose_a_part_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Careless:
+        def split_into_sents(self, text: str, **options: Any) -> list[Any]:
+            return kiwi.split_into_sents(text, **options)[1:]
+
+    kiwi = morphemes._kiwi(os.getpid())
+    monkeypatch.setattr(morphemes, "_kiwi", lambda process: Careless())
+    with pytest.raises(AnalyserError, match="lost a part"):
+        split_sentences("재밌었다. 또 보고싶다.")
 
 
 def test_one_analyser_a_process_and_its_version_on_record() -> None:

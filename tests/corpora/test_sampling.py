@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from corpora.__main__ import main
-from corpora.commands.sample import compare, draw
+from corpora.commands.sample import compare
 from corpora.record import Record
+from corpora.reservoir import draw
 
 
 def test_every_item_is_equally_likely() -> None:
