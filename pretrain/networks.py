@@ -63,6 +63,7 @@ def build_pair(preset: Preset, tokenizer: PreTrainedTokenizerFast) -> ElectraPai
             intermediate_size=4 * hidden_size,
             max_position_embeddings=MAX_POSITIONS,
             pad_token_id=tokenizer.pad_token_id,
+            initializer_range=preset.initializer_range,
             tie_word_embeddings=True,
         )
 
