@@ -1,9 +1,10 @@
 """How every stage's `main` meets its user: flags from a dataclass, errors in one line."""
 
 import errno
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import tyro
@@ -62,6 +63,37 @@ def run_command(
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def run_one_of(
+    program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]
+) -> int:
+    """Run the command that the first argument names, as `python -m ROOM COMMAND …` does.
+
+    Args:
+        program: how the user calls it, without the command.
+        commands: name -> (module, one line about it). Modules have `Settings`, `main` and `ABOUT`
+            and are imported only when called: one must not wait for what another needs.
+        arguments: command and flags.
+
+    Returns:
+        The exit code, as `run_command`; 2 for an unknown command.
+    """
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if name in ("-h", "--help"):
+        print(f"usage: {program} COMMAND …   (COMMAND --help shows its flags)\n")
+        print("\n".join(f"  {name:<10}{about}" for name, (_, about) in commands.items()))
+        return 0
+    if name not in commands:
+        return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")
+    command = importlib.import_module(commands[name][0])
+    return run_command(
+        command.Settings,
+        command.main,
+        command.ABOUT,
+        arguments=rest,
+        program=f"{program} {name}",
+    )
 
 
 def _fail(message: str) -> int:

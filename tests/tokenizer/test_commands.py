@@ -29,9 +29,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
     """Run the command in this process, which has loaded the libraries already."""
 
     def call(*flags: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tokenizer", *flags])
         monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
-        code = main()
+        code = main(flags)
         printed = capfd.readouterr()
         return code, printed.out, printed.err
 
@@ -43,7 +42,7 @@ def test_the_package_is_a_command() -> None:
         [sys.executable, "-m", "tokenizer", "--help"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0
-    assert "train, evaluate" in done.stdout
+    assert "train" in done.stdout and "evaluate" in done.stdout
 
 
 def test_train_writes_a_tokenizer_and_says_what_it_was_trained_on(tmp_path: Path, run: Run) -> None:
@@ -87,8 +86,7 @@ def test_bad_flags_are_one_line_and_leave_nothing(tmp_path: Path, run: Run) -> N
             ["train", "--corpus", str(COMMENTS), "--output", output, "--vocab-size", "10"],
             "expected --vocab-size from 1024",
         ),
-        (["trane"], "expected a command (train, evaluate), found trane"),
-        ([], "expected a command (train, evaluate), found none"),
+        (["trane"], "expected a command of train, evaluate, found 'trane'; see --help"),
         (["evaluate", output, "--corpus", str(COMMENTS)], "expected a tokenizer directory"),
     ]:
         code, _, error = run(*flags)
