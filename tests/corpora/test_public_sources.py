@@ -275,8 +275,8 @@ def test_pretraining_reads_a_fetched_folder(tmp_path: Path) -> None:
     rows = "".join(f"{n % 2}\t게임이 정말 재미있네요 {n}\n" for n in range(200))
     write_source("steam", tmp_path / "steam", rows)
     root = Path(__file__).parents[2]
-    command = [sys.executable, str(root / "tokenizer" / "train.py")]
+    command = [sys.executable, "-m", "tokenizer", "train"]
     command += ["--corpus", str(tmp_path / "steam"), "--output", str(tmp_path / "tokenizer")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
-    assert "from 200 texts" in done.stdout
+    assert "training on 200 of 200 texts" in done.stdout
