@@ -17,6 +17,8 @@ from corpora.errors import InputError
 PREDICTION = "예측"
 CONFIDENCE = "확신도"
 PROBABILITY = "확률"
+# Everywhere on the screen: one decimal, as in "45.0%".
+PERCENT = "%.1f%%"
 # Limits of the XLSX format itself.
 EXCEL_ROWS = 1_048_576
 EXCEL_CELL = 32_767
@@ -50,6 +52,7 @@ class BatchResult:
     Attributes:
         table: the given table with the new columns to its right; same rows, same order.
         prediction_column: the column that holds the label.
+        number_columns: the new columns of confidence and probabilities, fractions.
         counts: texts by predicted label, most frequent first.
         empty_rows: row numbers (1 is the first below the header) whose text cell is empty.
         seconds: time spent predicting.
@@ -57,6 +60,7 @@ class BatchResult:
 
     table: pd.DataFrame
     prediction_column: str
+    number_columns: list[str]
     counts: dict[str, int]
     empty_rows: list[int]
     seconds: float
@@ -133,10 +137,16 @@ def classify_table(
     return BatchResult(
         table=result,
         prediction_column=names[PREDICTION],
+        number_columns=[names[name] for name in new if name != PREDICTION],
         counts={str(label): int(count) for label, count in counts.items()},
         empty_rows=[index + 1 for index in range(len(table)) if index not in done],
         seconds=seconds,
     )
+
+
+def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A copy with fractions times 100, to be shown as `PERCENT`."""
+    return table.assign(**{name: table[name].astype("float64") * 100 for name in columns})
 
 
 def to_csv(table: pd.DataFrame) -> bytes:

@@ -10,12 +10,21 @@ from pathlib import PurePath
 import pandas as pd
 import streamlit as st
 
-from app.batch import BatchResult, classify_table, default_text_column, to_csv, to_xlsx
+from app.batch import (
+    PERCENT,
+    BatchResult,
+    as_percent,
+    classify_table,
+    default_text_column,
+    to_csv,
+    to_xlsx,
+)
+from app.explanation import explain
+from corpora.columns import has_text_column
 from corpora.errors import InputError
 from corpora.reading import load_table
 from finetune.classifier import Classifier
 
-KINDS = ["csv", "tsv", "xlsx"]
 XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _TABLE, _RESULT = "file_table", "file_result"
 _PREVIEW_ROWS = 5
@@ -42,7 +51,8 @@ def show_file(classifier: Classifier, model_key: str) -> None:
         classifier: what predicts.
         model_key: changes with the model; results of another model are not shown.
     """
-    uploaded = st.file_uploader("CSV, TSV, XLSX 파일", type=KINDS, key="file_upload")
+    # Any kind is taken: Streamlit would refuse others in English, in a tooltip.
+    uploaded = st.file_uploader("CSV, TSV, XLSX 파일", key="file_upload")
     if uploaded is None:
         st.caption(
             "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 읽습니다. "
@@ -58,14 +68,17 @@ def show_file(classifier: Classifier, model_key: str) -> None:
         table = _read(uploaded.name, data, digest)
         suggested = default_text_column(table)
     except InputError as error:
-        st.error("파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX)과 내용을 확인해 주세요.")
-        _detail(error)
+        explain("파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX)과 내용을 확인해 주세요.", error)
         return
 
     columns = [str(name) for name in table.columns]
     column = st.selectbox(
         "글이 있는 열", columns, index=columns.index(suggested), key=f"column_{digest}"
     )
+    if not has_text_column(columns, None):
+        st.caption(
+            "이름으로는 글이 있는 열을 알 수 없어 가장 긴 열을 골랐습니다. 맞는지 확인해 주세요."
+        )
     st.caption(f"{len(table):,}행 · {len(columns)}열. 앞의 {min(_PREVIEW_ROWS, len(table))}행:")
     st.dataframe(table.head(_PREVIEW_ROWS), hide_index=True, key="file_preview")
 
@@ -76,19 +89,12 @@ def show_file(classifier: Classifier, model_key: str) -> None:
         try:
             result = _classify(table, column, classifier)
         except InputError as error:
-            st.error(f"‘{column}’ 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.")
-            _detail(error)
+            explain(f"‘{column}’ 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.", error)
             return
         st.session_state[_RESULT] = _Kept(key, result=result)
     kept: _Kept | None = st.session_state.get(_RESULT)
     if kept is not None and kept.key == key and kept.result is not None:
         _show_result(kept.result, uploaded.name)
-
-
-def _detail(error: InputError) -> None:
-    """The English message below the Korean one, as it is in the log and on the command line."""
-    with st.expander("자세한 내용"):
-        st.code(str(error), language=None, wrap_lines=True)
 
 
 def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
@@ -128,8 +134,9 @@ def _show_result(result: BatchResult, name: str) -> None:
     table = result.table
     done = sum(result.counts.values())
     rate = done / max(result.seconds, 1e-6)
+    took = f"{result.seconds:.1f}초" if result.seconds >= 1 else f"{1000 * result.seconds:.0f} ms"
     st.success(
-        f"{done:,}건을 {result.seconds:.1f}초에 분류했습니다(초당 {rate:,.0f}건).",
+        f"{done:,}건을 {took}에 분류했습니다(초당 {rate:,.0f}건).",
         icon=":material/check:",
     )
     if result.empty_rows:
@@ -149,11 +156,15 @@ def _show_result(result: BatchResult, name: str) -> None:
             place.metric(label, f"{count:,}", share, delta_color="off", delta_arrow="off")
     if len(table) > _SHOWN_ROWS:
         st.caption(f"화면에는 앞의 {_SHOWN_ROWS:,}행만 보입니다. 내려받은 파일에는 모두 있습니다.")
+    shown = _results_first(result).head(_SHOWN_ROWS)
     st.dataframe(
-        _results_first(result).head(_SHOWN_ROWS),
+        as_percent(shown, result.number_columns),
         hide_index=True,
         key="file_result_table",
         placeholder="",
+        column_config={
+            name: st.column_config.NumberColumn(format=PERCENT) for name in result.number_columns
+        },
     )
 
     stem = PurePath(name).stem

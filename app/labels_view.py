@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from app.batch import to_csv
+from app.batch import PERCENT, as_percent, to_csv
 from app.store import LabelStore
 
 _SHOWN = 200
@@ -28,26 +28,27 @@ def show_labels(store: LabelStore) -> None:
     history = store.history_length()
     st.caption(f"최근 {min(_SHOWN, history):,}건 (고친 기록까지 모두 {history:,}건)")
     recent = store.recent(_SHOWN)
+    table = pd.DataFrame(
+        {
+            "저장한 때": [row.created_at for row in recent],
+            "라벨": [row.label for row in recent],
+            "예측": [row.predicted_label for row in recent],
+            "확신도": [row.confidence for row in recent],
+            "글": [row.text for row in recent],
+            "붙인 사람": [row.annotator for row in recent],
+            "모델": [row.model for row in recent],
+        }
+    )
     st.dataframe(
-        pd.DataFrame(
-            {
-                "저장한 때": [row.created_at for row in recent],
-                "글": [row.text for row in recent],
-                "라벨": [row.label for row in recent],
-                "예측": [row.predicted_label for row in recent],
-                "확신도": [row.confidence for row in recent],
-                "모델": [row.model for row in recent],
-                "붙인 사람": [row.annotator for row in recent],
-            }
-        ),
+        as_percent(table, ["확신도"]),
         hide_index=True,
         key="saved_labels",
         column_config={
             "저장한 때": st.column_config.DatetimeColumn(
-                format="YYYY-MM-DD HH:mm:ss", timezone=st.context.timezone, width="medium"
+                format="MM-DD HH:mm", timezone=st.context.timezone
             ),
-            "글": st.column_config.TextColumn(width="large"),
-            "확신도": st.column_config.NumberColumn(format="percent"),
+            "글": st.column_config.TextColumn(width="medium"),
+            "확신도": st.column_config.NumberColumn(format=PERCENT),
         },
     )
     st.download_button(

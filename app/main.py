@@ -1,30 +1,20 @@
 """The labelling app: `streamlit run app/main.py` from the repository root."""
 
+import importlib
 import logging
-from pathlib import Path
 
 import streamlit as st
 
-from app.file_view import show_file
-from app.labels_view import show_labels
-from app.model_choice import available_models, display_name, load_model, preferred, stamp
-from app.single_view import show_single
-from app.store import LabelStore
+from app.explanation import explain
 from corpora.errors import InputError
-from finetune.classifier import Classifier
-from pretrain.devices import choose_device
 
 logger = logging.getLogger(__name__)
-
-DEVICES = {"cuda": "GPU", "cpu": "CPU"}
-ANONYMOUS = "이름 없음"
 
 # Streamlit speaks English in a few places that it gives no option for.
 KOREAN_CHROME = """
 <style>
 [data-testid="InputInstructions"] { display: none; }
-[data-testid="stElementContainer"]:has([data-testid="stVegaLiteChart"])
-  [data-testid="stElementToolbar"] { display: none; }
+[data-testid="stElementToolbar"] { display: none; }
 [data-testid="stFileUploaderDropzone"] button p { font-size: 0; }
 [data-testid="stFileUploaderDropzone"] button p::after {
   content: "파일 고르기"; font-size: 1rem;
@@ -45,94 +35,16 @@ def main() -> None:
     st.title("말모이", anchor=False)
     st.caption("한국어 리뷰와 댓글을 분류하고, 틀린 라벨을 고쳐 모읍니다.")
     try:
-        _draw()
+        # torch and transformers take seconds to import: the page stands before that.
+        with st.spinner("여는 중입니다…"):
+            desk = importlib.import_module("app.desk")
+        desk.draw()
     except InputError as error:
-        _explain("입력을 처리할 수 없습니다.", error)
+        explain("입력을 처리할 수 없습니다.", error)
     except Exception:
         # Streamlit's own page for this is in English. Its control flow is not an Exception.
         logger.exception("unexpected error")
         st.error("예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.")
-
-
-def _draw() -> None:
-    try:
-        store = LabelStore()
-    except InputError as error:
-        _explain("라벨을 저장할 데이터베이스를 열 수 없습니다.", error)
-        return
-    models = available_models()
-    if not models:
-        _show_missing_model()
-        if store.history_length():
-            st.subheader("저장한 라벨", anchor=False)
-            show_labels(store)
-        return
-    path, annotator = _sidebar(models)
-    changed = stamp(path)
-    try:
-        classifier = load_model(str(path), changed)
-    except InputError as error:
-        _explain(
-            f"모델 ‘{display_name(path)}’을(를) 읽을 수 없습니다. 왼쪽에서 다른 모델을 고르거나, "
-            "`python finetune/kfold.py`로 다시 만들어 주세요.",
-            error,
-        )
-        return
-    _describe(classifier)
-    model_key = f"{path}@{changed}"
-    single, file, labels = st.tabs(["한 건 분류", "파일 분류", "저장한 라벨"])
-    with single:
-        show_single(classifier, model_key, store, annotator)
-    with file:
-        show_file(classifier, model_key)
-    with labels:
-        show_labels(store)
-
-
-def _sidebar(models: list[Path]) -> tuple[Path, str]:
-    with st.sidebar:
-        path = st.selectbox(
-            "모델", models, index=preferred(models), format_func=display_name, key="model"
-        )
-        # In the address, so that a refresh does not make the annotator someone else.
-        name = st.text_input(
-            "라벨 붙이는 사람",
-            key="name",
-            placeholder="이름 (라벨마다 적힙니다)",
-            max_chars=60,
-            bind="query-params",
-        )
-    return path, (name or "").strip() or ANONYMOUS
-
-
-def _describe(classifier: Classifier) -> None:
-    with st.sidebar:
-        st.markdown("**라벨**")
-        st.text(", ".join(classifier.labels))
-        st.caption(f"이 컴퓨터의 {DEVICES[choose_device().type]}로 계산합니다.")
-
-
-def _explain(sentence: str, error: InputError) -> None:
-    logger.warning("%s", error)
-    st.error(sentence)
-    with st.expander("자세한 내용"):
-        st.code(str(error), language=None, wrap_lines=True)
-
-
-def _show_missing_model() -> None:
-    st.warning(
-        "아직 모델이 없습니다. 아래 명령으로 하나 만드세요.", icon=":material/model_training:"
-    )
-    st.markdown("가장 쉬운 길: 설치부터 작은 모델까지 한 번에 만듭니다.")
-    st.code("make demo", language="bash")
-    st.markdown("직접 만들기: 댓글로 사전 학습을 하고, 리뷰 감정으로 미세 조정합니다.")
-    st.code(
-        "python pretrain/run.py --corpus corpora/comments\n"
-        "python finetune/kfold.py --labels 긍정,부정,중립",
-        language="bash",
-    )
-    st.markdown("다 되면 이 화면을 다시 여세요.")
-    st.button("다시 찾기", icon=":material/refresh:")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,15 @@ def display_name(path: Path) -> str:
     return path.parent.name if path.name == "model" else path.name
 
 
+def mean_f1(path: Path) -> float | None:
+    """Mean macro F1 over the folds of the run that made the model, 0 to 1; None if not known."""
+    try:
+        report = json.loads((path.parent / "report.json").read_text(encoding="utf-8"))
+        return float(report["mean_f1"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def stamp(path: Path) -> float:
     """Changes when any file of the model does, so that a retrained model is loaded anew."""
     return max((file.stat().st_mtime for file in path.iterdir() if file.is_file()), default=0.0)

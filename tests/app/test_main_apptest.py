@@ -105,6 +105,7 @@ def test_unusual_texts_are_commented(trained_workplace: Path, text: str, said: s
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "읽을 수 없습니다"),
         ("a.xlsx", b"not a workbook", "읽을 수 없습니다"),
         ("a.csv", b"text\n", "읽을 수 없습니다"),
+        ("a.pdf", b"%PDF-1.7", "읽을 수 없습니다"),
     ],
 )
 def test_bad_upload(trained_workplace: Path, name: str, data: bytes, said: str) -> None:
@@ -118,6 +119,21 @@ def test_column_without_text(trained_workplace: Path) -> None:
     choice(page, "글이 있는 열").select("메모")
     button(page, "분류 시작").click().run()
     assert "‘메모’ 열을 분류할 수 없습니다" in page.error[0].value
+
+
+def test_a_guessed_text_column_is_called_a_guess(trained_workplace: Path) -> None:
+    named = upload(open_app(), "a.csv", "리뷰,값\n배송이 빨라요,1\n".encode())
+    assert not [one for one in named.caption if "가장 긴 열" in one.value]
+    guessed = upload(open_app(), "a.csv", "가,나\n배송이 빨라요,1\n".encode())
+    assert [one for one in guessed.caption if "가장 긴 열" in one.value]
+    assert choice(guessed, "글이 있는 열").value == "가"
+
+
+def test_score_of_the_model_is_shown(trained_workplace: Path) -> None:
+    report = trained_workplace / "runs/finetune/x/report.json"
+    assert not [one for one in open_app().caption if "교차 검증" in one.value]
+    report.write_text('{"mean_f1": 0.5237}', encoding="utf-8")
+    assert [one for one in open_app().caption if "교차 검증 F1 0.52" in one.value]
 
 
 def test_cp949_upload(trained_workplace: Path) -> None:
