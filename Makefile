@@ -25,6 +25,11 @@ help:  ## Show the targets
 	@$(INSTALL) -c constraints.txt -e '.[test]'
 	@touch $@
 
+.venv/installed-bench: .venv/installed
+	@echo "installing what the benchmarks compare with"
+	@$(INSTALL) -c constraints.txt -e '.[bench]'
+	@touch $@
+
 demo: .venv/installed  ## Pre-train on the sample comments, cross-validate on the memos, open the app
 	@$(BIN)/python pretrain/run.py --corpus corpora/comments --max-minutes 1.5
 	@echo "training the review classifier of the app (log: runs/demo-reviews.log)"
@@ -49,7 +54,7 @@ format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: .venv/installed  ## Run the benchmarks; results go to benchmarks/results
+bench: .venv/installed-bench  ## Run the benchmarks (hours); results go to benchmarks/results
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept
