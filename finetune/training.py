@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, set_seed
 from corpora.errors import InputError
 from finetune.batches import pad_batch, tokenize
 from finetune.model_files import longest_input
-from pretrain.devices import autocast, choose_device
+from pretrain.devices import attention_for, autocast, choose_device
 
 # Batches whose texts are sorted by length together. Assumption: enough of them to save padding,
 # few enough that a text meets other texts in every epoch.
@@ -109,6 +109,7 @@ def train_classifier(
     device = choose_device()
     set_seed(settings.seed)
     model.train().to(device)
+    model.set_attn_implementation(attention_for(device))
     max_length = min(settings.max_length, longest_input(model, tokenizer))
     ids = tokenize(tokenizer, texts, max_length)
     targets = torch.tensor(label_ids)

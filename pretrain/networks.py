@@ -36,6 +36,11 @@ class ElectraPair(nn.Module):
         generator.electra.embeddings = discriminator.electra.embeddings
         generator.generator_lm_head.weight = discriminator.electra.embeddings.word_embeddings.weight
 
+    def set_attention(self, implementation: str) -> None:
+        """Choose transformers' attention implementation for both networks."""
+        for network in (self.generator, self.discriminator):
+            network.set_attn_implementation(implementation)
+
     def save_networks(self, directory: Path, tokenizer: PreTrainedTokenizerFast) -> None:
         """Write `discriminator/` and `generator/` with the tokenizer, as stock checkpoints."""
         for name, network in (
@@ -49,7 +54,9 @@ class ElectraPair(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def build_pair(preset: Preset, tokenizer: PreTrainedTokenizerFast) -> ElectraPair:
+def build_pair(
+    preset: Preset, tokenizer: PreTrainedTokenizerFast, *, dropout: float = 0.0
+) -> ElectraPair:
     """A pair with random weights; draw them under `torch.manual_seed`."""
 
     def config(fraction: int) -> ElectraConfig:
@@ -64,6 +71,8 @@ def build_pair(preset: Preset, tokenizer: PreTrainedTokenizerFast) -> ElectraPai
             max_position_embeddings=MAX_POSITIONS,
             pad_token_id=tokenizer.pad_token_id,
             initializer_range=preset.initializer_range,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
             tie_word_embeddings=True,
         )
 

@@ -22,7 +22,7 @@ from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from pretrain.checkpoint import Progress, load_state, save_state
-from pretrain.devices import choose_device, has_native_bf16
+from pretrain.devices import attention_for, choose_device, has_native_bf16
 from pretrain.loop import batch_tokens, make_optimizer, peak_learning_rate, planned_steps, train
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair, build_pair, load_pair, preset_of
@@ -66,6 +66,7 @@ def main(settings: PretrainSettings) -> None:
     )
     torch.manual_seed(settings.seed)
     pair = _prepare_networks(settings, tokenizer, corpus).to(device)
+    pair.set_attention(attention_for(device))
     record = _describe(settings, source_hash, clean_directory, tokenizer, corpus, pair, device)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
@@ -175,7 +176,7 @@ def _prepare_networks(
                 f"{len(tokenizer)}; its tokenizer belongs to another model"
             )
         return pair
-    pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer)
+    pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, dropout=settings.dropout)
     if settings.init == "skip-gram" and not settings.resume:
         began = time.perf_counter()
         count = warm_start_embeddings(
