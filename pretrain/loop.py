@@ -11,13 +11,14 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
+from pretrain.batches import iter_plans, make_batch, plan_epoch
 from pretrain.checkpoint import Progress, save_state
 from pretrain.devices import autocast
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair, forward_flops_per_token
 from pretrain.objective import replaced_token_detection, unreachable_tokens
 from pretrain.settings import PRESETS, PretrainSettings
-from pretrain.tokenized import TokenizedCorpus, iter_plans, make_batch, plan_epoch
+from pretrain.tokenized import TokenizedCorpus
 
 
 def make_optimizer(pair: ElectraPair, settings: PretrainSettings) -> torch.optim.AdamW:
