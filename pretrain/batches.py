@@ -220,25 +220,18 @@ def iter_plans(
         epoch += 1
 
 
-def shard(plan: Plan, rank: int, world_size: int) -> Plan:
-    """The rows of a batch that one of several processes takes: `rank`, `rank + world_size`, ...
-
-    The batch itself does not depend on the number of processes, and all shards keep its width.
-    They differ by at most one row; when a batch has fewer rows than there are processes (a last
-    batch of like lengths), some get none, so losses must be weighted by counts, not by process.
-
-    Raises:
-        InputError: no such rank.
-    """
-    if not 0 <= rank < world_size:
-        raise InputError(f"expected a rank of 0 to {world_size - 1}, found {rank}")
-    row_of = np.repeat(np.arange(len(plan.row_sizes)), plan.row_sizes)
-    return Plan(
-        indices=plan.indices[row_of % world_size == rank],
-        row_sizes=plan.row_sizes[rank::world_size],
-        width=plan.width,
-        packed=plan.packed,
-    )
+def planned_batches(
+    lengths: np.ndarray,
+    tokens_per_batch: int,
+    seed: int,
+    *,
+    epochs: int,
+    row_length: int | None = None,
+) -> int:
+    """How many batches `iter_plans` gives in so many epochs; every one has about as many."""
+    if row_length is None:
+        return epochs * len(plan_epoch(lengths, tokens_per_batch, seed, 0))
+    return epochs * len(plan_packed_epoch(lengths, tokens_per_batch, row_length, seed, 0))
 
 
 @dataclass(kw_only=True)

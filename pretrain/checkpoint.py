@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import safetensors.torch
@@ -12,6 +12,7 @@ import torch
 
 from corpora.errors import InputError
 from pretrain.networks import ElectraPair
+from pretrain.optimizer import Optimizers, WeightAverage
 
 KEPT = 2
 
@@ -28,10 +29,18 @@ class Progress:
     """Estimated floating-point operations spent."""
     seconds: float = 0.0
     """Training time, over all sittings."""
+    stage: int = 0
+    """Of a two-stage run: 0 while the generator is trained, then 1."""
+    averaged: int = 0
+    """Steps whose weights are in the average."""
 
 
 def save_state(
-    directory: Path, pair: ElectraPair, optimizer: torch.optim.Optimizer, progress: Progress
+    directory: Path,
+    pair: ElectraPair,
+    optimizers: Optimizers,
+    progress: Progress,
+    average: WeightAverage | None = None,
 ) -> Path:
     """Write `directory/step-N/` through a temporary name; then drop all but the last two.
 
@@ -43,16 +52,15 @@ def save_state(
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     try:
-        names = {id(parameter): name for name, parameter in pair.named_parameters()}
-        weights = {name: parameter.detach() for name, parameter in pair.named_parameters()}
-        moments = {
-            f"{names[id(parameter)]}/{key}": value
-            for parameter, state in optimizer.state.items()
-            for key, value in state.items()
-            if isinstance(value, torch.Tensor)
+        average = average or WeightAverage()
+        files = {
+            "weights": {name: parameter.detach() for name, parameter in pair.named_parameters()},
+            "optimizer": optimizers.state(pair),
+            "average": average.mean,
         }
+        progress = replace(progress, averaged=average.count)
         checksums = {}
-        for file, tensors in (("weights", weights), ("optimizer", moments)):
+        for file, tensors in files.items():
             # save() and our own write, not save_file(): a full disk is an OSError then.
             blob = safetensors.torch.save({key: t.contiguous() for key, t in tensors.items()})
             (scratch / f"{file}.safetensors").write_bytes(blob)
@@ -73,10 +81,10 @@ def save_state(
 def load_state(
     directory: Path,
     pair: ElectraPair,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Optimizers,
     report: Callable[[str], None],
-) -> Progress:
-    """Load the newest undamaged checkpoint into `pair` and `optimizer`.
+) -> tuple[Progress, WeightAverage]:
+    """Load the newest undamaged checkpoint into `pair` and `optimizers`.
 
     Args:
         report: gets a line for each damaged checkpoint that is passed over.
@@ -86,12 +94,21 @@ def load_state(
     """
     for path in _checkpoints(directory):
         try:
-            progress, weights, moments = _read(path)
+            progress, tensors = _read(path)
         except (OSError, ValueError, KeyError, TypeError) as error:
             report(f"checkpoint {path} is damaged ({error}); trying the one before it")
             continue
-        _restore(pair, optimizer, weights, moments)
-        return progress
+        with torch.no_grad():
+            for name, parameter in pair.named_parameters():
+                parameter.copy_(tensors["weights"][name])
+        optimizers.restore(pair, tensors["optimizer"])
+        average = WeightAverage()
+        average.count = progress.averaged
+        average.mean = {
+            name: tensor.to(next(pair.parameters()).device)
+            for name, tensor in tensors["average"].items()
+        }
+        return progress, average
     raise InputError(
         f"expected a checkpoint to resume from in {directory}, found none that is whole; "
         "start again without --resume and with a new --output"
@@ -107,32 +124,14 @@ def _checkpoints(directory: Path) -> list[Path]:
     return sorted(directory.glob("step-*"), reverse=True)
 
 
-def _read(path: Path) -> tuple[Progress, dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+def _read(path: Path) -> tuple[Progress, dict[str, dict[str, torch.Tensor]]]:
     record = json.loads((path / "progress.json").read_text())
-    tensors = []
-    for file in ("weights", "optimizer"):
+    tensors = {}
+    for file, checksum in record["sha256"].items():
         blob = (path / f"{file}.safetensors").read_bytes()
-        if hashlib.sha256(blob).hexdigest() != record["sha256"][file]:
+        if hashlib.sha256(blob).hexdigest() != checksum:
             raise ValueError(f"checksum of {file}.safetensors does not match")
-        tensors.append(safetensors.torch.load(blob))
+        tensors[file] = safetensors.torch.load(blob)
     known = {field.name for field in fields(Progress)}
     values = {key: value for key, value in record["progress"].items() if key in known}
-    return Progress(**values), tensors[0], tensors[1]
-
-
-def _restore(
-    pair: ElectraPair,
-    optimizer: torch.optim.Optimizer,
-    weights: dict[str, torch.Tensor],
-    moments: dict[str, torch.Tensor],
-) -> None:
-    with torch.no_grad():
-        for name, parameter in pair.named_parameters():
-            parameter.copy_(weights[name])
-            state = {}
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                if f"{name}/{key}" in moments:
-                    # The step count too: fused AdamW wants it beside the weights.
-                    state[key] = moments[f"{name}/{key}"].to(parameter.device)
-            if state:
-                optimizer.state[parameter] = state
+    return Progress(**values), tensors

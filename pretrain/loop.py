@@ -11,50 +11,45 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
-from pretrain.batches import iter_plans, make_batch, plan_epoch
+from pretrain.batches import Batch, Prefetcher, iter_plans, planned_batches
 from pretrain.checkpoint import Progress, save_state
-from pretrain.devices import autocast
+from pretrain.corruption import vocabulary_tables
+from pretrain.devices import autocast, has_native_bf16
 from pretrain.monitor import Monitor
-from pretrain.networks import ElectraPair, forward_flops_per_token
-from pretrain.objective import replaced_token_detection, unreachable_tokens
-from pretrain.settings import PRESETS, PretrainSettings
+from pretrain.networks import ElectraPair
+from pretrain.objective import Moment, Objective, StepResult
+from pretrain.optimizer import Optimizers, WeightAverage, clip_gradients
+from pretrain.processes import Processes
+from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.tokenized import TokenizedCorpus
 
 
-def make_optimizer(pair: ElectraPair, settings: PretrainSettings) -> torch.optim.AdamW:
-    """AdamW (paper: beta 0.9 and 0.999, epsilon 1e-6), no decay on LayerNorm and bias."""
-    decayed = [p for p in pair.parameters() if p.dim() >= 2]
-    plain = [p for p in pair.parameters() if p.dim() < 2]
-    return torch.optim.AdamW(
-        [
-            {"params": decayed, "weight_decay": settings.weight_decay},
-            {"params": plain, "weight_decay": 0.0},
-        ],
-        lr=peak_learning_rate(settings),
-        betas=(0.9, 0.999),
-        eps=1e-6,
-        fused=True,
-    )
+def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
+    """Whether rows are filled with several texts.
+
+    A GPU wants one shape; on a CPU texts of like length side by side are faster
+    (docs/performance.md).
+    """
+    if settings.batching == "auto":
+        return device.type == "cuda"
+    return settings.batching == "packed"
 
 
-def peak_learning_rate(settings: PretrainSettings) -> float:
-    """The flag's value, else the preset's."""
-    return settings.learning_rate or PRESETS[settings.preset or "tiny"].learning_rate
-
-
-def planned_steps(settings: PretrainSettings, corpus: TokenizedCorpus) -> int | None:
+def planned_steps(
+    settings: PretrainSettings, corpus: TokenizedCorpus, device: torch.device
+) -> int | None:
     """Steps the run will take; None when it is bounded by time."""
     if settings.max_minutes is not None:
         return None
     if settings.max_steps is not None:
         return settings.max_steps
-    plan = plan_epoch(corpus.lengths, batch_tokens(settings), settings.seed, 0)
-    return len(plan) * settings.epochs
-
-
-def batch_tokens(settings: PretrainSettings) -> int:
-    """The flag's value, else the preset's."""
-    return settings.tokens_per_batch or PRESETS[settings.preset or "tiny"].tokens_per_batch
+    return planned_batches(
+        corpus.lengths,
+        batch_tokens(settings),
+        settings.seed,
+        epochs=settings.epochs,
+        row_length=settings.max_length if packs_rows(settings, device) else None,
+    )
 
 
 def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
@@ -66,6 +61,27 @@ def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> fl
     if fraction < warmup_fraction:
         return peak * fraction / warmup_fraction
     return peak * (1 - fraction) / max(1e-9, 1 - warmup_fraction)
+
+
+def make_objective(
+    pair: ElectraPair,
+    corpus: TokenizedCorpus,
+    tokenizer: PreTrainedTokenizerFast,
+    settings: PretrainSettings,
+    processes: Processes,
+) -> Objective:
+    """The objective of the flags, over this corpus and vocabulary."""
+    device = processes.device
+    return Objective(
+        recipe=settings.recipe(),
+        tables=vocabulary_tables(
+            tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), device
+        ),
+        rank=processes.rank,
+        world_size=processes.world_size,
+        add_up=processes.add_up,
+        mask_dtype=torch.bfloat16 if has_native_bf16(device) else torch.float32,
+    )
 
 
 @contextmanager
@@ -83,116 +99,153 @@ def _stop_on_sigterm() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def train(
-    pair: ElectraPair,
-    optimizer: torch.optim.Optimizer,
-    corpus: TokenizedCorpus,
-    tokenizer: PreTrainedTokenizerFast,
-    settings: PretrainSettings,
-    progress: Progress,
-    directory: Path,
-    device: torch.device,
-    monitor: Monitor,
-) -> bool:
-    """Train until the run's end, from where `progress` stands.
+class Trainer:
+    """Takes steps from where `progress` stands.
 
     Order, masks, samples and dropout depend on the seed and the step alone, so a resumed run
     draws what the uninterrupted one would have drawn.
-
-    Returns:
-        True when the run is complete, False when SIGTERM ended it after a checkpoint.
-
-    Raises:
-        InputError: the loss is not finite.
     """
-    total_steps = planned_steps(settings, corpus)
-    limit_seconds = (settings.max_minutes or 0) * 60
-    peak = peak_learning_rate(settings)
-    vocabulary = tokenizer.get_vocab()
-    token_bias = unreachable_tokens(
-        tokenizer.all_special_ids,
-        [index for token, index in vocabulary.items() if token.startswith("[unused")],
-        pair.generator.config.vocab_size,
-    ).to(device)
-    random = torch.Generator(device=device)
-    plans = iter_plans(corpus.lengths, batch_tokens(settings), settings.seed, skip=progress.step)
-    mean_length = float(corpus.lengths.mean()) + 2
-    flops_per_token = _training_flops_per_token(pair, settings.mask_fraction, mean_length)
 
-    def done_fraction() -> float:
-        if total_steps is not None:
-            return progress.step / total_steps if total_steps else 1.0
-        return progress.seconds / limit_seconds
+    def __init__(
+        self,
+        pair: ElectraPair,
+        optimizers: Optimizers,
+        objective: Objective,
+        settings: PretrainSettings,
+        processes: Processes,
+        progress: Progress,
+        *,
+        total_steps: int | None,
+        flops_per_token: float,
+    ) -> None:
+        self.pair = pair
+        self.optimizers = optimizers
+        self.objective = objective
+        self.settings = settings
+        self.processes = processes
+        self.progress = progress
+        self.average = WeightAverage()
+        self._total_steps = total_steps
+        self._flops_per_token = flops_per_token
+        self._random = torch.Generator(device=processes.device)
 
-    pair.train()
-    with _stop_on_sigterm() as received:
-        while (fraction := done_fraction()) < 1:
-            started = time.perf_counter()
-            batch = make_batch(corpus, next(plans), tokenizer, device)
-            step_seed = settings.seed * 1_000_003 + progress.step
-            torch.manual_seed(step_seed)  # dropout
-            random.manual_seed(step_seed + 1)  # masks and samples
-            # A step's rate is that of its middle, so that neither first nor last is zero.
-            share = 0.5 / total_steps if total_steps else 0.0
-            rate = learning_rate_at(fraction + share, peak, settings.warmup_fraction)
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            with autocast(device):
-                result = replaced_token_detection(
-                    pair,
-                    batch.input_ids,
-                    batch.attention_mask,
-                    batch.maskable,
-                    mask_id=tokenizer.mask_token_id,
-                    mask_fraction=settings.mask_fraction,
-                    discriminator_weight=settings.discriminator_weight,
-                    token_bias=token_bias,
-                    random=random,
+    def done_fraction(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        if self._total_steps is not None:
+            return self.progress.step / self._total_steps if self._total_steps else 1.0
+        # Clocks differ, and learning rates must not.
+        seconds = float(self.processes.from_main(self.progress.seconds))
+        return seconds / ((self.settings.max_minutes or 0) * 60)
+
+    def run(
+        self,
+        corpus: TokenizedCorpus,
+        tokenizer: PreTrainedTokenizerFast,
+        directory: Path,
+        monitor: Monitor,
+    ) -> bool:
+        """Train until the run's end.
+
+        Returns:
+            True when the run is complete, False when SIGTERM ended it after a checkpoint.
+
+        Raises:
+            InputError: the loss is not finite, or explodes.
+        """
+        settings, progress, processes = self.settings, self.progress, self.processes
+        plans = iter_plans(
+            corpus.lengths,
+            batch_tokens(settings),
+            settings.seed,
+            row_length=settings.max_length if packs_rows(settings, processes.device) else None,
+            skip=progress.step,
+        )
+        self.pair.train()
+        with (
+            _stop_on_sigterm() as received,
+            Prefetcher(corpus, plans, tokenizer, processes.device) as batches,
+        ):
+            while (fraction := self.done_fraction()) < 1:
+                started = time.perf_counter()
+                batch = next(batches)
+                rate, result = self._step(batch, fraction)
+                progress.step += 1
+                progress.tokens += batch.num_tokens
+                progress.flops += self._flops_per_token * batch.num_tokens
+                progress.seconds += time.perf_counter() - started
+                fraction = self.done_fraction()
+                reporting = fraction >= 1 or progress.step % settings.log_steps == 0
+                monitor.add(
+                    result,
+                    step=progress.step,
+                    learning_rate=rate,
+                    fraction=fraction,
+                    left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
                 )
-            result.loss.backward()
-            torch.nn.utils.clip_grad_norm_(pair.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            tokens = int(batch.input_ids.numel())
-            if batch.attention_mask is not None:
-                tokens = int(batch.attention_mask.sum())
-            progress.step += 1
-            progress.tokens += tokens
-            progress.flops += flops_per_token * tokens
-            progress.seconds += time.perf_counter() - started
-            fraction = done_fraction()
-            monitor.add(
-                result,
-                step=progress.step,
-                learning_rate=rate,
-                fraction=fraction,
-                left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
+                # Several processes ask each other seldom: asking waits for the device.
+                asks = processes.world_size == 1 or reporting
+                stopping = asks and processes.any_of(bool(received))
+                saving = stopping or (fraction < 1 and progress.step % settings.save_steps == 0)
+                # Reading the loss waits for the device, so only when something depends on it:
+                # weights that are no longer numbers must not become a checkpoint.
+                if saving or reporting:
+                    self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
+                if saving and processes.is_main:
+                    save_state(
+                        directory / "state", self.pair, self.optimizers, progress, self.average
+                    )
+                if stopping:
+                    monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
+                    return False
+        self.average.put_into(self.pair)
+        return True
+
+    def _step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
+        """One optimizer step. Returns its learning rate and what came of it."""
+        settings, progress = self.settings, self.progress
+        stage = self._stage(fraction)
+        step_seed = settings.seed * 1_000_003 + progress.step
+        torch.manual_seed(step_seed)  # dropout
+        self._random.manual_seed(step_seed + 1)  # masks and samples
+        # A step's rate is that of its middle, so that neither first nor last is zero.
+        share = 0.5 / self._total_steps if self._total_steps else 0.0
+        rate = learning_rate_at(
+            fraction + share, peak_learning_rate(settings), settings.warmup_fraction
+        )
+        self.optimizers.set_rate(rate)
+        with autocast(self.processes.device):
+            result = self.objective(
+                self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
             )
-            saving = received or (fraction < 1 and progress.step % settings.save_steps == 0)
-            reporting = fraction >= 1 or progress.step % settings.log_steps == 0
-            # Reading the loss waits for the device, so only when something depends on it: weights
-            # that are no longer numbers must not become a checkpoint.
-            if (saving or reporting) and not math.isfinite(float(result.loss.detach())):
-                raise InputError(
-                    f"the loss is no longer finite at step {progress.step:,} with learning rate "
-                    f"{rate:.2e}; go on from the last checkpoint with --resume and half the "
-                    "--learning-rate, or start again with it"
-                )
-            if saving:
-                save_state(directory / "state", pair, optimizer, progress)
-            if received:
-                monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
-                return False
-    return True
+        result.loss.backward()
+        self.processes.add_up_gradients(self.pair.parameters())
+        clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
+        self.optimizers.step()
+        if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
+            self.average.add(self.pair)
+        return rate, result
 
+    def _stage(self, fraction: float) -> int:
+        """0 while a two-stage run trains its generator; on the way to 1 the weights go over."""
+        if self.settings.schedule != "two-stage":
+            return 1
+        if self.progress.stage == 0 and fraction >= self.settings.first_stage:
+            self.pair.start_discriminator_from_generator()
+            self.progress.stage = 1
+        if self.progress.stage == 1:
+            self.pair.freeze_generator()
+        return self.progress.stage
 
-def _training_flops_per_token(pair: ElectraPair, mask_fraction: float, mean_length: float) -> float:
-    """Forward and backward (three times forward) of both encoders and the generator's head."""
-    generator, discriminator = pair.generator.config, pair.discriminator.config
-    head = 2 * generator.embedding_size * (generator.vocab_size + generator.hidden_size)
-    forward = (
-        forward_flops_per_token(generator, mean_length)
-        + forward_flops_per_token(discriminator, mean_length)
-        + mask_fraction * head
-    )
-    return 3 * forward
+    def _check(self, loss: float, rate: float, monitor: Monitor) -> None:
+        if not math.isfinite(loss):
+            raise InputError(
+                f"the loss is no longer finite at step {self.progress.step:,} with learning rate "
+                f"{rate:.2e}; go on from the last checkpoint with --resume and half the "
+                "--learning-rate, or start again with it"
+            )
+        if monitor.exploded():
+            raise InputError(
+                f"the loss exploded at step {self.progress.step:,} with learning rate {rate:.2e}: "
+                f"{monitor.last['generator_loss']:.2f} for guessing a token, more than at the "
+                "start; go on from the last checkpoint with --resume and half the --learning-rate"
+            )

@@ -9,6 +9,7 @@ import math
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn
@@ -17,26 +18,55 @@ from torch.utils.tensorboard import SummaryWriter
 from corpora.atomic import write_at_once
 from corpora.command_line import is_terminal
 from pretrain.objective import COUNT_NAMES, StepResult
+from pretrain.processes import Processes
+from pretrain.recipe import DISCRIMINATING, Recipe
 
 # Below this the discriminator calls practically every token original.
 STUCK_RECALL = 0.01
 # Losses in the first steps say nothing yet.
 _FIRST_WARNING_STEP = 100
+# A generator that is no better than guessing by frequency after so much of the run has stalled.
+_STALLED_FRACTION = 0.5
+# By so many nats more than at the start: nothing but a learning rate too high does that.
+_EXPLODED_BY = 2.0
 
 
 class Monitor:
-    """Collects step results on the device and reports them every `log_steps` steps."""
+    """Collects step results on the device and reports them every `log_steps` steps.
 
-    def __init__(self, directory: Path, *, log_steps: int, first_step: int) -> None:
+    Of several processes only the main one prints and writes; all have to report at the same
+    step, for the counts are added up over them.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        log_steps: int,
+        first_step: int,
+        recipe: Recipe,
+        unigram_entropy: float,
+        processes: Processes,
+    ) -> None:
         self.warnings: list[str] = []
         self._log_steps = log_steps
-        rows = _rows_until(directory / "metrics.jsonl", first_step)
-        self.last: dict[str, float] = rows[-1] if rows else {}
-        self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
+        self._recipe = recipe
+        self._unigram_entropy = unigram_entropy
+        self._processes = processes
+        self._first_loss: float | None = None
+        self.last: dict[str, float] = {}
+        self._metrics: TextIO | None = None
+        self._board: SummaryWriter | None = None
+        if processes.is_main:
+            rows = _rows_until(directory / "metrics.jsonl", first_step)
+            if rows:
+                self.last = rows[-1]
+                self._first_loss = rows[0]["generator_loss"]
+            self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
+            self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
         self._bar = (
             Progress(TextColumn("{task.fields[line]}"), BarColumn(bar_width=20), transient=False)
-            if is_terminal()
+            if processes.is_main and is_terminal()
             else None
         )
         self._task = self._bar.add_task("", total=1.0, line="") if self._bar else None
@@ -55,8 +85,9 @@ class Monitor:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        self._metrics.close()
-        self._board.close()
+        if self._metrics is not None and self._board is not None:
+            self._metrics.close()
+            self._board.close()
 
     def _reset(self) -> None:
         self._results: list[StepResult] = []
@@ -66,7 +97,7 @@ class Monitor:
         """Print a line above the progress bar."""
         if self._bar:
             self._bar.console.print(line, highlight=False)
-        else:
+        elif self._processes.is_main:
             print(line, flush=True)
 
     def add(
@@ -85,40 +116,100 @@ class Monitor:
 
     def _report(self, step: int, learning_rate: float, fraction: float, left: float) -> None:
         # The only place that waits for the device.
-        counts = torch.stack([result.counts for result in self._results]).sum(dim=0).tolist()
+        add_up = self._processes.add_up
+        counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
         count = dict(zip(COUNT_NAMES, counts, strict=True))
         row = {
             "step": step,
-            "generator_loss": _mean([result.generator_loss for result in self._results]),
+            "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
-            "discriminator_loss": _mean([result.discriminator_loss for result in self._results]),
+            "discriminator_loss": float(
+                add_up(_mean([r.discriminator_loss for r in self._results]))
+            ),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
             "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
+            "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
             "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
             "learning_rate": learning_rate,
         }
+        binned = add_up(torch.stack([r.binned_loss for r in self._results]).sum(dim=0)).tolist()
+        for number, (loss, tokens) in enumerate(zip(*binned, strict=True), 1):
+            # 1: the commonest tokens, a fifth of the corpus; 5: the rarest.
+            row[f"loss_by_frequency_{number}"] = loss / max(1.0, tokens)
         self.last = row
-        self._metrics.write(json.dumps(row) + "\n")
-        self._metrics.flush()
-        for name, value in row.items():
-            if name != "step":
-                self._board.add_scalar(name, value, step)
+        if self._first_loss is None:
+            self._first_loss = row["generator_loss"]
+        if self._metrics is not None and self._board is not None:
+            self._metrics.write(json.dumps(row) + "\n")
+            self._metrics.flush()
+            for name, value in row.items():
+                if name != "step":
+                    self._board.add_scalar(name, value, step)
         line = (
             f"step {step:,}  {row['tokens_per_second']:,.0f} tokens/s  "
-            f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}  "
-            f"discriminator loss {row['discriminator_loss']:.3f} "
-            f"precision {row['discriminator_precision']:.3f} "
-            f"recall {row['discriminator_recall']:.3f}  left {_clock(left)}"
+            f"{self._describe(row)}  left {_clock(left)}"
         )
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=min(1.0, fraction), line=line)
-        else:
+        elif self._processes.is_main:
             print(line, flush=True)
-        self._warn_if_stuck(step, row["discriminator_recall"], row["replaced_fraction"], fraction)
+        if self._recipe.objective in DISCRIMINATING:
+            self._warn_if_stuck(
+                step, row["discriminator_recall"], row["replaced_fraction"], fraction
+            )
+        self._warn_if_stalled(step, row["generator_loss"], fraction)
         self._reset()
 
+    def _describe(self, row: dict[str, float]) -> str:
+        parts = []
+        if self._recipe.needs_generator:
+            parts.append(
+                f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
+            )
+        if self._recipe.objective == "mlm":
+            parts.append(f"loss {row['generator_loss']:.3f} acc {row['encoder_accuracy']:.3f}")
+        elif self._recipe.objective == "replace-mlm":
+            parts.append(
+                f"encoder loss {row['discriminator_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
+            )
+        else:
+            parts.append(
+                f"discriminator loss {row['discriminator_loss']:.3f} "
+                f"precision {row['discriminator_precision']:.3f} "
+                f"recall {row['discriminator_recall']:.3f}"
+            )
+        return "  ".join(parts)
+
+    def exploded(self) -> bool:
+        """Whether guessing tokens has become much worse than it was at the start."""
+        now = self.last.get("generator_loss")
+        return (
+            now is not None
+            and self._first_loss is not None
+            and now > self._first_loss + _EXPLODED_BY
+        )
+
+    def _warn_if_stalled(self, step: int, loss: float, fraction: float) -> None:
+        learns = self._recipe.needs_generator or self._recipe.objective == "mlm"
+        if not learns or self._recipe.schedule in ("adversarial", "frozen-generator"):
+            return
+        if step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
+            return
+        if loss < self._unigram_entropy or any("stalled" in warning for warning in self.warnings):
+            return
+        name = "encoder" if self._recipe.objective == "mlm" else "generator"
+        warning = (
+            f"step {step:,}: the {name} has stalled: its loss of {loss:.2f} is no better than the "
+            f"{self._unigram_entropy:.2f} of guessing by frequency alone; it needs more tokens or "
+            "another --learning-rate"
+        )
+        self.warnings.append(warning)
+        self.say(f"warning: {warning}")
+
     def _warn_if_stuck(self, step: int, recall: float, replaced: float, fraction: float) -> None:
+        if replaced == 0:  # nothing to find yet: the first stage of two
+            return
         if recall >= STUCK_RECALL or (step < _FIRST_WARNING_STEP and fraction < 1):
             return
         already = any("recall" in warning for warning in self.warnings)
@@ -151,8 +242,8 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
     return rows
 
 
-def _mean(values: list[torch.Tensor]) -> float:
-    return float(torch.stack(values).mean())
+def _mean(values: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(values).mean()
 
 
 def _clock(seconds: float) -> str:

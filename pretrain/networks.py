@@ -1,73 +1,294 @@
-"""Generator and discriminator: stock transformers Electra classes that share their embeddings."""
+"""Generator and discriminator: stock transformers Electra classes, and what they share.
 
+Legend: B sequences, L tokens, H width of the discriminator, E width of the embeddings, V entries.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.nn import functional
 from transformers import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
     PreTrainedTokenizerFast,
 )
+from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from corpora.errors import InputError
-from pretrain.saving import save_model
+from pretrain.recipe import Sharing
+from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import PRESETS, Preset
 
-# The paper's generator-to-discriminator width (Clark et al. 2020, Section 3.2: 1/4 to 1/2).
-GENERATOR_FRACTION = 4
 MAX_POSITIONS = 512
+# What a user who fine-tunes the released directory expects to find in its config.json.
+_EXPORTED_DROPOUT = 0.1
+# Longest run of masked tokens whose places inside it are told apart (spans are at most 10 long,
+# but two may touch).
+_MAX_SPAN_PLACES = 32
+
+
+class GradientDisentangledEmbedding(nn.Module):
+    """The generator's embedding, cut off from the gradient, plus a difference of its own.
+
+    DeBERTaV3 (He et al. 2021, Section 3.2): both networks profit from the generator's table, but
+    the discriminator's gradients change only the difference, which starts at zero.
+    """
+
+    def __init__(self, base: nn.Embedding) -> None:
+        super().__init__()
+        # In a tuple, so that the base is not registered as a parameter of this module too.
+        self._base = (base,)
+        self.delta = nn.Parameter(torch.zeros_like(base.weight))
+        self.padding_idx = base.padding_idx
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """float32 [rows, E]: what a stock embedding would hold."""
+        return self._base[0].weight.detach() + self.delta
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Rows of the sum. int64 [...] -> float32 [..., E]."""
+        base = functional.embedding(ids, self._base[0].weight.detach())
+        return base + functional.embedding(ids, self.delta, self.padding_idx)
+
+
+class SpanBoundaryHead(nn.Module):
+    """Guesses a masked token from the two tokens around its span and its place in it.
+
+    SpanBERT (Joshi et al. 2020, Section 3.2): two layers of width E with GELU and LayerNorm over
+    [left boundary; right boundary; place]. What comes out goes through the tied output matrix.
+    """
+
+    def __init__(self, config: ElectraConfig) -> None:
+        super().__init__()
+        width = config.embedding_size
+        self.places = nn.Embedding(_MAX_SPAN_PLACES, width)
+        self.layers = nn.Sequential(
+            nn.Linear(2 * config.hidden_size + width, width),
+            nn.GELU(),
+            nn.LayerNorm(width, eps=config.layer_norm_eps),
+            nn.Linear(width, width),
+            nn.GELU(),
+            nn.LayerNorm(width, eps=config.layer_norm_eps),
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=config.initializer_range)
+
+    def forward(
+        self, left: torch.Tensor, right: torch.Tensor, offsets: torch.Tensor
+    ) -> torch.Tensor:
+        """[N, generator width] twice and int64 [N] -> [N, E]."""
+        places = self.places(offsets.clamp(max=_MAX_SPAN_PLACES - 1))
+        out: torch.Tensor = self.layers(torch.cat([left, right, places], dim=-1))
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairShape:
+    """What is built beside the discriminator, and what the two have in common."""
+
+    sharing: Sharing = "instance"
+    """none; word: word and position embeddings; instance: the whole embedding module, its type
+    embeddings and LayerNorm too (ELECTRA's code); gdes: as word, without the discriminator's
+    gradients (DeBERTaV3); all: all of the encoder."""
+    generator_size: float = 0.25
+    """Width of the generator as a fraction of the discriminator's."""
+    generator_layers: int | None = None
+    """Its layers; None: as many as the discriminator has."""
+    with_generator: bool = True
+    """False: masked-LM alone or noise from unigram counts need none."""
+    span_boundary_head: bool = False
+    """SpanBERT's head beside the generator's own."""
+    encoder_lm_head: bool = False
+    """A masked-LM head on the discriminator's encoder, for the objectives that guess with it."""
 
 
 class ElectraPair(nn.Module):
-    """The two networks of replaced-token detection, with one embedding module between them.
+    """The networks of one run.
 
-    Word, position and type embeddings and their LayerNorm are the same parameters in both
-    (ELECTRA's released code; electra_pytorch's list of overlooked details), and so is the
-    generator's output matrix.
+    `generator` is None where the objective has no use for one. `lm_predictions` maps the
+    discriminator's states to the width of the embeddings, for objectives that guess tokens with
+    it; the output matrix is its own word embeddings.
     """
 
-    def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
+    def __init__(
+        self,
+        generator: ElectraForMaskedLM | None,
+        discriminator: ElectraForPreTraining,
+        shape: PairShape | None = None,
+    ) -> None:
         super().__init__()
         self.generator = generator
         self.discriminator = discriminator
-        generator.electra.embeddings = discriminator.electra.embeddings
-        generator.generator_lm_head.weight = discriminator.electra.embeddings.word_embeddings.weight
+        self.shape = shape or PairShape()
+        if generator is not None:
+            self._share(generator)
+        config = discriminator.config
+        self.lm_predictions = (
+            ElectraGeneratorPredictions(config) if self.shape.encoder_lm_head else None
+        )
+        self.lm_bias = (
+            nn.Parameter(torch.zeros(config.vocab_size)) if self.shape.encoder_lm_head else None
+        )
+        if self.lm_predictions is not None:
+            nn.init.normal_(self.lm_predictions.dense.weight, std=config.initializer_range)
+            nn.init.zeros_(self.lm_predictions.dense.bias)
+        self.span_head = (
+            SpanBoundaryHead(generator.config)
+            if generator is not None and self.shape.span_boundary_head
+            else None
+        )
+
+    def _share(self, generator: ElectraForMaskedLM) -> None:
+        ours, sharing = self.discriminator.electra, self.shape.sharing
+        theirs = generator.electra
+        if sharing == "all":
+            generator.electra = ours
+        elif sharing == "instance":
+            theirs.embeddings = ours.embeddings
+        elif sharing != "none":
+            for name in ("word_embeddings", "position_embeddings"):
+                base = getattr(theirs.embeddings, name)
+                if sharing == "gdes":
+                    setattr(ours.embeddings, name, GradientDisentangledEmbedding(base))
+                else:
+                    getattr(ours.embeddings, name).weight = base.weight
+        generator.generator_lm_head.weight = generator.electra.embeddings.word_embeddings.weight
+
+    def word_tables(self) -> list[torch.Tensor]:
+        """The word embeddings, float32 [V, E] each: where a warm start belongs.
+
+        One table if the networks share it, two if they share nothing. A gradient-disentangled
+        difference is no table of its own.
+        """
+        modules = [n.electra.embeddings.word_embeddings for n in self.networks().values()]
+        tables = [module.weight for module in modules if isinstance(module, nn.Embedding)]
+        return list({id(table): table for table in tables}.values())
+
+    def encoder_lm_logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Guesses of the discriminator's encoder. [N, H] -> [N, V]."""
+        assert self.lm_predictions is not None
+        weight = self.discriminator.electra.embeddings.word_embeddings.weight
+        return functional.linear(self.lm_predictions(hidden), weight, self.lm_bias)
+
+    def start_discriminator_from_generator(self) -> None:
+        """Copy the generator's encoder into the discriminator's (paper, Section 3.2)."""
+        assert self.generator is not None
+        self.discriminator.electra.load_state_dict(self.generator.electra.state_dict())
+
+    def freeze_generator(self) -> None:
+        """Let no step change the generator any more."""
+        assert self.generator is not None
+        for parameter in self.generator.parameters():
+            parameter.requires_grad_(False)
+
+    def networks(self) -> dict[str, Any]:
+        """The stock networks by name."""
+        named = {"discriminator": self.discriminator}
+        return named if self.generator is None else named | {"generator": self.generator}
 
     def set_attention(self, implementation: str) -> None:
         """Choose transformers' attention implementation for both networks."""
-        for network in (self.generator, self.discriminator):
+        for network in self.networks().values():
             network.set_attn_implementation(implementation)
 
+    def set_dropout(self, fraction: float) -> None:
+        """Change the dropout of both networks."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = fraction
+
     def save_networks(self, directory: Path, tokenizer: PreTrainedTokenizerFast) -> None:
-        """Write `discriminator/` and `generator/` with the tokenizer, as stock checkpoints."""
-        for name, network in (
-            ("discriminator", self.discriminator),
-            ("generator", self.generator),
-        ):
-            save_model(network, tokenizer, directory / name)
+        """Write `discriminator/` and `generator/` with the tokenizer, as stock checkpoints.
+
+        Without a generator but with a masked-LM head, `generator/` is the encoder with that
+        head, so that both directories always hold something to go on from.
+        """
+        networks = self.networks()
+        if self.generator is None and self.lm_predictions is not None:
+            networks["generator"] = self._encoder_as_masked_lm()
+        with self._as_stock(networks):
+            for name, network in networks.items():
+                save_model(network, tokenizer, directory / name)
+
+    def _encoder_as_masked_lm(self) -> ElectraForMaskedLM:
+        assert self.lm_predictions is not None and self.lm_bias is not None
+        network = ElectraForMaskedLM(self.discriminator.config)
+        network.electra = self.discriminator.electra
+        network.generator_predictions = self.lm_predictions
+        head: Any = network.generator_lm_head
+        head.weight = self.discriminator.electra.embeddings.word_embeddings.weight
+        head.bias = self.lm_bias
+        return network
+
+    @contextmanager
+    def _as_stock(self, networks: dict[str, Any]) -> Iterator[None]:
+        """Fold gradient-disentangled embeddings, and name the usual dropout in the configs."""
+        embeddings = self.discriminator.electra.embeddings
+        folded = {
+            name: module
+            for name, module in embeddings.named_children()
+            if isinstance(module, GradientDisentangledEmbedding)
+        }
+        fields = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        before = [(n, f, getattr(n.config, f)) for n in networks.values() for f in fields]
+        for name, module in folded.items():
+            stock = nn.Embedding.from_pretrained(
+                module.weight.detach(), padding_idx=module.padding_idx
+            )
+            setattr(embeddings, name, stock)
+        for network, field, _ in before:
+            setattr(network.config, field, _EXPORTED_DROPOUT)
+        try:
+            yield
+        finally:
+            for name, module in folded.items():
+                setattr(embeddings, name, module)
+            for network, field, value in before:
+                setattr(network.config, field, value)
 
     def num_parameters(self) -> int:
-        """Parameters of both networks, shared ones counted once."""
+        """Parameters of all networks, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
 def build_pair(
-    preset: Preset, tokenizer: PreTrainedTokenizerFast, *, dropout: float = 0.0
+    preset: Preset,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    shape: PairShape | None = None,
+    dropout: float = 0.0,
 ) -> ElectraPair:
-    """A pair with random weights; draw them under `torch.manual_seed`."""
+    """A pair with random weights; draw them under `torch.manual_seed`.
 
-    def config(fraction: int) -> ElectraConfig:
-        hidden_size = preset.hidden_size // fraction
+    Raises:
+        InputError: the generator's width is not a whole number of attention heads.
+    """
+    shape = shape or PairShape()
+    head_size = preset.hidden_size // preset.num_heads
+    generator_width = round(preset.hidden_size * shape.generator_size)
+    generator_heads = max(1, round(preset.num_heads * shape.generator_size))
+    if generator_width % generator_heads or generator_width < 8:
+        raise InputError(
+            f"expected --generator-size so that {preset.hidden_size} x it can be split into heads "
+            f"of about {head_size}, found {shape.generator_size:g}; take 0.25, 0.5 or 1"
+        )
+
+    def config(width: int, heads: int, layers: int) -> ElectraConfig:
         return ElectraConfig(
             vocab_size=len(tokenizer),
             embedding_size=preset.embedding_size,
-            hidden_size=hidden_size,
-            num_hidden_layers=preset.num_layers,
-            num_attention_heads=max(1, preset.num_heads // fraction),
-            intermediate_size=4 * hidden_size,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=4 * width,
             max_position_embeddings=MAX_POSITIONS,
             pad_token_id=tokenizer.pad_token_id,
             initializer_range=preset.initializer_range,
@@ -76,10 +297,14 @@ def build_pair(
             tie_word_embeddings=True,
         )
 
-    return ElectraPair(
-        generator=ElectraForMaskedLM(config(GENERATOR_FRACTION)),
-        discriminator=ElectraForPreTraining(config(1)),
+    generator = None
+    if shape.with_generator:
+        layers = shape.generator_layers or preset.num_layers
+        generator = ElectraForMaskedLM(config(generator_width, generator_heads, layers))
+    discriminator = ElectraForPreTraining(
+        config(preset.hidden_size, preset.num_heads, preset.num_layers)
     )
+    return ElectraPair(generator, discriminator, shape)
 
 
 def _check_files(directory: str | Path) -> None:
@@ -111,59 +336,84 @@ def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
     return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
 
 
-def load_pair(directory: str | Path) -> ElectraPair:
+def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraPair:
     """Load both networks of a run or a released checkpoint, to go on from them.
 
     Args:
         directory: holds `discriminator/` and `generator/`.
+        shape: what the two are to share from here on; without `with_generator` the generator's
+            weights serve as the masked-LM head where one is wanted.
 
     Raises:
-        InputError: one of the two is missing or damaged, keys do not fit, or the embeddings of
-            the two have different shapes.
+        InputError: one of the two is missing or damaged, keys do not fit, or the two cannot
+            share what `shape` says.
     """
     _check_files(directory)
+    shape = shape or PairShape()
     path = Path(directory)
-    networks: list[Any] = []
-    for name, network_class in (
-        ("generator", ElectraForMaskedLM),
-        ("discriminator", ElectraForPreTraining),
-    ):
-        folder = path / name
-        load: Any = network_class.from_pretrained
-        try:
-            network, info = load(
-                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-            )
-        except Exception as error:  # safetensors raises its own type, transformers several
-            raise InputError(f"cannot read the weights in {folder}: {error}") from error
-        unfit = [*info["missing_keys"], *info["unexpected_keys"], *info["mismatched_keys"]]
-        if unfit:
-            raise InputError(
-                f"expected the weights of {network_class.__name__} in {folder}, found missing or "
-                f"unexpected keys such as {unfit[0]}; the file belongs to another architecture"
-            )
-        networks.append(network)
-    generator, discriminator = networks
-    shapes = [
-        tuple(network.electra.embeddings.word_embeddings.weight.shape) for network in networks
+    generator: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)
+    discriminator: ElectraForPreTraining = load_network(
+        path / "discriminator", ElectraForPreTraining
+    )
+    tables = [
+        tuple(network.electra.embeddings.word_embeddings.weight.shape)
+        for network in (generator, discriminator)
     ]
-    if shapes[0] != shapes[1]:
+    if tables[0] != tables[1]:
         raise InputError(
             f"expected generator and discriminator in {path} with the same embeddings, found "
-            f"{shapes[0]} and {shapes[1]} (vocabulary, width)"
+            f"{tables[0]} and {tables[1]} (vocabulary, width)"
         )
-    return ElectraPair(generator=generator, discriminator=discriminator)
+    own = {
+        name: module.weight.detach().clone()
+        for name, module in discriminator.electra.embeddings.named_children()
+        if isinstance(module, nn.Embedding)
+    }
+    if shape.with_generator:
+        if shape.sharing == "all" and _sizes(generator.config) != _sizes(discriminator.config):
+            raise InputError(
+                f"expected networks of one size in {path} for --sharing all, found generator "
+                f"{_sizes(generator.config)} and discriminator {_sizes(discriminator.config)}"
+            )
+        pair = ElectraPair(generator, discriminator, shape)
+    else:
+        pair = ElectraPair(None, discriminator, shape)
+        if (
+            pair.lm_predictions is not None
+            and pair.lm_bias is not None
+            and _sizes(generator.config) == _sizes(discriminator.config)
+        ):
+            pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
+            pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())
+    for name, module in discriminator.electra.embeddings.named_children():
+        if isinstance(module, GradientDisentangledEmbedding):
+            # The checkpoint's table was the folded sum: the difference goes back to where it was.
+            base = getattr(generator.electra.embeddings, name).weight
+            module.delta.data.copy_(own[name] - base.detach())
+    return pair
 
 
-def forward_flops_per_token(config: ElectraConfig, length: float) -> float:
-    """Multiplications and additions of one forward pass through the encoder, per token.
+def _sizes(config: ElectraConfig) -> tuple[int, int, int]:
+    return config.num_hidden_layers, config.hidden_size, config.num_attention_heads
 
-    Counted from the matrix products (2 x inputs x outputs) and attention at `length` tokens;
-    softmax, LayerNorm and look-ups are left out, as in the ELECTRA paper's own count.
+
+def load_network(folder: Path, network_class: type[Any]) -> Any:
+    """Load one stock network in float32, every key of it.
+
+    Raises:
+        InputError: the file is damaged or of another architecture.
     """
-    hidden, inner = config.hidden_size, config.intermediate_size
-    layer = 2 * (4 * hidden * hidden + 2 * hidden * inner) + 4 * hidden * length
-    projection = 2 * config.embedding_size * hidden
-    if config.embedding_size == hidden:
-        projection = 0
-    return float(config.num_hidden_layers * layer + projection)
+    try:
+        with quiet_transformers():
+            network, info = network_class.from_pretrained(
+                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            )
+    except Exception as error:  # safetensors raises its own type, transformers several
+        raise InputError(f"cannot read the weights in {folder}: {error}") from error
+    unfit = [*info["missing_keys"], *info["unexpected_keys"], *info["mismatched_keys"]]
+    if unfit:
+        raise InputError(
+            f"expected the weights of {network_class.__name__} in {folder}, found missing or "
+            f"unexpected keys such as {unfit[0]}; the file belongs to another architecture"
+        )
+    return network

@@ -1,204 +1,403 @@
-"""Replaced-token detection (Clark et al. 2020): one step of the joint objective.
+"""The losses of one step, for every objective and schedule of `pretrain.recipe`.
 
-Shapes: B sequences, L tokens, N masked positions (filled up to a
-multiple of 64), V vocabulary entries, H width.
-Labels follow the paper's code and `ElectraForPreTraining`: 1 = replaced, 0 = original.
+Legend: b sequences of this process, L tokens, V vocabulary entries, N masked positions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
-from pretrain.masking import choose_masked, mask_tokens
+from pretrain.batches import Batch
+from pretrain.corruption import (
+    NUM_FREQUENCY_BINS,
+    Guesses,
+    Share,
+    VocabularyTables,
+    cross_entropies,
+    draw_noise,
+    draw_samples,
+    guess,
+    mask_batch,
+    put_in_place,
+)
 from pretrain.networks import ElectraPair
+from pretrain.recipe import DISCRIMINATING, Recipe
 
-
-@dataclass(kw_only=True)
-class Corruption:
-    """What the generator made of a batch."""
-
-    corrupted_ids: torch.Tensor
-    """int64 [B, L]: the discriminator's input."""
-    is_replaced: torch.Tensor
-    """bool [B, L]: 1 where the token differs from the original."""
-    generator_loss: torch.Tensor
-    """Scalar, cross-entropy over the N masked positions."""
-    num_masked: torch.Tensor
-    """Scalar, N."""
-    num_guessed: torch.Tensor
-    """Scalar, masked positions where the generator's likeliest token is the original."""
+COUNT_NAMES = (
+    "masked",
+    "guessed",
+    "true_positive",
+    "predicted_replaced",
+    "replaced",
+    "tokens",
+    "encoder_places",
+    "encoder_guessed",
+)
+# Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; a
+# fifth of the run as its time constant is an assumption.
+_TEMPERATURE_DECAY = 0.2
 
 
 @dataclass(kw_only=True)
 class StepResult:
-    """Losses and counts of one step, all tensors: reading them is left to the log interval."""
+    """Losses and counts of one step, all tensors: reading them is left to the log interval.
+
+    In a run of several processes, what is here is this process's part; the parts add up.
+    """
 
     loss: torch.Tensor
+    """What to call backward on."""
     generator_loss: torch.Tensor
+    """Masked-LM loss of the generator, or of the encoder with objective mlm."""
     discriminator_loss: torch.Tensor
+    """Loss of the discriminator, or of the guesses of its encoder."""
     counts: torch.Tensor
-    """int64 [6]: masked, guessed, true positives, predicted replaced, replaced, real tokens."""
+    """int64 [8], see `COUNT_NAMES`."""
+    binned_loss: torch.Tensor
+    """float32 [2, 5]: sums of the discriminator's loss, and numbers of tokens, by how common the
+    original token is."""
 
 
-_PLACES_MULTIPLE = 64
-COUNT_NAMES = ("masked", "guessed", "true_positive", "predicted_replaced", "replaced", "tokens")
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """Where in the run a step stands."""
+
+    fraction: float = 0.0
+    """How much of the run is done, 0 to 1."""
+    stage: int = 1
+    """0 while a two-stage run trains its generator, else 1."""
 
 
-def unreachable_tokens(special_ids: list[int], unused_ids: list[int], size: int) -> torch.Tensor:
-    """float32 [V]: minus infinity at entries the generator must never propose, else 0.
-
-    Special tokens never stand in text and `[unusedN]` pads the vocabulary: probability mass
-    there would only be noise that the discriminator learns to spot at once.
-    """
-    bias = torch.zeros(size)
-    bias[[*special_ids, *unused_ids]] = float("-inf")
-    return bias
+def _identity(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
-def corrupt(
-    pair: ElectraPair,
-    input_ids: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    maskable: torch.Tensor,
-    *,
-    mask_id: int,
-    mask_fraction: float,
-    token_bias: torch.Tensor,
-    random: torch.Generator,
-) -> Corruption:
-    """Mask, let the generator guess, and put samples from its softmax in place.
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """A recipe with the vocabulary it works on. Call it on a batch to get the losses."""
 
-    Logits are computed at the N masked positions only: at 15% that is most of the generator's
-    cost saved. A sample that equals the original counts as original.
+    recipe: Recipe
+    tables: VocabularyTables
+    rank: int = 0
+    world_size: int = 1
+    add_up: Callable[[torch.Tensor], torch.Tensor] = _identity
+    """Sum of a tensor over the processes, so that means are those of the whole batch."""
+    mask_dtype: torch.dtype = torch.float32
+    """Number format of the attention scores."""
 
-    Args:
-        input_ids: int64 [B, L].
-        attention_mask: int64 [B, L], or None when nothing is padded.
-        maskable: bool [B, L], False at special tokens and padding.
-        token_bias: float32 [V] from `unreachable_tokens`.
-        random: source of masks and samples.
-    """
-    masked = choose_masked(maskable, mask_fraction, random)
-    masked_ids = mask_tokens(input_ids, masked, mask_id, random)
-    generator = pair.generator
-    places, real = _padded_places(masked)
-    hidden = generator.electra(masked_ids, attention_mask=attention_mask).last_hidden_state
-    hidden = hidden.flatten(0, 1)[places]
-    logits = generator.generator_lm_head(generator.generator_predictions(hidden))  # [N, V]
-    targets = input_ids.flatten()[places]
-    # The unknown token may be a target although it is never proposed: it takes no part.
-    log_probabilities = functional.log_softmax(logits.float() + token_bias, dim=-1)
-    token_losses = -log_probabilities.gather(1, targets[:, None]).squeeze(1)
-    known = real & (token_bias[targets] == 0)
-    generator_loss = torch.where(known, token_losses, 0.0).sum() / known.sum().clamp(min=1)
-    with torch.no_grad():
-        samples = _sample(log_probabilities, random)
-        corrupted_ids = input_ids.flatten().scatter(0, places, torch.where(real, samples, targets))
-        corrupted_ids = corrupted_ids.view_as(input_ids)
-        guessed = (real & (log_probabilities.argmax(dim=-1) == targets)).sum()
-    return Corruption(
-        corrupted_ids=corrupted_ids,
-        is_replaced=corrupted_ids != input_ids,
-        generator_loss=generator_loss,
-        num_masked=masked.sum(),
-        num_guessed=guessed,
-    )
+    def __call__(
+        self,
+        pair: ElectraPair,
+        batch: Batch,
+        random: torch.Generator,
+        moment: Moment | None = None,
+    ) -> StepResult:
+        """Losses of one batch: generator's + weight x discriminator's.
 
+        Nothing flows from the discriminator into the generator through the samples; the two meet
+        in what they share. All means are over the whole batch.
 
-def _padded_places(masked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Flat indices of the masked positions, filled up with index 0 to a multiple of 64.
-
-    Index 0 is a [CLS], which is never masked. Without the filling nearly every step would have
-    a number of its own, and memory would grow with the shapes seen.
-
-    Returns:
-        int64 [N] indices into [B x L], and bool [N], False at the filling.
-    """
-    places = masked.flatten().nonzero().squeeze(1)
-    filling = -len(places) % _PLACES_MULTIPLE
-    real = torch.ones(len(places), dtype=torch.bool, device=masked.device)
-    return functional.pad(places, (0, filling)), functional.pad(real, (0, filling))
-
-
-def _sample(log_probabilities: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """Draw one token a row by inverting the cumulative distribution.
-
-    The same distribution as Gumbel-max, with one uniform draw a row instead of V: on a CPU the
-    V draws would cost more than the generator itself.
-
-    Args:
-        log_probabilities: float32 [N, V].
-
-    Returns:
-        int64 [N].
-    """
-    cumulative = log_probabilities.exp().cumsum(dim=-1)
-    # In double precision a draw below 1 stays below the total even after rounding.
-    draws = torch.rand(
-        (len(cumulative), 1), generator=random, device=cumulative.device, dtype=torch.float64
-    )
-    thresholds = (draws * cumulative[:, -1:].double() * (1 - 1e-7)).float()
-    return (
-        torch.searchsorted(cumulative, thresholds, right=True)
-        .squeeze(1)
-        .clamp(max=cumulative.shape[1] - 1)
-    )
-
-
-def replaced_token_detection(
-    pair: ElectraPair,
-    input_ids: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    maskable: torch.Tensor,
-    *,
-    mask_id: int,
-    mask_fraction: float,
-    discriminator_weight: float,
-    token_bias: torch.Tensor,
-    random: torch.Generator,
-) -> StepResult:
-    """Losses of one batch: generator's + `discriminator_weight` x discriminator's.
-
-    Nothing flows from the discriminator into the generator through the samples; the two meet in
-    the shared embeddings. The discriminator's loss is the mean over all real tokens.
-    """
-    corruption = corrupt(
-        pair,
-        input_ids,
-        attention_mask,
-        maskable,
-        mask_id=mask_id,
-        mask_fraction=mask_fraction,
-        token_bias=token_bias,
-        random=random,
-    )
-    discriminator = pair.discriminator
-    hidden = discriminator.electra(
-        corruption.corrupted_ids, attention_mask=attention_mask
-    ).last_hidden_state
-    logits = discriminator.discriminator_predictions(hidden).float()  # [B, L]
-    real = torch.ones_like(maskable) if attention_mask is None else attention_mask.bool()
-    is_replaced = corruption.is_replaced
-    losses = functional.binary_cross_entropy_with_logits(
-        logits, is_replaced.float(), reduction="none"
-    )
-    discriminator_loss = (losses * real).sum() / real.sum()
-    with torch.no_grad():
-        predicted = (logits > 0) & real
-        counts = torch.stack(
-            [
-                corruption.num_masked,
-                corruption.num_guessed,
-                (predicted & is_replaced).sum(),
-                predicted.sum(),
-                is_replaced.sum(),
-                real.sum(),
-            ]
+        Args:
+            random: source of masks and samples, on the batch's device, alike in every process.
+        """
+        moment = moment or Moment()
+        recipe = self.recipe
+        share = mask_batch(
+            batch,
+            recipe,
+            self.tables,
+            random,
+            fraction=mask_fraction_at(recipe, moment.fraction),
+            rank=self.rank,
+            world_size=self.world_size,
+            mask_dtype=self.mask_dtype,
         )
-    return StepResult(
-        loss=corruption.generator_loss + discriminator_weight * discriminator_loss,
-        generator_loss=corruption.generator_loss.detach(),
-        discriminator_loss=discriminator_loss.detach(),
-        counts=counts,
-    )
+        if recipe.objective == "mlm":
+            return self._masked_lm(pair, share)
+        guesses = self._guess(pair, share) if recipe.needs_generator else []
+        trains_generator = recipe.schedule in ("joint", "adversarial") or moment.stage == 0
+        generator_losses = [
+            guessed.losses.sum() / self._total(guessed.counted).clamp(min=1) for guessed in guesses
+        ]
+        generator_loss = (
+            torch.stack(generator_losses).sum() if guesses else share.places.new_zeros(()).float()
+        )
+        counts = self._generator_counts(share, guesses)
+        if moment.stage == 0:
+            return StepResult(
+                loss=generator_loss,
+                generator_loss=generator_loss.detach(),
+                discriminator_loss=torch.zeros_like(generator_loss.detach()),
+                counts=counts,
+                binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
+            )
+        with torch.no_grad():
+            samples = self._samples(share, guesses, random, moment.fraction)
+            corrupted = put_in_place(share, samples)
+        losses, weights, more, sentence_loss = self._encoder_losses(pair, share, corrupted)
+        counts = counts + more
+        weighted = (losses * weights).sum()
+        weight = recipe.discriminator_weight * _risen(moment.fraction, recipe.weight_warmup)
+        loss = weight * weighted
+        if trains_generator and recipe.schedule == "adversarial":
+            loss = loss + self._policy_loss(share, guesses[0], samples, losses)
+        elif trains_generator:
+            loss = loss + generator_loss
+        return StepResult(
+            loss=loss + recipe.sentence_weight * sentence_loss,
+            generator_loss=generator_losses[-1].detach() if guesses else generator_loss,
+            discriminator_loss=weighted.detach(),
+            counts=counts,
+            binned_loss=self._by_frequency(share, losses.detach(), weights),
+        )
+
+    def _total(self, mask: torch.Tensor) -> torch.Tensor:
+        return self.add_up(mask.sum())
+
+    def _guess(self, pair: ElectraPair, share: Share) -> list[Guesses]:
+        boundary = self.recipe.generator_head == "sbo"
+        if self.recipe.schedule == "frozen-generator":
+            with torch.no_grad():
+                return guess(pair, share, self.tables, span_boundary=boundary)
+        return guess(pair, share, self.tables, span_boundary=boundary)
+
+    def _samples(
+        self,
+        share: Share,
+        guesses: list[Guesses],
+        random: torch.Generator,
+        fraction: float,
+    ) -> torch.Tensor:
+        recipe = self.recipe
+        noise_share = 0.0
+        if recipe.unigram_fraction > 0:
+            noise_share = 1.0
+            if recipe.needs_generator:
+                noise_share = max(0.0, 1 - fraction / recipe.unigram_fraction)
+        noise = None
+        if noise_share > 0:
+            noise = draw_noise(self.tables.noise, share.noise_draws[:, 1])
+            if not guesses:
+                return noise
+        samples = draw_samples(
+            # The boundary head's guesses come last, where there are any.
+            guesses[-1].logits,
+            share.input_ids.flatten()[share.places],
+            share.draws,
+            temperature=temperature_at(recipe, fraction),
+            forbid_original=recipe.forbid_original,
+            gumbel=random if recipe.sampling == "gumbel" else None,
+        )
+        if noise is None:
+            return samples
+        return torch.where(share.noise_draws[:, 0] < noise_share, noise, samples)
+
+    def _generator_counts(self, share: Share, guesses: list[Guesses]) -> torch.Tensor:
+        with torch.no_grad():
+            counts = share.places.new_zeros(len(COUNT_NAMES))
+            counts[0] = share.is_place.sum()
+            if guesses:
+                targets = share.input_ids.flatten()[share.places]
+                right = guesses[-1].logits.argmax(dim=-1) == targets
+                counts[1] = (right & guesses[-1].counted).sum()
+            counts[5] = share.real.sum()
+        return counts
+
+    def _encoder_losses(
+        self, pair: ElectraPair, share: Share, corrupted: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Losses of the discriminator, and the weights with which they add up to their mean.
+
+        Returns:
+            float32 [b, L] losses, 0 where there is none; float32 [b, L] weights; int64 [8]
+            counts to add; float32 [] sentence-level loss, 0 if there is none.
+        """
+        recipe = self.recipe
+        states = pair.discriminator.electra(corrupted, **share.inputs).last_hidden_state
+        counts = share.places.new_zeros(len(COUNT_NAMES))
+        sentence_loss = states.new_zeros((), dtype=torch.float32)
+        if recipe.objective in DISCRIMINATING:
+            logits = pair.discriminator.discriminator_predictions(states).float()  # [b, L]
+            labels = replaced_labels(share, corrupted, whole_spans=recipe.replaced_spans)
+            losses = functional.binary_cross_entropy_with_logits(
+                logits, labels.float(), reduction="none"
+            )
+            scope = share.real if recipe.objective == "rtd" else share.masked
+            if recipe.sentence_weight > 0:
+                # [CLS] answers for the whole text then, not for itself.
+                scope = scope & (share.input_ids != self.tables.cls_id)
+                sentence_loss = self._sentence_loss(share, corrupted, logits)
+            _count_found(counts, logits, labels, scope)
+            return losses, self._mean_weights(scope, share), counts, sentence_loss
+        if recipe.objective == "replace-mlm":
+            losses, scope = self._guess_with_encoder(pair, share, states, counts)
+            return losses, self._mean_weights(scope, share), counts, sentence_loss
+        losses = self._all_tokens(pair, share, states, corrupted, counts)
+        return losses, self._mean_weights(share.real, share), counts, sentence_loss
+
+    def _guess_with_encoder(
+        self, pair: ElectraPair, share: Share, states: torch.Tensor, counts: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cross entropy at the masked positions. -> float32 [b, L], bool [b, L]."""
+        targets = share.input_ids.flatten()[share.places]
+        logits = pair.encoder_lm_logits(states.flatten(0, 1)[share.places])
+        guesses = cross_entropies(logits, targets, share.is_place, self.tables)
+        with torch.no_grad():
+            counts[6] = guesses.counted.sum()
+            counts[7] = ((guesses.logits.argmax(dim=-1) == targets) & guesses.counted).sum()
+        none = guesses.losses.new_zeros(share.input_ids.numel())
+        # Filled-up places add nothing, wherever they point.
+        losses = none.index_add(0, share.places, guesses.losses)
+        scope = none.index_add(0, share.places, guesses.counted.float()) > 0
+        return losses.view_as(share.input_ids), scope.view_as(share.input_ids)
+
+    def _all_tokens(
+        self,
+        pair: ElectraPair,
+        share: Share,
+        states: torch.Tensor,
+        corrupted: torch.Tensor,
+        counts: torch.Tensor,
+    ) -> torch.Tensor:
+        """All-tokens MLM: a mixture of copying the input and guessing. -> float32 [b, L].
+
+        The paper (Section 3.4): with the copy probability D of a sigmoid layer, the output is
+        D x (the input token) + (1 - D) x softmax. Here the sigmoid layer is the discriminator's
+        own head, whose logit says "replaced", so that D = 1 - sigmoid.
+        """
+        replaced = pair.discriminator.discriminator_predictions(states).float()  # [b, L]
+        logits = pair.encoder_lm_logits(states.flatten(0, 1)).float() + self.tables.bias
+        targets = share.input_ids.flatten()
+        log_guess = -functional.cross_entropy(logits, targets, reduction="none")
+        log_guess = log_guess.view_as(replaced) + functional.logsigmoid(replaced)
+        same = corrupted == share.input_ids
+        log_copy = functional.logsigmoid(-replaced).masked_fill(~same, float("-inf"))
+        # Special tokens can only be copied: guessing them is minus infinity, whose gradient
+        # would be NaN.
+        guessable = (self.tables.bias[targets] == 0).view_as(same)
+        both = torch.logaddexp(log_copy, torch.where(guessable, log_guess, -1e4))
+        losses = torch.where(share.real & (guessable | same), -both, 0.0)
+        with torch.no_grad():
+            _count_found(counts, replaced, ~same, share.real)
+            right = (logits.argmax(dim=-1) == targets) & share.masked.flatten()
+            counts[6] = share.is_place.sum()
+            counts[7] = right.sum()
+        return losses
+
+    def _mean_weights(self, scope: torch.Tensor, share: Share) -> torch.Tensor:
+        """float32 [b, L] that make a sum the mean over `scope`: of tokens, or of texts' means."""
+        if self.recipe.loss_mean == "tokens":
+            return scope.float() / self._total(scope).clamp(min=1)
+        sizes = scope.new_zeros(share.input_ids.numel() + 1, dtype=torch.float32)
+        sizes = sizes.scatter_add(0, share.documents.flatten(), scope.flatten().float())
+        # Document 0 is the padding.
+        number = self._total(sizes[1:] > 0).clamp(min=1)
+        per_token = scope.float() / sizes[share.documents].clamp(min=1)
+        return per_token / number
+
+    def _masked_lm(self, pair: ElectraPair, share: Share) -> StepResult:
+        states = pair.discriminator.electra(share.masked_ids, **share.inputs).last_hidden_state
+        counts = self._generator_counts(share, [])
+        losses, scope = self._guess_with_encoder(pair, share, states, counts)
+        counts[1] = counts[7]
+        weights = self._mean_weights(scope, share)
+        loss = (losses * weights).sum()
+        return StepResult(
+            loss=loss,
+            generator_loss=loss.detach(),
+            discriminator_loss=torch.zeros_like(loss.detach()),
+            counts=counts,
+            binned_loss=self._by_frequency(share, losses.detach(), weights),
+        )
+
+    def _policy_loss(
+        self, share: Share, guesses: Guesses, samples: torch.Tensor, losses: torch.Tensor
+    ) -> torch.Tensor:
+        """REINFORCE: samples on which the discriminator did badly become likelier.
+
+        The paper's Appendix F rewards with the discriminator's loss at the masked position and
+        learns a baseline; here the baseline is the batch's mean reward.
+        """
+        rewards = losses.detach().flatten()[share.places]
+        counted = guesses.counted
+        number = self._total(counted).clamp(min=1)
+        mean = self.add_up(torch.where(counted, rewards, 0.0).sum()) / number
+        log_probability = -functional.cross_entropy(guesses.logits, samples, reduction="none")
+        terms = -(rewards - mean) * log_probability
+        return torch.where(counted, terms, 0.0).sum() / number
+
+    def _sentence_loss(
+        self, share: Share, corrupted: torch.Tensor, logits: torch.Tensor
+    ) -> torch.Tensor:
+        """Mean over texts of: does the logit at [CLS] say that anything was replaced?"""
+        changed = (corrupted != share.input_ids).flatten().float()
+        size = share.input_ids.numel() + 1
+        per_text = changed.new_zeros(size).scatter_add(0, share.documents.flatten(), changed)
+        is_cls = (share.input_ids == self.tables.cls_id) & share.real
+        labels = (per_text[share.documents] > 0).float()
+        losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+        return torch.where(is_cls, losses, 0.0).sum() / self._total(is_cls).clamp(min=1)
+
+    def _by_frequency(
+        self, share: Share, losses: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
+        bins = self.tables.frequency_bin[share.input_ids.flatten()]
+        in_scope = (weights > 0).flatten().float()
+        sums = losses.new_zeros((2, NUM_FREQUENCY_BINS))
+        sums[0].scatter_add_(0, bins, losses.flatten() * in_scope)
+        sums[1].scatter_add_(0, bins, in_scope)
+        return sums
+
+
+def replaced_labels(
+    share: Share, corrupted: torch.Tensor, *, whole_spans: bool = False
+) -> torch.Tensor:
+    """bool [b, L], True where a token is not what stood there.
+
+    A sample that equals the original counts as original. With `whole_spans` all of a masked run
+    counts as replaced when one of its tokens is (replaced-span detection).
+    """
+    changed = corrupted != share.input_ids
+    if not whole_spans:
+        return changed
+    begins = share.masked.clone()
+    begins[:, 1:] &= ~share.masked[:, :-1]
+    # Runs are numbered within the row; 0 is what stands before the first.
+    runs = begins.long().cumsum(1) * share.masked
+    changed_in_run = torch.zeros_like(runs).scatter_add(1, runs, changed.long())
+    return (changed_in_run.gather(1, runs) > 0) & share.masked
+
+
+def mask_fraction_at(recipe: Recipe, fraction: float) -> float:
+    """The masked fraction at a moment of the run, in steps of a hundredth.
+
+    Every value is a shape of its own, so it changes in steps.
+    """
+    if recipe.last_mask_fraction is None:
+        return recipe.mask_fraction
+    change = (recipe.last_mask_fraction - recipe.mask_fraction) * min(1.0, fraction)
+    return round(recipe.mask_fraction + change, 2)
+
+
+def temperature_at(recipe: Recipe, fraction: float) -> float:
+    """The sampling temperature at a moment of the run."""
+    if recipe.first_temperature is None:
+        return recipe.temperature
+    left = 2.0 ** (-fraction / (_TEMPERATURE_DECAY / 2))
+    return recipe.temperature + (recipe.first_temperature - recipe.temperature) * left
+
+
+def _risen(fraction: float, warmup: float) -> float:
+    return min(1.0, fraction / warmup) if warmup > 0 else 1.0
+
+
+def _count_found(
+    counts: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor, scope: torch.Tensor
+) -> None:
+    with torch.no_grad():
+        predicted = (logits > 0) & scope
+        counts[2] = (predicted & labels).sum()
+        counts[3] = predicted.sum()
+        counts[4] = (labels & scope).sum()

@@ -7,13 +7,15 @@ import resource
 import shutil
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
 from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
 from corpora.clean_report import CleaningReport
@@ -21,11 +23,21 @@ from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
+from pretrain.accounting import paper_flops_per_token, parameter_counts
 from pretrain.checkpoint import Progress, load_state, save_state
-from pretrain.devices import attention_for, choose_device, has_native_bf16
-from pretrain.loop import batch_tokens, make_optimizer, peak_learning_rate, planned_steps, train
+from pretrain.devices import attention_for, has_native_bf16
+from pretrain.loop import Trainer, make_objective, packs_rows, planned_steps
 from pretrain.monitor import Monitor
-from pretrain.networks import ElectraPair, build_pair, load_pair, preset_of
+from pretrain.networks import (
+    ElectraPair,
+    PairShape,
+    build_pair,
+    load_network,
+    load_pair,
+    preset_of,
+)
+from pretrain.optimizer import Optimizers
+from pretrain.processes import Processes, join_processes, leave_processes
 from pretrain.run_directory import (
     hold,
     new_directory,
@@ -33,8 +45,8 @@ from pretrain.run_directory import (
     settings_as_json,
     write_record,
 )
-from pretrain.settings import PRESETS, PretrainSettings
-from pretrain.tokenized import TokenizedCorpus, tokenize_corpus
+from pretrain.settings import PRESETS, PretrainSettings, batch_tokens, peak_learning_rate
+from pretrain.tokenized import TokenizedCorpus, open_tokenized, tokenize_corpus
 from pretrain.warm_start import warm_start_embeddings
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
@@ -45,10 +57,36 @@ CACHE = Path("runs/cache")
 def main(settings: PretrainSettings) -> None:
     """Prepare the corpus, build or load the networks, train, write the run."""
     settings.check()
-    device = choose_device(settings.device)
+    processes = join_processes(settings.device)
     started = time.perf_counter()
-    # Everything that can be wrong with the flags comes before the long work.
-    settings = _with_preset(settings)
+    try:
+        # Everything that can be wrong with the flags comes before the long work.
+        settings = _with_preset(settings)
+        prepared = _prepare(settings, processes) if processes.is_main else None
+        # Preparing may take longer than a message may wait: first this, which may wait.
+        directory = processes.from_main(prepared.directory if prepared else None)
+        if prepared is None:
+            prepared = _prepared_by_main(settings, directory)
+        with prepared.hold:
+            _run(settings, prepared, processes, started)
+    finally:
+        leave_processes()
+
+
+@dataclass(kw_only=True)
+class _Prepared:
+    """What a process needs to begin: the inputs, and the networks as they start."""
+
+    directory: Path
+    tokenizer: PreTrainedTokenizerFast
+    corpus: TokenizedCorpus
+    pair: ElectraPair
+    record: dict[str, Any]
+    hold: AbstractContextManager[Any]
+
+
+def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
+    """In the main process: clean, tokenise, build, and write what the others will read."""
     directory, before = (
         resumed_directory(settings) if settings.resume else (new_directory(settings), {})
     )
@@ -65,58 +103,105 @@ def main(settings: PretrainSettings) -> None:
         clean_directory, tokenizer, max_length=settings.max_length, cache=CACHE / "tokenized"
     )
     torch.manual_seed(settings.seed)
-    pair = _prepare_networks(settings, tokenizer, corpus).to(device)
-    pair.set_attention(attention_for(device))
-    record = _describe(settings, source_hash, clean_directory, tokenizer, corpus, pair, device)
+    pair = _prepare_networks(settings, tokenizer, corpus)
+    record = _describe(settings, source_hash, clean_directory, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
                 f"cannot resume {directory}: its {key} is {before.get(key)}, found {record[key]}; "
                 "the corpus has changed since, so start a new run"
             )
-    with hold(directory, new=not settings.resume):
-        _run(settings, directory, record, pair, corpus, tokenizer, device, started)
+    holding = hold(directory, new=not settings.resume)
+    if not settings.resume:
+        tokenizer.save_pretrained(directory / "state" / "tokenizer")
+        write_record(directory, record | {"status": "running"})
+        save_state(directory / "state", pair, Optimizers(pair, settings), Progress())
+    return _Prepared(
+        directory=directory,
+        tokenizer=tokenizer,
+        corpus=corpus,
+        pair=pair,
+        record=record,
+        hold=holding,
+    )
+
+
+def _prepared_by_main(settings: PretrainSettings, directory: Path) -> _Prepared:
+    """In the other processes: the same inputs, and networks for the checkpoint's weights."""
+    record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    tokenizer = load_tokenizer(directory / "state" / "tokenizer")
+    corpus = open_tokenized(Path(record["tokenized_corpus"]), tokenizer)
+    return _Prepared(
+        directory=directory,
+        tokenizer=tokenizer,
+        corpus=corpus,
+        pair=_prepare_networks(replace(settings, resume=True), tokenizer, corpus),
+        record=record,
+        hold=nullcontext(),
+    )
 
 
 def _run(
-    settings: PretrainSettings,
-    directory: Path,
-    record: dict[str, Any],
-    pair: ElectraPair,
-    corpus: TokenizedCorpus,
-    tokenizer: PreTrainedTokenizerFast,
-    device: torch.device,
-    started: float,
+    settings: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
-    optimizer = make_optimizer(pair, settings)
-    progress = Progress()
-    if settings.resume:
-        progress = load_state(directory / "state", pair, optimizer, print)
-        print(f"resumed at step {progress.step:,} of {directory}")
-    else:
-        tokenizer.save_pretrained(directory / "state" / "tokenizer")
-        write_record(directory, record | {"status": "running"})
-        save_state(directory / "state", pair, optimizer, progress)
-    _announce(settings, corpus, pair, device)
-    with Monitor(directory, log_steps=settings.log_steps, first_step=progress.step) as monitor:
-        finished = train(
-            pair, optimizer, corpus, tokenizer, settings, progress, directory, device, monitor
-        )
-    if not finished:
+    directory, pair, tokenizer = prepared.directory, prepared.pair, prepared.tokenizer
+    device = processes.device
+    pair.to(device)
+    pair.set_attention(attention_for(device))
+    pair.set_dropout(settings.dropout)
+    if settings.schedule == "frozen-generator":
+        pair.freeze_generator()
+    optimizers = Optimizers(pair, settings)
+    progress, average = load_state(
+        directory / "state", pair, optimizers, print if processes.is_main else lambda line: None
+    )
+    steps = planned_steps(settings, prepared.corpus, device)
+    if processes.is_main:
+        if progress.step:
+            print(f"resumed at step {progress.step:,} of {directory}")
+        _announce(settings, prepared.corpus, pair, processes, steps)
+    if settings.compile == "on" or (settings.compile == "auto" and device.type == "cuda"):
+        for network in pair.networks().values():
+            network.electra.compile(dynamic=not packs_rows(settings, device))
+    objective = make_objective(pair, prepared.corpus, tokenizer, settings, processes)
+    trainer = Trainer(
+        pair,
+        optimizers,
+        objective,
+        settings,
+        processes,
+        progress,
+        total_steps=steps,
+        flops_per_token=prepared.record["paper_flops_per_token"],
+    )
+    trainer.average = average
+    with Monitor(
+        directory,
+        log_steps=settings.log_steps,
+        first_step=progress.step,
+        recipe=settings.recipe(),
+        unigram_entropy=objective.tables.unigram_entropy,
+        processes=processes,
+    ) as monitor:
+        finished = trainer.run(prepared.corpus, tokenizer, directory, monitor)
+    if not finished or not processes.is_main:
         return
-    save_state(directory / "state", pair, optimizer, progress)
+    save_state(directory / "state", pair, optimizers, progress, average)
     _save_networks(directory, pair, tokenizer)
-    record |= {
-        "status": "finished",
-        "progress": dataclasses.asdict(progress),
-        "final_metrics": monitor.last,
-        "warnings": monitor.warnings,
-        # Kilobytes on Linux; of the process, mapped files included.
-        "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "finished_at": datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-    write_record(directory, record)
+    write_record(
+        directory,
+        prepared.record
+        | {
+            "status": "finished",
+            "progress": dataclasses.asdict(progress),
+            "final_metrics": monitor.last,
+            "warnings": monitor.warnings,
+            # Kilobytes on Linux; of the process, mapped files included.
+            "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+            "finished_at": datetime.now().astimezone().isoformat(timespec="seconds"),
+        },
+    )
     print(
         f"{progress.tokens:,} tokens in {progress.step:,} steps, "
         f"{time.perf_counter() - started:,.0f} s in all -> {directory}/discriminator"
@@ -167,23 +252,40 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
 def _prepare_networks(
     settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast, corpus: TokenizedCorpus
 ) -> ElectraPair:
+    recipe = settings.recipe()
+    shape = PairShape(
+        sharing=settings.resolved_sharing(),
+        generator_size=settings.generator_size,
+        generator_layers=settings.generator_layers,
+        with_generator=recipe.needs_generator,
+        span_boundary_head=recipe.generator_head == "sbo",
+        encoder_lm_head=recipe.needs_encoder_lm_head,
+    )
     if _continues(settings):
-        pair = load_pair(settings.init)
-        known = pair.discriminator.config.vocab_size
-        if known < len(tokenizer):
-            raise InputError(
-                f"expected a tokenizer of at most {known} entries in {settings.init}, found "
-                f"{len(tokenizer)}; its tokenizer belongs to another model"
-            )
-        return pair
-    pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, dropout=settings.dropout)
+        pair = load_pair(settings.init, shape)
+        _check_vocabulary(pair.discriminator, tokenizer, settings.init)
+    else:
+        pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
         began = time.perf_counter()
         count = warm_start_embeddings(
             pair, corpus, seed=settings.seed, report=lambda line: print(line, flush=True)
         )
         print(f"skip-gram: {count:,} word pieces in {time.perf_counter() - began:.0f} s")
+    if settings.generator_from is not None:
+        folder = settings.generator_from / "generator"
+        pair.generator = load_network(folder, ElectraForMaskedLM)
+        _check_vocabulary(pair.generator, tokenizer, str(folder))
     return pair
+
+
+def _check_vocabulary(network: Any, tokenizer: PreTrainedTokenizerFast, source: str) -> None:
+    known = network.config.vocab_size
+    if known < len(tokenizer):
+        raise InputError(
+            f"expected a tokenizer of at most {known} entries in {source}, found "
+            f"{len(tokenizer)}; its tokenizer belongs to another model"
+        )
 
 
 def _describe(
@@ -193,19 +295,25 @@ def _describe(
     tokenizer: PreTrainedTokenizerFast,
     corpus: TokenizedCorpus,
     pair: ElectraPair,
-    device: torch.device,
+    processes: Processes,
 ) -> dict[str, Any]:
     """What run.json says of a run before it is finished."""
     report = (clean_directory / "report.json").read_text(encoding="utf-8")
+    device = processes.device
+    counts = parameter_counts(pair)
+    generator = None if pair.generator is None else pair.generator.config
     return {
         "settings": settings_as_json(settings),
+        "sharing": settings.resolved_sharing(),
         "learning_rate": peak_learning_rate(settings),
         "tokens_per_batch": batch_tokens(settings),
-        "planned_steps": planned_steps(settings, corpus),
+        "planned_steps": planned_steps(settings, corpus, device),
+        "packed": packs_rows(settings, device),
         "corpus_sha256": source_hash,
         "cleaning": json.loads(report),
         "corpus_sequences": len(corpus),
         "corpus_tokens": corpus.num_tokens,
+        "tokenized_corpus": str(corpus.directory),
         "tokenizer_hash": tokenizer_hash(tokenizer),
         "vocab_size": len(tokenizer),
         "networks": {
@@ -213,15 +321,20 @@ def _describe(
                 "num_hidden_layers": network.config.num_hidden_layers,
                 "hidden_size": network.config.hidden_size,
                 "embedding_size": network.config.embedding_size,
-                "parameters": network.num_parameters(),
             }
-            for name, network in (
-                ("discriminator", pair.discriminator),
-                ("generator", pair.generator),
-            )
+            | counts[name]
+            for name, network in pair.networks().items()
         },
         "parameters_shared_counted_once": pair.num_parameters(),
+        "paper_flops_per_token": paper_flops_per_token(
+            settings.recipe(),
+            pair.discriminator.config,
+            generator,
+            float(corpus.lengths.mean()) + 2,
+            trains_generator=settings.schedule != "frozen-generator",
+        ),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "processes": processes.world_size,
         "threads": torch.get_num_threads(),
         "bf16": has_native_bf16(device),
         "versions": {
@@ -231,14 +344,18 @@ def _describe(
 
 
 def _announce(
-    settings: PretrainSettings, corpus: TokenizedCorpus, pair: ElectraPair, device: torch.device
+    settings: PretrainSettings,
+    corpus: TokenizedCorpus,
+    pair: ElectraPair,
+    processes: Processes,
+    steps: int | None,
 ) -> None:
-    steps = planned_steps(settings, corpus)
     length = f"{steps:,} steps" if steps is not None else f"{settings.max_minutes:g} minutes"
+    several = f" x {processes.world_size} processes" if processes.world_size > 1 else ""
     print(
         f"pre-training: {corpus.num_tokens:,} tokens in {len(corpus):,} sequences, "
-        f"{pair.num_parameters() / 1e6:.1f}M parameters, {length}, {device.type} "
-        f"{'bf16' if has_native_bf16(device) else 'fp32'}",
+        f"{pair.num_parameters() / 1e6:.1f}M parameters, {length}, {processes.device.type}"
+        f"{several} {'bf16' if has_native_bf16(processes.device) else 'fp32'}",
         flush=True,
     )
 
@@ -249,9 +366,10 @@ def _save_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedToke
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         pair.save_networks(scratch, tokenizer)
-        for name in ("generator", "discriminator"):
+        for path in sorted(scratch.iterdir(), reverse=True):  # the discriminator last
+            name = path.name
             shutil.rmtree(directory / name, ignore_errors=True)
-            (scratch / name).rename(directory / name)
+            path.rename(directory / name)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -1,10 +1,20 @@
 """The flags of a pre-training run and the model sizes behind `--preset`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
 from corpora.errors import InputError
+from pretrain.recipe import (
+    GeneratorHead,
+    Masking,
+    Objective,
+    Recipe,
+    Sampling,
+    Schedule,
+    Sharing,
+    check_recipe,
+)
 from tokenizer.training import MAX_VOCABULARY
 
 
@@ -95,17 +105,84 @@ class PretrainSettings:
     """Tokens in one optimizer step, padding included; default by preset."""
     max_length: int = 128
     """Longest sequence in tokens, [CLS] and [SEP] included; longer texts are cut in pieces."""
+    objective: Objective = "rtd"
+    """rtd: replaced or original, at every token (ELECTRA); mlm: BERT; electra-15: rtd with its
+    loss at masked positions only; replace-mlm: guess what stood where the generator put a token;
+    all-tokens-mlm: guess what stood everywhere, with a copy mechanism."""
+    schedule: Schedule = "joint"
+    """joint: both networks at once; two-stage: the generator alone, then the discriminator from
+    its weights; adversarial: the generator learns by policy gradient to mislead;
+    frozen-generator: the one of --generator-from, unchanged."""
+    generator_from: Path | None = None
+    """Run whose trained generator --schedule frozen-generator draws from."""
+    masking: Masking = "token"
+    """token; word: whole words; span: runs of geometric length (SpanBERT); rare: rare tokens
+    more often."""
+    replaced_spans: bool = False
+    """With --masking span: a span counts as replaced as a whole."""
+    generator_head: GeneratorHead = "mlm"
+    """mlm, or sbo: guess a span from its two boundaries (SpanBERT; with --masking span)."""
+    sharing: Sharing | None = None
+    """What the networks share. none; word: word and position embeddings; instance: the whole
+    embedding module; gdes: as word, without the discriminator's gradients (DeBERTaV3); all: the
+    whole encoder. By default instance, or none where the schedule forbids sharing."""
+    generator_size: float = 0.25
+    """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
+    generator_layers: int | None = None
+    """Layers of the generator; by default as many as the discriminator has."""
+    sampling: Sampling = "inverse"
+    """inverse, or gumbel (the paper's code): two ways to draw from the same softmax."""
+    temperature: float = 1.0
+    """Divides the generator's logits before a token is drawn (paper: 1)."""
+    first_temperature: float | None = None
+    """Temperature at the start, decaying to --temperature (Fast-ELECTRA); by default constant."""
+    forbid_original: bool = False
+    """Never draw the token that stood there."""
+    unigram_fraction: float = 0.0
+    """Fraction of the run over which replacements change from noise by word frequency to the
+    generator's samples; 1: noise only, without a generator."""
     mask_fraction: float = 0.15
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
+    last_mask_fraction: float | None = None
+    """The fraction at the end of the run, approached linearly; by default constant."""
+    kept_fraction: float = 0.15
+    """Fraction of masked positions that keep their token in the generator's input (paper: 0.15)."""
+    random_fraction: float = 0.0
+    """Fraction of masked positions that get a random token (paper: 0; BERT: 0.1)."""
     discriminator_weight: float = 50.0
     """Weight of the discriminator's loss against the generator's (paper: 50)."""
+    weight_warmup: float = 0.0
+    """Fraction of the run over which that weight rises from 0 (paper: 0)."""
+    sentence_weight: float = 0.0
+    """Weight of a loss on [CLS]: was anything in this text replaced? (paper: 0)."""
+    first_stage: float = 0.5
+    """Fraction of a two-stage run that trains the generator."""
+    loss_mean: Literal["tokens", "texts"] = "tokens"
+    """Discriminator's loss: mean over all real tokens (paper), or over each text first."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """adamw, or muon on the encoder layers' matrices and adamw elsewhere."""
+    muon_learning_rate: float = 5e-3
+    """Muon's peak learning rate."""
+    adam_bias_correction: bool = False
+    """Correct Adam's moments for their start at zero (paper's code: not)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
     weight_decay: float = 0.01
-    """Weight decay, not on LayerNorm and bias (paper: 0.01)."""
+    """Weight decay (paper: 0.01)."""
+    decay_all: bool = False
+    """Decay LayerNorm and biases too (paper: not)."""
+    max_gradient_norm: float = 1.0
+    """Gradients are scaled down to this norm (paper's code: 1); 0: never."""
+    average_fraction: float = 0.0
+    """The result is the mean of the weights over this last fraction of the run; 0: the last."""
     dropout: float = 0.0
-    """Dropout in both networks while they train from scratch (paper: 0.1; with few passes over
-    the corpus there is little to overfit, and on a CPU it costs a third of the time)."""
+    """Dropout while pre-training (paper: 0.1; with few passes over the corpus there is little to
+    overfit, and on a CPU it costs a third of the time)."""
+    batching: Literal["auto", "length", "packed"] = "auto"
+    """length: texts of like length together; packed: rows of --max-length filled with texts,
+    each attending to itself only. auto: length on a CPU, packed on a GPU (measured)."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """torch.compile the encoders; auto: on a GPU (on a CPU it brought nothing)."""
     save_steps: int = 200
     """Steps between checkpoints; the last two are kept."""
     log_steps: int = 20
@@ -125,9 +202,23 @@ class PretrainSettings:
             ("tokens-per-batch", self.tokens_per_batch, self.max_length, float("inf")),
             ("max-length", self.max_length, 8, 512),
             ("mask-fraction", self.mask_fraction, 0.01, 0.9),
+            ("last-mask-fraction", self.last_mask_fraction, 0.01, 0.9),
+            ("kept-fraction", self.kept_fraction, 0, 1),
+            ("random-fraction", self.random_fraction, 0, 1),
             ("discriminator-weight", self.discriminator_weight, 0, float("inf")),
+            ("weight-warmup", self.weight_warmup, 0, 1),
+            ("sentence-weight", self.sentence_weight, 0, float("inf")),
+            ("unigram-fraction", self.unigram_fraction, 0, 1),
+            ("first-stage", self.first_stage, 0.01, 0.99),
+            ("generator-size", self.generator_size, 1 / 16, 1),
+            ("generator-layers", self.generator_layers, 1, 48),
+            ("temperature", self.temperature, 0.05, 20),
+            ("first-temperature", self.first_temperature, 0.05, 20),
+            ("muon-learning-rate", self.muon_learning_rate, 1e-9, 1.0),
             ("warmup-fraction", self.warmup_fraction, 0, 1),
             ("weight-decay", self.weight_decay, 0, 1),
+            ("max-gradient-norm", self.max_gradient_norm, 0, float("inf")),
+            ("average-fraction", self.average_fraction, 0, 1),
             ("dropout", self.dropout, 0, 0.9),
             ("seed", self.seed, 0, 2**32 - 1),
             ("vocab-size", self.vocab_size, 1_024, MAX_VOCABULARY),
@@ -139,3 +230,29 @@ class PretrainSettings:
                 raise InputError(f"expected --{flag} from {low:g} to {high:g}, found {value:g}")
         if self.max_steps is not None and self.max_minutes is not None:
             raise InputError("expected --max-steps or --max-minutes, found both; give one of them")
+        check_recipe(
+            self.recipe(),
+            sharing=self.resolved_sharing(),
+            generator_size=self.generator_size,
+            given=None if self.generator_from is None else str(self.generator_from),
+        )
+
+    def recipe(self) -> Recipe:
+        """The flags that say what a step learns."""
+        return Recipe(**{field.name: getattr(self, field.name) for field in fields(Recipe)})
+
+    def resolved_sharing(self) -> Sharing:
+        """The flag, else what the schedule allows."""
+        if self.sharing is not None:
+            return self.sharing
+        return "none" if self.schedule in ("two-stage", "frozen-generator") else "instance"
+
+
+def peak_learning_rate(settings: PretrainSettings) -> float:
+    """The flag's value, else the preset's."""
+    return settings.learning_rate or PRESETS[settings.preset or "tiny"].learning_rate
+
+
+def batch_tokens(settings: PretrainSettings) -> int:
+    """The flag's value, else the preset's."""
+    return settings.tokens_per_batch or PRESETS[settings.preset or "tiny"].tokens_per_batch

@@ -19,6 +19,8 @@ from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
 from tokenizer.training import tokenizer_hash
 
+_COUNT_BLOCK = 10_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizedCorpus:
@@ -37,6 +39,19 @@ class TokenizedCorpus:
     def lengths(self) -> np.ndarray:
         """int64 [sequences], in tokens, [CLS] and [SEP] not counted."""
         return np.diff(self.offsets)
+
+    def token_counts(self) -> np.ndarray:
+        """int64 [highest id + 1]: how often each vocabulary entry occurs."""
+        total = np.zeros(0, dtype=np.int64)
+        # In blocks: the whole corpus as int64 might not fit into memory.
+        for start in range(0, len(self.ids), _COUNT_BLOCK):
+            counts = np.bincount(self.ids[start : start + _COUNT_BLOCK])
+            if len(counts) > len(total):
+                counts[: len(total)] += total
+                total = counts
+            else:
+                total[: len(counts)] += counts
+        return total
 
     @property
     def num_tokens(self) -> int:
@@ -67,6 +82,11 @@ def tokenize_corpus(
     directory = cache / hashlib.sha256(key.encode()).hexdigest()[:16]
     if not (directory / "offsets.bin").is_file():
         _write_arrays(clean_directory, tokenizer, max_length - 2, directory, progress)
+    return open_tokenized(directory, tokenizer)
+
+
+def open_tokenized(directory: Path, tokenizer: PreTrainedTokenizerFast) -> TokenizedCorpus:
+    """Open the arrays that `tokenize_corpus` has written, without loading them."""
     offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")
     dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
     ids = np.memmap(directory / "ids.bin", dtype=dtype, mode="r")

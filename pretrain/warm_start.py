@@ -50,14 +50,14 @@ def warm_start_embeddings(
     are alike but not identical. A resumed run reads its weights from the checkpoint instead.
 
     Args:
-        pair: its shared word embeddings, [V, embedding_size], are changed in place; pieces
+        pair: its word embeddings, [V, embedding_size], are changed in place; pieces
             seen fewer than 5 times keep their random start.
         report: gets a line of progress now and then.
 
     Returns:
         How many word pieces got a vector.
     """
-    weight = pair.discriminator.electra.embeddings.word_embeddings.weight
+    tables = pair.word_tables()
     epochs = int(min(40, max(EPOCHS, _TOKENS_WANTED // max(1, corpus.num_tokens))))
     logging.getLogger("gensim").setLevel(logging.WARNING)
     with tempfile.TemporaryDirectory(prefix="malmoi-skip-gram-") as folder:
@@ -65,7 +65,7 @@ def warm_start_embeddings(
         _write_sentences(corpus, sentences)
         model = Word2Vec(
             corpus_file=str(sentences),
-            vector_size=weight.shape[1],
+            vector_size=tables[0].shape[1],
             sg=1,
             negative=5,
             window=WINDOW,
@@ -80,7 +80,8 @@ def warm_start_embeddings(
     vectors = torch.from_numpy(np.asarray(model.wv.vectors, dtype=np.float32))
     vectors = vectors * (EMBEDDING_STD / vectors.std())
     with torch.no_grad():
-        weight[torch.from_numpy(ids)] = vectors.to(weight.device)
+        for table in tables:
+            table[torch.from_numpy(ids)] = vectors.to(table.device)
     return len(ids)
 
 

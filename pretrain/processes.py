@@ -1,0 +1,95 @@
+"""One process or several: `torchrun` or `accelerate launch`, data parallel.
+
+Every process draws the masks of the whole batch and works on its own rows of it; gradients are
+added up, so weights stay equal in all of them and a run can go on with another number.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from accelerate import PartialState
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+
+from corpora.errors import InputError
+from pretrain.devices import choose_device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """This process among the others of the run."""
+
+    device: torch.device
+    rank: int = 0
+    world_size: int = 1
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this one prepares, prints and writes."""
+        return self.rank == 0
+
+    def add_up(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Sum over the processes. Any tensor -> the same shape, the same in all of them."""
+        if self.world_size == 1:
+            return tensor
+        total = tensor.detach().clone()
+        dist.all_reduce(total)
+        return total
+
+    def add_up_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Replace every gradient by its sum over the processes, in one message."""
+        if self.world_size == 1:
+            return
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = _flatten_dense_tensors(gradients)
+        dist.all_reduce(flat)
+        for gradient, total in zip(
+            gradients, _unflatten_dense_tensors(flat, gradients), strict=True
+        ):
+            gradient.copy_(total)
+
+    def from_main(self, value: Any) -> Any:
+        """What the main process has for `value`; every process waits for it here."""
+        if self.world_size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def any_of(self, flag: bool) -> bool:
+        """Whether `flag` is set in any process."""
+        if self.world_size == 1:
+            return flag
+        return bool(self.add_up(torch.tensor(int(flag), device=self.device)) > 0)
+
+
+def join_processes(device_name: str) -> Processes:
+    """Join the processes that torchrun or accelerate has started, if it has.
+
+    Raises:
+        InputError: more processes than GPUs, or a device that is not there.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Processes(device=choose_device(device_name))
+    on_cpu = choose_device(device_name).type == "cpu"
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))
+    if not on_cpu and local > torch.cuda.device_count():
+        raise InputError(
+            f"expected at most one process a GPU, found {local} on {torch.cuda.device_count()}; "
+            "start fewer, or add --device cpu"
+        )
+    state = PartialState(cpu=on_cpu)
+    return Processes(
+        device=torch.device("cpu") if on_cpu else state.device,
+        rank=state.process_index,
+        world_size=state.num_processes,
+    )
+
+
+def leave_processes() -> None:
+    """Take leave of the others, if there are any; without it torch warns at the end."""
+    if dist.is_initialized():
+        dist.destroy_process_group()

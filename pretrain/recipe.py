@@ -1,0 +1,204 @@
+"""What a run learns, and which combinations of flags make no sense.
+
+The names are the paper's (Clark et al. 2020, "ELECTRA"): Section 3.4 and Table 5 for the
+objectives, Appendix F for the schedules.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from corpora.errors import InputError
+
+Objective = Literal["rtd", "mlm", "electra-15", "replace-mlm", "all-tokens-mlm"]
+Schedule = Literal["joint", "two-stage", "adversarial", "frozen-generator"]
+Masking = Literal["token", "word", "span", "rare"]
+GeneratorHead = Literal["mlm", "sbo"]
+Sampling = Literal["inverse", "gumbel"]
+Sharing = Literal["none", "word", "instance", "gdes", "all"]
+
+# Objectives that end in the discriminator's own head, which says replaced or original.
+DISCRIMINATING = ("rtd", "electra-15")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How one step turns a batch into losses."""
+
+    objective: Objective = "rtd"
+    """rtd: replaced or original, at every token (ELECTRA). electra-15: the same at masked
+    positions only. replace-mlm: guess what stood at positions where the generator put a token.
+    all-tokens-mlm: guess what stood everywhere, with a copy mechanism. mlm: guess what [MASK]
+    hides (BERT)."""
+    schedule: Schedule = "joint"
+    """joint: both networks at once. two-stage: the generator alone, then the discriminator from
+    its weights while it stays as it is. adversarial: the generator learns by policy gradient to
+    mislead. frozen-generator: a trained one of another run, never changed (Fast-ELECTRA)."""
+    masking: Masking = "token"
+    """What is masked together: tokens; whole words; spans of geometric length (SpanBERT); rare
+    tokens more often."""
+    replaced_spans: bool = False
+    """With span masking: all tokens of a masked span count as replaced when one of them is."""
+    generator_head: GeneratorHead = "mlm"
+    """mlm: from the masked position's state. sbo: from the span's two boundaries (SpanBERT)."""
+    sampling: Sampling = "inverse"
+    """How a token is drawn from the softmax: by inverting its cumulative sum, or Gumbel-max (the
+    paper's code). One distribution; on a CPU the first is faster."""
+    temperature: float = 1.0
+    """Divides the generator's logits before a token is drawn (paper: 1)."""
+    first_temperature: float | None = None
+    """Temperature at the start, which falls to `temperature` by exponential decay
+    (Fast-ELECTRA); None: constant."""
+    forbid_original: bool = False
+    """Never draw the token that stood there (tried in the paper, not better)."""
+    mask_fraction: float = 0.15
+    """Fraction of a text's tokens that is masked."""
+    last_mask_fraction: float | None = None
+    """The fraction at the end of the run, approached linearly; None: constant."""
+    kept_fraction: float = 0.15
+    """Fraction of the masked positions that keep their token in the generator's input."""
+    random_fraction: float = 0.0
+    """Fraction of them that get a random token (BERT: 0.1)."""
+    discriminator_weight: float = 50.0
+    """Weight of the discriminator's loss against the generator's (paper: lambda, 50)."""
+    weight_warmup: float = 0.0
+    """Fraction of the run over which the discriminator's weight rises from 0."""
+    sentence_weight: float = 0.0
+    """Weight of a loss on [CLS]: was anything in this text replaced? (tried in the paper)."""
+    unigram_fraction: float = 0.0
+    """Fraction of the run over which replacements change from unigram noise to the generator's
+    samples, linearly; 1: noise only, and no generator is trained."""
+    first_stage: float = 0.5
+    """Fraction of a two-stage run that trains the generator."""
+    loss_mean: Literal["tokens", "texts"] = "tokens"
+    """The discriminator's loss is the mean over all real tokens of the batch, or over each text
+    first."""
+
+    @property
+    def needs_generator(self) -> bool:
+        """Whether a generator network takes part."""
+        return self.objective != "mlm" and self.unigram_fraction < 1
+
+    @property
+    def needs_encoder_lm_head(self) -> bool:
+        """Whether the discriminator's encoder guesses tokens."""
+        return self.objective in ("mlm", "replace-mlm", "all-tokens-mlm")
+
+
+def check_recipe(recipe: Recipe, *, sharing: str, generator_size: float, given: str | None) -> None:
+    """Refuse what cannot work together, with the reason.
+
+    Args:
+        sharing: `--sharing`.
+        generator_size: width of the generator as a fraction of the discriminator's.
+        given: directory with a trained generator, or None.
+
+    Raises:
+        InputError: for the first combination that makes no sense.
+    """
+    r = recipe
+    refused: list[tuple[bool, str]] = [
+        (
+            r.objective == "mlm" and r.schedule != "joint",
+            f"--objective mlm trains one network, so --schedule {r.schedule} has nothing to order; "
+            "leave --schedule out",
+        ),
+        (
+            r.objective == "mlm" and r.unigram_fraction > 0,
+            "--objective mlm replaces nothing, so --unigram-fraction has no effect; leave it out",
+        ),
+        (
+            r.objective == "mlm" and sharing not in ("instance", "none"),
+            f"--objective mlm has one network, so --sharing {sharing} has nothing to share; "
+            "leave --sharing out",
+        ),
+        (
+            r.generator_head == "sbo" and r.masking != "span",
+            f"--generator-head sbo guesses from a span's two ends, and --masking {r.masking} has "
+            "no spans; add --masking span",
+        ),
+        (
+            r.generator_head == "sbo" and not r.needs_generator,
+            "--generator-head sbo needs a generator, and these flags train none; leave it out",
+        ),
+        (
+            r.replaced_spans and r.masking != "span",
+            f"--replaced-spans labels whole spans, and --masking {r.masking} has none; add "
+            "--masking span",
+        ),
+        (
+            r.replaced_spans and r.objective not in DISCRIMINATING,
+            f"--replaced-spans changes the discriminator's labels, and --objective {r.objective} "
+            "has none; take rtd or electra-15",
+        ),
+        (
+            r.schedule == "adversarial" and r.objective not in DISCRIMINATING,
+            "--schedule adversarial rewards the generator for misleading the discriminator, and "
+            f"--objective {r.objective} has none; take rtd or electra-15",
+        ),
+        (
+            r.schedule == "adversarial" and r.unigram_fraction > 0,
+            "--schedule adversarial rewards the generator's own samples; leave out "
+            "--unigram-fraction",
+        ),
+        (
+            r.schedule == "adversarial" and r.generator_head == "sbo",
+            "--schedule adversarial has no loss for the span boundary head; take "
+            "--generator-head mlm",
+        ),
+        (
+            r.schedule == "two-stage" and generator_size != 1,
+            "--schedule two-stage starts the discriminator from the generator's weights, so both "
+            f"must be of one size, found --generator-size {generator_size:g}; take 1",
+        ),
+        (
+            r.schedule == "two-stage" and sharing != "none",
+            "--schedule two-stage copies the generator's weights once and shares none after it; "
+            f"leave out --sharing {sharing}",
+        ),
+        (
+            r.schedule == "two-stage" and r.unigram_fraction > 0,
+            "--schedule two-stage has no stage for unigram noise; leave out --unigram-fraction",
+        ),
+        (
+            sharing == "all" and generator_size != 1,
+            "--sharing all needs networks of one size, found --generator-size "
+            f"{generator_size:g}; take 1",
+        ),
+        (
+            sharing == "all" and r.schedule != "joint",
+            f"--sharing all is one encoder, which --schedule {r.schedule} would have to train and "
+            "keep at once; take another --sharing",
+        ),
+        (
+            r.schedule == "frozen-generator" and given is None,
+            "--schedule frozen-generator needs a trained generator; give a run's directory as "
+            "--generator-from",
+        ),
+        (
+            given is not None and r.schedule != "frozen-generator",
+            f"--generator-from is read by --schedule frozen-generator, found {r.schedule}; "
+            "leave it out, or use --init to go on from both networks",
+        ),
+        (
+            r.schedule == "frozen-generator" and sharing != "none",
+            f"--schedule frozen-generator changes no weight of the generator, so --sharing "
+            f"{sharing} would freeze the discriminator's too; leave it out",
+        ),
+        (
+            r.schedule == "frozen-generator" and r.unigram_fraction > 0,
+            "--schedule frozen-generator draws from its generator; leave out --unigram-fraction",
+        ),
+        (
+            r.sentence_weight > 0 and r.objective not in DISCRIMINATING,
+            "--sentence-weight adds a loss to the discriminator's, and --objective "
+            f"{r.objective} has none; take rtd or electra-15",
+        ),
+        (
+            r.kept_fraction + r.random_fraction > 1,
+            "--kept-fraction and --random-fraction are parts of the masked positions, found "
+            f"{r.kept_fraction:g} + {r.random_fraction:g}; together at most 1",
+        ),
+    ]
+    for wrong, reason in refused:
+        if wrong:
+            raise InputError(reason)
