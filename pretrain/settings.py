@@ -167,8 +167,10 @@ class PretrainSettings:
     """adamw, or muon on the encoder layers' matrices and adamw elsewhere."""
     muon_learning_rate: float = 5e-3
     """Muon's peak learning rate."""
-    adam_bias_correction: bool = False
-    """Correct Adam's moments for their start at zero (paper's code: not)."""
+    adam_bias_correction: bool = True
+    """Correct Adam's moments for their start at zero. The paper's code does not, and takes steps
+    up to three times as large in its first thousand; in short runs the discriminator then learns
+    nothing (docs/experiments.md)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
     weight_decay: float = 0.01
