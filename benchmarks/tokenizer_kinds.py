@@ -37,15 +37,17 @@ class Settings:
 
     tokenizers: str = ""
     """Comma-separated NAME=DIRECTORY, as `python -m tokenizer train` writes them."""
-    tokens: int = 2_000_000
+    tokens: int = 1_000_000
     """Tokens of each pre-training."""
     seeds: int = 3
     """Pre-training and fine-tuning runs of each tokenizer."""
+    first_seed: int = 0
+    """Seed of the first of them."""
     train_size: int = 20_000
     """Reviews to fine-tune on."""
     dev_size: int = 20_000
     """Other reviews to score on."""
-    epochs: int = 4
+    epochs: int = 3
     """Passes over the training reviews."""
     output: Path = RESULTS
     """JSON file of the results."""
@@ -75,7 +77,7 @@ def main(settings: Settings) -> None:
         "dev_size": len(dev),
         "epochs": settings.epochs,
     }
-    for seed in range(settings.seeds):
+    for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for name, directory in tokenizers.items():
             if any((run["tokenizer"], run["seed"]) == (name, seed) for run in runs):
                 continue
