@@ -247,6 +247,7 @@ class PretrainSettings:
             sharing=self.resolved_sharing(),
             generator_size=self.generator_size,
             given=None if self.generator_from is None else str(self.generator_from),
+            generator_layers=self.generator_layers,
         )
 
     def recipe(self) -> Recipe:
