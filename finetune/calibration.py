@@ -1,0 +1,254 @@
+"""Whether a classifier's probabilities can be believed: temperature scaling and its measure.
+
+Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks" (ICML 2017,
+https://arxiv.org/abs/1706.04599). Legend: N texts, K labels, M bins.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corpora.errors import InputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# As in the paper's experiments (section 5).
+BINS = 15
+# A fit that runs into one of these found no minimum: every text right, or every one wrong.
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0
+# What float32 rounds to zero still has a logarithm then; a softmax gives it at 87 logits' distance.
+_SMALLEST = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReliabilityBin:
+    """Texts whose confidence lies in (lower, upper].
+
+    Attributes:
+        lower: fraction.
+        upper: fraction.
+        texts: how many.
+        confidence: mean probability of the predicted label; 0 for an empty bin.
+        accuracy: fraction of them predicted right; 0 for an empty bin.
+    """
+
+    lower: float
+    upper: float
+    texts: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Out-of-fold probabilities before and after temperature scaling.
+
+    Attributes:
+        temperature: fitted on all texts; for the model that is trained on all of them.
+        fold_temperatures: fold to the temperature fitted on the other folds.
+        probabilities: [N, K], each fold's scaled by its own temperature.
+        ece_before: expected calibration error, a fraction.
+        ece_after: the same of `probabilities`.
+        nll_before: mean negative log-likelihood of the given labels, nats.
+        nll_after: the same of `probabilities`.
+        bins_before: M bins.
+        bins_after: the same of `probabilities`.
+    """
+
+    temperature: float
+    fold_temperatures: dict[int, float]
+    probabilities: FloatArray
+    ece_before: float
+    ece_after: float
+    nll_before: float
+    nll_after: float
+    bins_before: list[ReliabilityBin]
+    bins_after: list[ReliabilityBin]
+
+    def describe(self) -> dict[str, Any]:
+        """The numbers, ready for JSON."""
+        return {
+            "temperature": self.temperature,
+            "fold_temperatures": {str(f): t for f, t in self.fold_temperatures.items()},
+            "bins": len(self.bins_before),
+            "ece_before": self.ece_before,
+            "ece_after": self.ece_after,
+            "nll_before": self.nll_before,
+            "nll_after": self.nll_after,
+        }
+
+
+def calibrate_out_of_fold(
+    probabilities: ArrayLike, label_ids: ArrayLike, fold_of: ArrayLike
+) -> Calibration:
+    """Scale each fold's probabilities by the temperature that the other folds ask for.
+
+    The temperature of a text is thus fitted without its label, so that the error after scaling
+    is one to expect of new texts. No prediction changes: one temperature a fold keeps the order.
+
+    Args:
+        probabilities: [N, K], each text's by a model that did not train on it.
+        label_ids: [N], given labels, 0 to K - 1.
+        fold_of: [N], two different folds at least.
+
+    Raises:
+        InputError: see `check_predictions`.
+    """
+    given, labels, folds = check_predictions(probabilities, label_ids, fold_of)
+    temperatures: dict[int, float] = {}
+    scaled = np.empty_like(given)
+    for fold in np.unique(folds):
+        inside = folds == fold
+        found = fit_temperature(given[~inside], labels[~inside])
+        scaled[inside] = apply_temperature(given[inside], found)
+        temperatures[int(fold)] = found
+    before, after = reliability_bins(given, labels), reliability_bins(scaled, labels)
+    return Calibration(
+        temperature=fit_temperature(given, labels),
+        fold_temperatures=temperatures,
+        probabilities=scaled,
+        ece_before=expected_calibration_error(before),
+        ece_after=expected_calibration_error(after),
+        nll_before=negative_log_likelihood(given, labels),
+        nll_after=negative_log_likelihood(scaled, labels),
+        bins_before=before,
+        bins_after=after,
+    )
+
+
+def fit_temperature(probabilities: ArrayLike, label_ids: ArrayLike) -> float:
+    """The temperature T that makes the labels likeliest under softmax(log p / T).
+
+    log p serves as the logits: they differ by a constant a text, which softmax does not see. The
+    negative log-likelihood is convex in 1/T (Guo et al., section 4.2), so its slope has one zero,
+    found here by halving.
+
+    Args:
+        probabilities: [N, K].
+        label_ids: [N], 0 to K - 1.
+
+    Returns:
+        Above 1 where the model is too confident, below 1 where too little; from 0.05 to 20.
+    """
+    logits = _log(np.asarray(probabilities, dtype=np.float64))
+    labels = np.asarray(label_ids, dtype=np.int64)
+    target = logits[np.arange(len(labels)), labels].mean()
+
+    def slope(inverse: float) -> float:
+        expected = (_softmax(logits * inverse) * logits).sum(axis=1).mean()
+        return float(expected - target)
+
+    low, high = 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE
+    if slope(low) >= 0:
+        return HIGHEST_TEMPERATURE
+    if slope(high) <= 0:
+        return LOWEST_TEMPERATURE
+    while high - low > 1e-6 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return 2 / (low + high)
+
+
+def apply_temperature(probabilities: ArrayLike, temperature: float) -> FloatArray:
+    """softmax(log p / temperature), [N, K]."""
+    return _softmax(_log(np.asarray(probabilities, dtype=np.float64)) / temperature)
+
+
+def reliability_bins(
+    probabilities: ArrayLike, label_ids: ArrayLike, bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Texts by the probability of their predicted label, in bins of equal width over (0, 1].
+
+    Args:
+        probabilities: [N, K].
+        label_ids: [N], 0 to K - 1.
+        bins: M.
+    """
+    given = np.asarray(probabilities, dtype=np.float64)
+    confidence = given.max(axis=1)
+    right = given.argmax(axis=1) == np.asarray(label_ids)
+    # (lower, upper] as in the paper; a rounding error must not make an extra bin above 1.
+    place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    found = []
+    for number in range(bins):
+        inside = place == number
+        texts = int(inside.sum())
+        found.append(
+            ReliabilityBin(
+                lower=number / bins,
+                upper=(number + 1) / bins,
+                texts=texts,
+                confidence=float(confidence[inside].mean()) if texts else 0.0,
+                accuracy=float(right[inside].mean()) if texts else 0.0,
+            )
+        )
+    return found
+
+
+def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
+    """Mean distance of accuracy and confidence over bins, weighted by texts (Guo et al., eq. 3)."""
+    texts = sum(part.texts for part in bins)
+    return sum(part.texts * abs(part.accuracy - part.confidence) for part in bins) / texts
+
+
+def negative_log_likelihood(probabilities: ArrayLike, label_ids: ArrayLike) -> float:
+    """Mean over texts of -ln of the given label's probability, nats."""
+    given = np.asarray(probabilities, dtype=np.float64)
+    labels = np.asarray(label_ids, dtype=np.int64)
+    # abs: the mean of ln 1 would be shown as -0.
+    return abs(float(_log(given[np.arange(len(labels)), labels]).mean()))
+
+
+def check_predictions(
+    probabilities: ArrayLike, label_ids: ArrayLike, fold_of: ArrayLike
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """The three as arrays, once they fit each other.
+
+    Raises:
+        InputError: shapes differ, a label or a number is out of range, a text's probabilities do
+            not add up to 1 (one label a text is what is measured here), or there is one fold only.
+    """
+    given = np.asarray(probabilities, dtype=np.float64)
+    labels, folds = np.asarray(label_ids), np.asarray(fold_of)
+    if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] < 2:
+        raise InputError(
+            f"expected probabilities of shape [texts, labels], found {list(given.shape)}; "
+            "give one row a text and one column a label, two labels at least"
+        )
+    for name, values in (("label ids", labels), ("fold numbers", folds)):
+        if values.shape != given.shape[:1] or values.dtype.kind not in "iu":
+            raise InputError(
+                f"expected {len(given):,} whole numbers as {name}, found shape "
+                f"{list(values.shape)} of {values.dtype}; give one a text"
+            )
+    if labels.min() < 0 or labels.max() >= given.shape[1]:
+        raise InputError(
+            f"expected label ids from 0 to {given.shape[1] - 1}, found {labels.min()} to "
+            f"{labels.max()}; give the places of the labels"
+        )
+    # NaN fails the comparison too; bfloat16 has 8 bits, so sums may be off by about 1/256.
+    sound = (np.abs(given.sum(axis=1) - 1) <= 0.01) & (given >= 0).all(axis=1)
+    if not sound.all():
+        row = int(np.argmin(sound))
+        raise InputError(
+            f"expected probabilities that add up to 1, found {given[row].sum():.3f} for text "
+            f"{row}; give the softmax over labels, several labels a text are not supported"
+        )
+    if len(np.unique(folds)) < 2:
+        raise InputError(
+            f"expected two folds at least, found {len(np.unique(folds))}; "
+            "give each text the fold that predicted it"
+        )
+    return given, labels.astype(np.int64), folds.astype(np.int64)
+
+
+def _log(probabilities: FloatArray) -> FloatArray:
+    return np.log(np.maximum(probabilities, _SMALLEST))
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
