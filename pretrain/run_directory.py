@@ -24,6 +24,7 @@ _FREE_ON_RESUME = {
     "max_minutes",
     "epochs",
     "learning_rate",
+    "muon_learning_rate",
     "device",
     "log_steps",
     "save_steps",
