@@ -8,32 +8,20 @@ choosing. Results are written after every run, and a second call goes on where t
 """
 
 import json
-import random
-import statistics
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from sklearn.metrics import accuracy_score, f1_score
+from downstream import NSMC, fine_tune, mean_and_spread, split_reviews
 
 from corpora.atomic import write_at_once
-from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
-from corpora.reading import iter_records
-from finetune.classifier import Classifier
-from finetune.encoders import (
-    encoder_source,
-    find_encoder,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
-from finetune.training import TrainSettings, train_classifier
+from finetune.encoders import find_encoder
+from finetune.training import TrainSettings
 
 RANDOM = "random weights"
 RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"
-NSMC = Path(__file__).parents[2] / "shared" / "data" / "nsmc" / "ratings_train.txt"
 
 
 @dataclass(kw_only=True)
@@ -104,70 +92,13 @@ def main(settings: GainSettings) -> None:
     for arm in arms:
         decay = _layer_decay(arm, settings)
         scores = [r["accuracy"] for r in runs if (r["arm"], r["layer_decay"]) == (arm, decay)]
-        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        print(f"{arm:32} {statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)")
+        print(f"{arm:32} {mean_and_spread(scores)}")
 
 
 def _layer_decay(arm: str, settings: GainSettings) -> float:
     if settings.layer_decay is not None:
         return settings.layer_decay
     return 1.0 if arm == RANDOM else 0.8
-
-
-def split_reviews(
-    data: Path, train_size: int, dev_size: int
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Two disjoint random parts; a text that occurs twice stays on one side."""
-    seen: dict[str, str] = {}
-    for record in iter_records(data, need_label=True):
-        text = clean_text(record.text)
-        if text and record.label is not None:
-            seen.setdefault(text, record.label)
-    examples = sorted(seen.items())
-    random.Random(0).shuffle(examples)
-    wanted = train_size + dev_size
-    if len(examples) < wanted:
-        raise InputError(f"expected {wanted:,} labelled texts, found {len(examples):,}")
-    return examples[:train_size], examples[train_size:wanted]
-
-
-def fine_tune(
-    directory: str | Path,
-    train: list[tuple[str, str]],
-    dev: list[tuple[str, str]],
-    settings: TrainSettings,
-    *,
-    random_weights: bool = False,
-) -> dict[str, object]:
-    """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
-    labels = sorted({label for _, label in train})
-    source = encoder_source(directory)
-    tokenizer = load_encoder_tokenizer(source)
-    model = load_for_classification(
-        source,
-        labels,
-        dropout=settings.dropout,
-        seed=settings.seed,
-        random_weights=random_weights,
-        tokenizer=tokenizer,
-    )
-    started = time.perf_counter()
-    train_classifier(
-        model,
-        tokenizer,
-        [text for text, _ in train],
-        [labels.index(label) for _, label in train],
-        settings,
-    )
-    seconds = time.perf_counter() - started
-    predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])
-    expected = [label for _, label in dev]
-    found = [prediction.label for prediction in predictions]
-    return {
-        "accuracy": 100 * accuracy_score(expected, found),
-        "macro_f1": 100 * f1_score(expected, found, average="macro"),
-        "seconds": round(seconds, 1),
-    }
 
 
 if __name__ == "__main__":

@@ -8,23 +8,27 @@ hours; what is done is kept, and the same command goes on. Runs lie under runs/b
 """
 
 import json
-import statistics
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretraining_gain import NSMC, fine_tune, split_reviews
+from downstream import (
+    NSMC,
+    REVIEWS,
+    ROOT,
+    fine_tune,
+    mean_and_spread,
+    pretrain_once,
+    read_record,
+    split_reviews,
+)
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.training import TrainSettings
-from pretrain.settings import PRESETS
 
-ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
-CORPUS = NSMC.parent / "reviews_rated.tsv.gz"
 
 
 @dataclass(kw_only=True)
@@ -33,15 +37,17 @@ class Settings:
 
     tokenizers: str = ""
     """Comma-separated NAME=DIRECTORY, as `python -m tokenizer train` writes them."""
-    tokens: int = 2_000_000
-    """Tokens of each pre-training, padding included."""
+    tokens: int = 1_000_000
+    """Tokens of each pre-training."""
     seeds: int = 3
     """Pre-training and fine-tuning runs of each tokenizer."""
+    first_seed: int = 0
+    """Seed of the first of them."""
     train_size: int = 20_000
     """Reviews to fine-tune on."""
     dev_size: int = 20_000
     """Other reviews to score on."""
-    epochs: int = 4
+    epochs: int = 3
     """Passes over the training reviews."""
     output: Path = RESULTS
     """JSON file of the results."""
@@ -64,19 +70,23 @@ def main(settings: Settings) -> None:
     done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
     runs = done.setdefault("runs", [])
     done["setting"] = {
-        "corpus": CORPUS.name,
+        "corpus": REVIEWS.name,
         "preset": "tiny",
         "tokens": settings.tokens,
         "train_size": len(train),
         "dev_size": len(dev),
         "epochs": settings.epochs,
     }
-    for seed in range(settings.seeds):
+    for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for name, directory in tokenizers.items():
             if any((run["tokenizer"], run["seed"]) == (name, seed) for run in runs):
                 continue
-            encoder = _pretrain(name, directory, seed, settings)
-            record = json.loads((encoder / "run.json").read_text(encoding="utf-8"))
+            encoder = pretrain_once(
+                ROOT / "runs" / "benchmarks" / f"kinds-{name}-{settings.tokens}-{seed}",
+                ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
+                + ["--max-tokens", settings.tokens],
+            )
+            record = read_record(encoder)
             score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
             runs.append(
                 {
@@ -95,24 +105,7 @@ def main(settings: Settings) -> None:
             write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
     for name in tokenizers:
         scores = [run["accuracy"] for run in runs if run["tokenizer"] == name]
-        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        print(f"{name:24} {statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)")
-
-
-def _pretrain(name: str, directory: str, seed: int, settings: Settings) -> Path:
-    """The finished run of this tokenizer and seed, made or gone on with if need be."""
-    slug = name.replace(" ", "-")
-    output = ROOT / "runs" / "benchmarks" / f"kinds-{slug}-{settings.tokens}-{seed}"
-    if (output / "discriminator").is_dir():
-        return output
-    steps = settings.tokens // PRESETS["tiny"].tokens_per_batch
-    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(CORPUS)]
-    command += ["--tokenizer", directory, "--preset", "tiny", "--max-steps", str(steps)]
-    command += ["--seed", str(seed), "--output", str(output)]
-    if (output / "state").is_dir():
-        command.append("--resume")
-    subprocess.run(command, cwd=ROOT, check=True)
-    return output
+        print(f"{name:24} {mean_and_spread(scores)}")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def paper_flops_per_token(
     *,
     trains_generator: bool = True,
 ) -> float:
-    """Operations of training on one token, counted as the ELECTRA paper does.
+    """Operations of training on one token, the mean over a run, counted as the ELECTRA paper does.
 
     Clark et al. 2020, Appendix (and the released code's `flops_computation.py`): every
     mathematical operation counts once, so a product of matrices two for each element; looking up
@@ -54,7 +54,8 @@ def paper_flops_per_token(
         length: mean tokens of a sequence.
         trains_generator: False in a run whose generator is frozen: its backward pass is saved.
     """
-    masked = recipe.mask_fraction
+    last = recipe.last_mask_fraction
+    masked = recipe.mask_fraction if last is None else (recipe.mask_fraction + last) / 2
     if recipe.objective == "mlm":
         return 2 * (_encoder(discriminator, length) + _lm_head(discriminator, masked))
     total = 2 * _encoder(discriminator, length)
@@ -65,7 +66,11 @@ def paper_flops_per_token(
     else:
         total += 2 * _binary_head(discriminator)
     if generator is not None:
-        passes = 2 if trains_generator else 1
+        passes = 2.0 if trains_generator else 1.0
+        if recipe.schedule == "two-stage":
+            # First the generator alone; then it runs forward only, beside the discriminator.
+            total *= 1 - recipe.first_stage
+            passes = 1 + recipe.first_stage
         total += passes * (_encoder(generator, length) + _lm_head(generator, masked))
     return total
 

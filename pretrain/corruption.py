@@ -283,9 +283,9 @@ def draw_samples(
     Returns:
         int64 [N].
     """
-    scores = logits if temperature == 1.0 else logits / temperature
-    if forbid_original:
-        scores = scores.scatter(1, originals[:, None], float("-inf"))
+    scores = sampling_logits(
+        logits, originals, temperature=temperature, forbid_original=forbid_original
+    )
     if gumbel is not None:
         uniform = torch.rand(scores.shape, generator=gumbel, device=scores.device)
         # The least float above 0 keeps both logarithms finite.
@@ -298,9 +298,36 @@ def draw_samples(
     return found.clamp(max=logits.shape[1] - 1)
 
 
-def draw_noise(noise: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """Draw entries by their flattened corpus frequency. float64 [V], [N] -> int64 [N]."""
-    return torch.searchsorted(noise, draws.contiguous(), right=True).clamp(max=len(noise) - 1)
+def sampling_logits(
+    logits: torch.Tensor, originals: torch.Tensor, *, temperature: float, forbid_original: bool
+) -> torch.Tensor:
+    """Logits of the distribution that `draw_samples` draws from. [N, V], int64 [N] -> [N, V]."""
+    scores = logits if temperature == 1.0 else logits / temperature
+    return scores.scatter(1, originals[:, None], float("-inf")) if forbid_original else scores
+
+
+def draw_noise(
+    noise: torch.Tensor, draws: torch.Tensor, forbidden: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Draw entries by their flattened corpus frequency.
+
+    Args:
+        noise: float64 [V], cumulative distribution.
+        draws: float64 [N], uniform from 0 to 1.
+        forbidden: int64 [N], an entry for each draw that must not come out; None: all may.
+
+    Returns:
+        int64 [N].
+    """
+    if forbidden is not None:
+        # The entry is cut out of the line from 0 to 1: what falls behind its begin, jumps over it.
+        end = noise[forbidden]
+        begin = torch.where(forbidden > 0, noise[forbidden - 1], 0.0)
+        draws = draws * (1 - (end - begin))
+        jumped = torch.maximum(draws + (end - begin), end)
+        draws = torch.where(draws >= begin, jumped, draws)
+    found = torch.searchsorted(noise, draws.contiguous(), right=True)
+    return found.clamp(max=len(noise) - 1)
 
 
 def put_in_place(share: Share, samples: torch.Tensor) -> torch.Tensor:

@@ -38,8 +38,8 @@ def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
 def planned_steps(
     settings: PretrainSettings, corpus: TokenizedCorpus, device: torch.device
 ) -> int | None:
-    """Steps the run will take; None when it is bounded by time."""
-    if settings.max_minutes is not None:
+    """Steps the run will take; None when it is bounded by time, tokens or operations."""
+    if any((settings.max_minutes, settings.max_tokens, settings.max_flops)):
         return None
     if settings.max_steps is not None:
         return settings.max_steps
@@ -133,6 +133,10 @@ class Trainer:
         """How much of the run is done, 0 to 1."""
         if self._total_steps is not None:
             return self.progress.step / self._total_steps if self._total_steps else 1.0
+        if self.settings.max_tokens is not None:
+            return self.progress.tokens / self.settings.max_tokens
+        if self.settings.max_flops is not None:
+            return self.progress.flops / self.settings.max_flops
         # Clocks differ, and learning rates must not.
         seconds = float(self.processes.from_main(self.progress.seconds))
         return seconds / ((self.settings.max_minutes or 0) * 60)
@@ -168,7 +172,7 @@ class Trainer:
             while (fraction := self.done_fraction()) < 1:
                 started = time.perf_counter()
                 batch = next(batches)
-                rate, result = self._step(batch, fraction)
+                rate, result = self.take_step(batch, fraction)
                 progress.step += 1
                 progress.tokens += batch.num_tokens
                 progress.flops += self._flops_per_token * batch.num_tokens
@@ -202,7 +206,7 @@ class Trainer:
         self.average.put_into(self.pair)
         return True
 
-    def _step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
+    def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""
         settings, progress = self.settings, self.progress
         stage = self._stage(fraction)

@@ -21,6 +21,7 @@ from pretrain.corruption import (
     guess,
     mask_batch,
     put_in_place,
+    sampling_logits,
 )
 from pretrain.networks import ElectraPair
 from pretrain.recipe import DISCRIMINATING, Recipe
@@ -38,6 +39,8 @@ COUNT_NAMES = (
 # Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; a
 # fifth of the run as its time constant is an assumption.
 _TEMPERATURE_DECAY = 0.2
+# 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32.
+_SEED_STRIDE = 0x9E3779B9
 
 
 @dataclass(kw_only=True)
@@ -142,7 +145,8 @@ class Objective:
         weight = recipe.discriminator_weight * _risen(moment.fraction, recipe.weight_warmup)
         loss = weight * weighted
         if trains_generator and recipe.schedule == "adversarial":
-            loss = loss + self._policy_loss(share, guesses[0], samples, losses)
+            policy_loss = self._policy_loss(share, guesses[0], samples, losses, moment.fraction)
+            loss = loss + policy_loss
         elif trains_generator:
             loss = loss + generator_loss
         return StepResult(
@@ -171,6 +175,7 @@ class Objective:
         fraction: float,
     ) -> torch.Tensor:
         recipe = self.recipe
+        originals = share.input_ids.flatten()[share.places]
         noise_share = 0.0
         if recipe.unigram_fraction > 0:
             noise_share = 1.0
@@ -178,21 +183,37 @@ class Objective:
                 noise_share = max(0.0, 1 - fraction / recipe.unigram_fraction)
         noise = None
         if noise_share > 0:
-            noise = draw_noise(self.tables.noise, share.noise_draws[:, 1])
+            noise = draw_noise(
+                self.tables.noise,
+                share.noise_draws[:, 1],
+                originals if recipe.forbid_original else None,
+            )
             if not guesses:
                 return noise
         samples = draw_samples(
             # The boundary head's guesses come last, where there are any.
             guesses[-1].logits,
-            share.input_ids.flatten()[share.places],
+            originals,
             share.draws,
             temperature=temperature_at(recipe, fraction),
             forbid_original=recipe.forbid_original,
-            gumbel=random if recipe.sampling == "gumbel" else None,
+            gumbel=self._own_source(random) if recipe.sampling == "gumbel" else None,
         )
         if noise is None:
             return samples
         return torch.where(share.noise_draws[:, 0] < noise_share, noise, samples)
+
+    def _own_source(self, random: torch.Generator) -> torch.Generator:
+        """Gumbel noise of this process's own.
+
+        V draws a place are too many to be made for the whole batch in every process, and from one
+        source the places of all processes would get the same noise.
+        """
+        if self.rank == 0:
+            return random
+        # Spread over 32 bits, all that the generator of a CPU reads of a seed.
+        seed = random.initial_seed() + self.rank * _SEED_STRIDE
+        return torch.Generator(device=random.device).manual_seed(seed % 2**32)
 
     def _generator_counts(self, share: Share, guesses: list[Guesses]) -> torch.Tensor:
         with torch.no_grad():
@@ -313,7 +334,12 @@ class Objective:
         )
 
     def _policy_loss(
-        self, share: Share, guesses: Guesses, samples: torch.Tensor, losses: torch.Tensor
+        self,
+        share: Share,
+        guesses: Guesses,
+        samples: torch.Tensor,
+        losses: torch.Tensor,
+        fraction: float,
     ) -> torch.Tensor:
         """REINFORCE: samples on which the discriminator did badly become likelier.
 
@@ -324,7 +350,14 @@ class Objective:
         counted = guesses.counted
         number = self._total(counted).clamp(min=1)
         mean = self.add_up(torch.where(counted, rewards, 0.0).sum()) / number
-        log_probability = -functional.cross_entropy(guesses.logits, samples, reduction="none")
+        # Of the distribution that the samples came from: another's gradient would be biased.
+        scores = sampling_logits(
+            guesses.logits,
+            share.input_ids.flatten()[share.places],
+            temperature=temperature_at(self.recipe, fraction),
+            forbid_original=self.recipe.forbid_original,
+        )
+        log_probability = -functional.cross_entropy(scores, samples, reduction="none")
         terms = -(rewards - mean) * log_probability
         return torch.where(counted, terms, 0.0).sum() / number
 

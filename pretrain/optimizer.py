@@ -74,8 +74,9 @@ class Optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         for group in self.adam.param_groups:
-            # A network that has had no gradient yet has taken no step.
-            group["done"] += group["params"][0] in self.adam.state
+            # A network that has had no gradient yet has taken no step. Of one that has, single
+            # parameters may still have none: a head that the objective does not use.
+            group["done"] += any(p in self.adam.state for p in group["params"])
 
     def members(self) -> Iterator[torch.optim.Optimizer]:
         """The one or two optimizers."""
@@ -113,8 +114,8 @@ class Optimizers:
                     kind: value.to(parameter.device) for kind, value in found[name].items()
                 }
         for group in self.adam.param_groups:
-            values = self.adam.state.get(group["params"][0], {})
-            group["done"] = int(values["step"]) if "step" in values else 0
+            states = [self.adam.state[p] for p in group["params"] if p in self.adam.state]
+            group["done"] = max((int(values["step"]) for values in states), default=0)
 
 
 def _by_network(pair: ElectraPair) -> Iterator[list[torch.nn.Parameter]]:

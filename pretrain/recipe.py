@@ -84,13 +84,21 @@ class Recipe:
         return self.objective in ("mlm", "replace-mlm", "all-tokens-mlm")
 
 
-def check_recipe(recipe: Recipe, *, sharing: str, generator_size: float, given: str | None) -> None:
+def check_recipe(
+    recipe: Recipe,
+    *,
+    sharing: str,
+    generator_size: float,
+    given: str | None,
+    generator_layers: int | None = None,
+) -> None:
     """Refuse what cannot work together, with the reason.
 
     Args:
         sharing: `--sharing`.
         generator_size: width of the generator as a fraction of the discriminator's.
         given: directory with a trained generator, or None.
+        generator_layers: `--generator-layers`; None: as many as the discriminator has.
 
     Raises:
         InputError: for the first combination that makes no sense.
@@ -146,9 +154,19 @@ def check_recipe(recipe: Recipe, *, sharing: str, generator_size: float, given: 
             "--generator-head mlm",
         ),
         (
+            r.generator_head == "sbo" and r.schedule == "frozen-generator",
+            "--schedule frozen-generator would draw from a span boundary head that nothing has "
+            "trained, for no run saves one; take --generator-head mlm",
+        ),
+        (
             r.schedule == "two-stage" and generator_size != 1,
             "--schedule two-stage starts the discriminator from the generator's weights, so both "
             f"must be of one size, found --generator-size {generator_size:g}; take 1",
+        ),
+        (
+            r.schedule == "two-stage" and generator_layers is not None,
+            "--schedule two-stage starts the discriminator from the generator's weights, so both "
+            "have the same layers; leave out --generator-layers",
         ),
         (
             r.schedule == "two-stage" and sharing != "none",
@@ -163,6 +181,11 @@ def check_recipe(recipe: Recipe, *, sharing: str, generator_size: float, given: 
             sharing == "all" and generator_size != 1,
             "--sharing all needs networks of one size, found --generator-size "
             f"{generator_size:g}; take 1",
+        ),
+        (
+            sharing == "all" and generator_layers is not None,
+            "--sharing all is one encoder, so the generator has its layers; leave out "
+            "--generator-layers",
         ),
         (
             sharing == "all" and r.schedule != "joint",

@@ -373,7 +373,14 @@ def _announce(
     processes: Processes,
     steps: int | None,
 ) -> None:
-    length = f"{steps:,} steps" if steps is not None else f"{settings.max_minutes:g} minutes"
+    if steps is not None:
+        length = f"{steps:,} steps"
+    elif settings.max_tokens is not None:
+        length = f"up to {settings.max_tokens:,.0f} tokens"
+    elif settings.max_flops is not None:
+        length = f"up to {settings.max_flops:.2e} operations"
+    else:
+        length = f"{settings.max_minutes:g} minutes"
     several = f" x {processes.world_size} processes" if processes.world_size > 1 else ""
     print(
         f"pre-training: {corpus.num_tokens:,} tokens in {len(corpus):,} sequences, "

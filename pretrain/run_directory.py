@@ -22,6 +22,8 @@ _FREE_ON_RESUME = {
     "resume",
     "max_steps",
     "max_minutes",
+    "max_tokens",
+    "max_flops",
     "epochs",
     "learning_rate",
     "muon_learning_rate",

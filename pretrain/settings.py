@@ -86,8 +86,12 @@ class PretrainSettings:
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
     max_minutes: float | None = None
     """Stop after this many minutes of training (preparing the corpus not counted)."""
+    max_tokens: float | None = None
+    """Stop after this many tokens, padding not counted; 20e6 is 20 million."""
+    max_flops: float | None = None
+    """Stop after this many operations by the paper's counting: for comparisons at equal compute."""
     epochs: int = 10
-    """Passes over the corpus when neither --max-steps nor --max-minutes is given."""
+    """Passes over the corpus when no --max-... is given."""
     tokenizer: Path | None = None
     """Tokenizer directory; one is trained on the corpus when not given."""
     vocab_size: int = 16_000
@@ -163,8 +167,10 @@ class PretrainSettings:
     """adamw, or muon on the encoder layers' matrices and adamw elsewhere."""
     muon_learning_rate: float = 5e-3
     """Muon's peak learning rate."""
-    adam_bias_correction: bool = False
-    """Correct Adam's moments for their start at zero (paper's code: not)."""
+    adam_bias_correction: bool = True
+    """Correct Adam's moments for their start at zero. The paper's code does not, and takes steps
+    up to three times as large in its first thousand; in short runs the discriminator then learns
+    nothing (docs/experiments.md)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
     weight_decay: float = 0.01
@@ -197,6 +203,8 @@ class PretrainSettings:
         bounds: list[tuple[str, float | None, float, float]] = [
             ("max-steps", self.max_steps, 0, float("inf")),
             ("max-minutes", self.max_minutes, 0.01, float("inf")),
+            ("max-tokens", self.max_tokens, 1, float("inf")),
+            ("max-flops", self.max_flops, 1, float("inf")),
             ("epochs", self.epochs, 1, float("inf")),
             ("learning-rate", self.learning_rate, 1e-9, 1.0),
             ("tokens-per-batch", self.tokens_per_batch, self.max_length, float("inf")),
@@ -228,13 +236,18 @@ class PretrainSettings:
         for flag, value, low, high in bounds:
             if value is not None and not low <= value <= high:
                 raise InputError(f"expected --{flag} from {low:g} to {high:g}, found {value:g}")
-        if self.max_steps is not None and self.max_minutes is not None:
-            raise InputError("expected --max-steps or --max-minutes, found both; give one of them")
+        limits = ("max_steps", "max_minutes", "max_tokens", "max_flops")
+        given = [f"--{n.replace('_', '-')}" for n in limits if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise InputError(
+                f"expected one limit, found both {' and '.join(given)}; give one of them"
+            )
         check_recipe(
             self.recipe(),
             sharing=self.resolved_sharing(),
             generator_size=self.generator_size,
             given=None if self.generator_from is None else str(self.generator_from),
+            generator_layers=self.generator_layers,
         )
 
     def recipe(self) -> Recipe:

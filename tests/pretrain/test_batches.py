@@ -23,7 +23,6 @@ from pretrain.batches import (
     padded_width,
     plan_epoch,
     plan_packed_epoch,
-    shard,
 )
 from pretrain.tokenized import TokenizedCorpus, tokenize_corpus
 
@@ -293,38 +292,6 @@ def test_stock_electra_sees_each_packed_sequence_as_if_it_stood_alone(
             assert largest_difference(packed_states(mask)) < 1e-5
         else:  # eager adds True as 1.0: why the docstring of `attention_mask` warns
             assert largest_difference(packed_states(mask)) > 0.1
-
-
-@KINDS
-@pytest.mark.parametrize("world_size", [1, 3, 4])
-def test_shards_of_a_batch_are_its_rows(
-    corpus: TokenizedCorpus,
-    tokenizer: PreTrainedTokenizerFast,
-    row_length: int | None,
-    world_size: int,
-) -> None:
-    for plan in epoch_of(corpus.lengths, 512, row_length, 0, 0)[-3:]:
-        whole = make_batch(corpus, plan, tokenizer, CPU)
-        parts = [
-            make_batch(corpus, shard(plan, rank, world_size), tokenizer, CPU)
-            for rank in range(world_size)
-        ]
-        assert sum(part.num_tokens for part in parts) == whole.num_tokens
-        for rank, part in enumerate(parts):
-            for name in ("input_ids", "maskable", "is_real", "documents", "position_ids"):
-                expected, found = getattr(whole, name), getattr(part, name)
-                assert expected is found is None or torch.equal(found, expected[rank::world_size])
-
-
-def test_a_batch_of_fewer_rows_than_processes_leaves_some_without_rows(
-    corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
-) -> None:
-    plan = Plan(indices=np.array([4]), row_sizes=np.array([1]), width=32, packed=False)
-    empty = make_batch(corpus, shard(plan, 1, 2), tokenizer, CPU)
-    assert empty.input_ids.shape == (0, 32)
-    assert empty.num_tokens == 0
-    with pytest.raises(InputError, match="rank of 0 to 1, found 2"):
-        shard(plan, 2, 2)
 
 
 def prefetchers() -> list[threading.Thread]:

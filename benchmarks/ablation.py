@@ -1,0 +1,206 @@
+"""The paper's ablations at a small size: objectives, schedules, sharing, generator sizes.
+
+    python benchmarks/ablation.py                       # preset tiny, on a CPU, in hours
+    python benchmarks/ablation.py --preset small --flops 2e16   # on a GPU
+
+Every arm pre-trains with the same number of operations (the paper's counting), then its encoder
+is fine-tuned and scored on NSMC (two classes) and on reviews by rating (부정 1-4, 중립 5-8,
+긍정 9-10), both on parts of training files. What is done is kept, and the same command goes on.
+"""
+
+import json
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import matplotlib
+from downstream import (
+    NSMC,
+    REVIEWS,
+    ROOT,
+    fine_tune,
+    mean_and_spread,
+    pretrain_once,
+    read_record,
+    split_reviews,
+)
+
+from corpora.atomic import write_at_once
+from corpora.cleaning import clean_text
+from corpora.command_line import run_command
+from corpora.errors import InputError
+from corpora.reading import iter_records
+from finetune.training import TrainSettings
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+RESULTS = Path(__file__).parent / "results" / "ablation.json"
+RUNS = ROOT / "runs" / "benchmarks" / "ablation"
+
+# Clark et al. 2020: objectives Table 5, schedules Figure 3 (right) and Appendix F, sharing
+# Section 3.2, generator sizes Figure 3 (left).
+GROUPS: dict[str, dict[str, list[str]]] = {
+    "objective": {
+        "ELECTRA": [],
+        "All-Tokens MLM": ["--objective", "all-tokens-mlm"],
+        "Replace MLM": ["--objective", "replace-mlm"],
+        "ELECTRA 15%": ["--objective", "electra-15"],
+        "BERT": ["--objective", "mlm"],
+    },
+    "schedule": {
+        "joint": ["--generator-size", "1"],
+        "two-stage": ["--schedule", "two-stage", "--generator-size", "1"],
+        "adversarial": ["--schedule", "adversarial"],
+    },
+    "sharing": {
+        "none": ["--sharing", "none"],
+        "word": ["--sharing", "word"],
+        "gdes": ["--sharing", "gdes"],
+        "all": ["--sharing", "all", "--generator-size", "1"],
+    },
+    "generator size": {
+        "1/8": ["--generator-size", "0.125"],
+        "1/4": [],
+        "1/2": ["--generator-size", "0.5"],
+        "1": ["--generator-size", "1"],
+    },
+}
+RATING_LABELS = {**dict.fromkeys("1234", "부정"), **dict.fromkeys("5678", "중립")}
+
+
+@dataclass(kw_only=True)
+class AblationSettings:
+    """Which groups, how much compute, how often."""
+
+    groups: str = ",".join(GROUPS)
+    """Comma-separated groups of arms."""
+    preset: Literal["tiny", "small", "base"] = "tiny"
+    """Size of the discriminator."""
+    flops: float = 1.4e14
+    """Operations of each pre-training, by the paper's counting; 1.4e14 is about 3 million tokens
+    of ELECTRA at preset tiny."""
+    init: str = "skip-gram"
+    """Start of every arm."""
+    seeds: int = 2
+    """Runs of each arm."""
+    train_size: int = 20_000
+    """Reviews to fine-tune on, in each of the two tasks."""
+    dev_size: int = 20_000
+    """Other reviews to score on."""
+    epochs: int = 3
+    """Passes over the training reviews."""
+    tokenizer: Path | None = None
+    """Tokenizer directory; by default one of 16,000 entries is trained on the reviews."""
+    output: Path = RESULTS
+    """JSON file of the results; the plot lies beside it."""
+
+
+def main(settings: AblationSettings) -> None:
+    """Run what is missing, then print the tables and draw the plot."""
+    if not NSMC.is_file() or not REVIEWS.is_file():
+        print(f"skipped: no {NSMC.name} or {REVIEWS.name} in ../shared/data")
+        return
+    groups = settings.groups.split(",")
+    if unknown := [group for group in groups if group not in GROUPS]:
+        raise InputError(f"expected --groups of {', '.join(GROUPS)}, found {unknown[0]}")
+    tasks = {
+        "nsmc": split_reviews(NSMC, settings.train_size, settings.dev_size),
+        "three": split_by_rating(settings.train_size, settings.dev_size),
+    }
+    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
+    runs = done.setdefault("runs", [])
+    done["setting"] = {
+        "preset": settings.preset,
+        "flops": settings.flops,
+        "init": settings.init,
+        "train_size": settings.train_size,
+        "dev_size": settings.dev_size,
+        "epochs": settings.epochs,
+    }
+    for seed in range(settings.seeds):
+        for group in groups:
+            for flags in GROUPS[group].values():
+                key = {"flags": " ".join(flags), "seed": seed}
+                if any(key.items() <= run.items() for run in runs):
+                    continue  # arms of two groups may be one run
+                runs.append(key | _measure(flags, seed, settings, tasks))
+                print(json.dumps(runs[-1]), flush=True)
+                write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
+    for group in groups:
+        print(group)
+        for name, flags in GROUPS[group].items():
+            mine = [run for run in runs if run["flags"] == " ".join(flags)]
+            two = mean_and_spread([run["nsmc"] for run in mine])
+            three = mean_and_spread([run["three"] for run in mine])
+            print(f"  {name:16} NSMC {two}   three classes {three}")
+    _plot(runs, groups, settings.output.with_suffix(".png"))
+
+
+def _measure(
+    flags: list[str],
+    seed: int,
+    settings: AblationSettings,
+    tasks: dict[str, tuple[list[tuple[str, str]], list[tuple[str, str]]]],
+) -> dict[str, object]:
+    name = "-".join(flag.strip("-") for flag in flags) or "electra"
+    given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
+    given += ["--max-flops", settings.flops, "--save-steps", 500, *flags]
+    if settings.tokenizer is not None:
+        given += ["--tokenizer", settings.tokenizer]
+    run = pretrain_once(RUNS / f"{settings.preset}-{settings.flops:g}-{name}-{seed}", given)
+    record = read_record(run)
+    scores: dict[str, object] = {}
+    for task, (train, dev) in tasks.items():
+        score = fine_tune(run, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
+        scores[task] = score["accuracy" if task == "nsmc" else "macro_f1"]
+    return scores | {
+        "tokens_seen": record["progress"]["tokens"],
+        "seconds": round(record["progress"]["seconds"]),
+        "final_metrics": {key: round(value, 4) for key, value in record["final_metrics"].items()},
+    }
+
+
+def split_by_rating(
+    train_size: int, dev_size: int
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Two disjoint random parts of the rated reviews, as many of each class; no text in both."""
+    by_label: dict[str, dict[str, None]] = {"부정": {}, "중립": {}, "긍정": {}}
+    for record in iter_records(REVIEWS, label_column="rating", need_label=True):
+        if text := clean_text(record.text):
+            by_label[RATING_LABELS.get(str(record.label), "긍정")][text] = None
+    each = -(-(train_size + dev_size) // 3)
+    source = random.Random(0)
+    examples = []
+    taken: set[str] = set()
+    for label, texts in by_label.items():
+        fresh = sorted(set(texts) - taken)
+        chosen = source.sample(fresh, each)
+        taken.update(chosen)
+        examples += [(text, label) for text in chosen]
+    source.shuffle(examples)
+    return examples[:train_size], examples[train_size : train_size + dev_size]
+
+
+def _plot(runs: list[dict[str, object]], groups: list[str], path: Path) -> None:
+    """One panel a group: every run a dot, the mean a line."""
+    figure, axes = pyplot.subplots(1, len(groups), figsize=(4 * len(groups), 4), sharey=True)
+    for axis, group in zip([axes] if len(groups) == 1 else axes, groups, strict=True):
+        for place, flags in enumerate(GROUPS[group].values()):
+            scores = [float(str(r["nsmc"])) for r in runs if r["flags"] == " ".join(flags)]
+            if scores:
+                axis.scatter([place] * len(scores), scores, s=18)
+                axis.hlines(sum(scores) / len(scores), place - 0.3, place + 0.3)
+        axis.set_xticks(range(len(GROUPS[group])), list(GROUPS[group]), rotation=30, ha="right")
+        axis.set_title(group)
+    first = axes if len(groups) == 1 else axes[0]
+    first.set_ylabel("NSMC dev accuracy, %")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(AblationSettings, main, "The paper's ablations at equal operations."))

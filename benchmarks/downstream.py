@@ -1,0 +1,110 @@
+"""What comparisons of encoders share: a pre-training run by flags, and what comes out downstream.
+
+The test file has no place here: reviews to learn from and to score on are both of the training
+file.
+"""
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sklearn.metrics import accuracy_score, f1_score
+
+from corpora.cleaning import clean_text
+from corpora.errors import InputError
+from corpora.reading import iter_records
+from finetune.classifier import Classifier
+from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
+from finetune.training import TrainSettings, train_classifier
+
+ROOT = Path(__file__).parents[1]
+NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
+REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
+
+
+def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path = REVIEWS) -> Path:
+    """The finished run in `output`, made or gone on with if need be."""
+    if (output / "discriminator").is_dir():
+        return output
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
+    command += [*map(str, flags), "--output", str(output)]
+    if (output / "state").is_dir():
+        command.append("--resume")
+    subprocess.run(command, cwd=ROOT, check=True)
+    return output
+
+
+def read_record(run: Path) -> dict[str, Any]:
+    """What the run says of itself."""
+    record: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    return record
+
+
+def mean_and_spread(scores: Sequence[float]) -> str:
+    """`85.16 ± 0.12 (3 seeds)`; the spread is the standard deviation over the seeds."""
+    if not scores:
+        return "not measured"
+    spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+    return f"{statistics.mean(scores):6.2f} ± {spread:.2f} ({len(scores)} seeds)"
+
+
+def split_reviews(
+    data: Path, train_size: int, dev_size: int
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Two disjoint random parts; a text that occurs twice stays on one side."""
+    seen: dict[str, str] = {}
+    for record in iter_records(data, need_label=True):
+        text = clean_text(record.text)
+        if text and record.label is not None:
+            seen.setdefault(text, record.label)
+    examples = sorted(seen.items())
+    random.Random(0).shuffle(examples)
+    wanted = train_size + dev_size
+    if len(examples) < wanted:
+        raise InputError(f"expected {wanted:,} labelled texts, found {len(examples):,}")
+    return examples[:train_size], examples[train_size:wanted]
+
+
+def fine_tune(
+    directory: str | Path,
+    train: list[tuple[str, str]],
+    dev: list[tuple[str, str]],
+    settings: TrainSettings,
+    *,
+    random_weights: bool = False,
+) -> dict[str, object]:
+    """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
+    labels = sorted({label for _, label in train})
+    source = encoder_source(directory)
+    tokenizer = load_encoder_tokenizer(source)
+    model = load_for_classification(
+        source,
+        labels,
+        dropout=settings.dropout,
+        seed=settings.seed,
+        random_weights=random_weights,
+        tokenizer=tokenizer,
+    )
+    started = time.perf_counter()
+    train_classifier(
+        model,
+        tokenizer,
+        [text for text, _ in train],
+        [labels.index(label) for _, label in train],
+        settings,
+    )
+    seconds = time.perf_counter() - started
+    predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])
+    expected = [label for _, label in dev]
+    found = [prediction.label for prediction in predictions]
+    return {
+        "accuracy": 100 * accuracy_score(expected, found),
+        "macro_f1": 100 * f1_score(expected, found, average="macro"),
+        "seconds": round(seconds, 1),
+    }

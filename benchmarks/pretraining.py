@@ -1,0 +1,353 @@
+"""How fast is a pre-training step? Useful tokens a second, beside the loop everybody writes first.
+
+    python benchmarks/pretraining.py
+
+On the reviews of ../shared, preset small, taken in turns within one run:
+
+- the plain loop: stock networks, fp32, texts in random order padded to the longest of the batch,
+  logits at every position, transformers' default attention and dropout, AdamW as it comes;
+- ours, texts of like length side by side (what a CPU takes), rows up to 128 tokens;
+- ours, texts packed into rows of 128.
+
+Useful tokens are those of the texts with [CLS] and [SEP]; padding is none. Beside them: the time
+that the step's matrix products need alone at the machine's own rate, measured in the same rounds
+at the networks' own shapes, as a share of the step; memory; and the cost of a token in corpora of
+10^5 to 10^7 tokens. On a GPU add --device cuda.
+"""
+
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
+from transformers import PreTrainedTokenizerFast
+
+from corpora.atomic import write_at_once
+from corpora.cleaning import clean_text
+from corpora.command_line import run_command
+from corpora.reading import iter_records
+from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
+from pretrain.batches import iter_plans, make_batch
+from pretrain.checkpoint import Progress
+from pretrain.devices import attention_for, choose_device, has_native_bf16
+from pretrain.loop import Trainer, make_objective
+from pretrain.networks import ElectraPair, build_pair
+from pretrain.optimizer import Optimizers
+from pretrain.processes import Processes
+from pretrain.settings import PRESETS, PretrainSettings
+from pretrain.tokenized import TokenizedCorpus
+from tokenizer.training import train_tokenizer
+
+RESULTS = Path(__file__).parent / "results" / "pretraining.json"
+REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "nsmc" / "reviews_rated.tsv.gz"
+Preset = Literal["tiny", "small", "base"]
+MAX_LENGTH = 128
+PLAIN_TEXTS = 128
+"""Texts of the plain loop's batch: the paper's for small."""
+
+
+@dataclass(kw_only=True)
+class SpeedSettings:
+    """How much is measured."""
+
+    preset: Preset = "small"
+    """Networks to train."""
+    texts: int = 100_000
+    """Reviews to tokenise."""
+    rounds: int = 7
+    """Turns of each arm; the median ratio is reported."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    output: Path = RESULTS
+    """JSON file of the results."""
+
+
+class Plain:
+    """The loop that reproductions begin with."""
+
+    def __init__(
+        self,
+        preset: Preset,
+        corpus: TokenizedCorpus,
+        tokenizer: PreTrainedTokenizerFast,
+        device: torch.device,
+    ) -> None:
+        torch.manual_seed(0)
+        self.pair = build_pair(PRESETS[preset], tokenizer, dropout=0.1).to(device).train()
+        self.optimizer = torch.optim.AdamW(self.pair.parameters(), lr=1e-4)
+        self.corpus, self.tokenizer, self.device = corpus, tokenizer, device
+        self.random = np.random.default_rng(0)
+
+    def step(self) -> int:
+        """One optimizer step. Returns its useful tokens."""
+        corpus, tokenizer = self.corpus, self.tokenizer
+        chosen = self.random.integers(len(corpus), size=PLAIN_TEXTS)
+        rows = [corpus.ids[corpus.offsets[i] : corpus.offsets[i + 1]].tolist() for i in chosen]
+        rows = [[tokenizer.cls_token_id, *row, tokenizer.sep_token_id] for row in rows]
+        encoded = tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self.device)
+        ids, mask = encoded["input_ids"], encoded["attention_mask"]
+        special = (ids < 5) | (mask == 0)
+        masked = (torch.rand(ids.shape, device=self.device) < 0.15) & ~special
+        assert self.pair.generator is not None
+        logits = self.pair.generator(
+            input_ids=ids.masked_fill(masked, tokenizer.mask_token_id), attention_mask=mask
+        ).logits
+        generator_loss = functional.cross_entropy(logits[masked], ids[masked])
+        with torch.no_grad():
+            samples = torch.distributions.Categorical(logits=logits[masked]).sample()
+            corrupted = ids.masked_scatter(masked, samples)
+        labels = (corrupted != ids).long()
+        loss = self.pair.discriminator(input_ids=corrupted, attention_mask=mask, labels=labels).loss
+        (generator_loss + 50 * loss).backward()
+        torch.nn.utils.clip_grad_norm_(self.pair.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return int(mask.sum())
+
+
+class Ours:
+    """The engine's own step, batch making included."""
+
+    def __init__(
+        self,
+        preset: Preset,
+        batching: Literal["length", "packed"],
+        corpus: TokenizedCorpus,
+        tokenizer: PreTrainedTokenizerFast,
+        device: torch.device,
+    ) -> None:
+        self.settings = PretrainSettings(
+            corpus=Path("-"), max_steps=10**9, preset=preset, batching=batching
+        )
+        torch.manual_seed(0)
+        self.pair: ElectraPair = build_pair(PRESETS[preset], tokenizer).to(device).train()
+        self.pair.set_attention(attention_for(device))
+        if device.type == "cuda":
+            for network in self.pair.networks().values():
+                network.electra.compile(dynamic=batching == "length")
+        processes = Processes(device=device)
+        self.trainer = Trainer(
+            self.pair,
+            Optimizers(self.pair, self.settings),
+            make_objective(self.pair, corpus, tokenizer, self.settings, processes),
+            self.settings,
+            processes,
+            Progress(),
+            total_steps=10**9,
+            flops_per_token=0.0,
+        )
+        self.corpus, self.tokenizer, self.device = corpus, tokenizer, device
+        self.plans: Iterator[Any] = iter_plans(
+            corpus.lengths,
+            PRESETS[preset].tokens_per_batch,
+            0,
+            row_length=MAX_LENGTH if batching == "packed" else None,
+        )
+        self.positions = self.masked = 0
+
+    def step(self) -> int:
+        """One optimizer step. Returns its useful tokens."""
+        batch = make_batch(self.corpus, next(self.plans), self.tokenizer, self.device)
+        self.trainer.progress.step += 1
+        _, result = self.trainer.take_step(batch, 0.5)
+        self.positions = batch.input_ids.numel()
+        self.masked = int(result.counts[0])
+        return batch.num_tokens
+
+
+def main(settings: SpeedSettings) -> None:
+    """Measure, print the table, write the results."""
+    if not REVIEWS.is_file():
+        print(f"skipped: no {REVIEWS.name} in ../shared")
+        return
+    device = choose_device(settings.device)
+    corpus, tokenizer = tokenized_reviews(settings.texts)
+    arms: dict[str, Any] = {
+        "plain loop": Plain(settings.preset, corpus, tokenizer, device),
+        "ours, like lengths": Ours(settings.preset, "length", corpus, tokenizer, device),
+        "ours, packed": Ours(settings.preset, "packed", corpus, tokenizer, device),
+    }
+    dtype = torch.bfloat16 if has_native_bf16(device) else torch.float32
+    for arm in arms.values():
+        timed(arm.step, device)  # shapes seen for the first time cost more
+    rounds: list[dict[str, float]] = []
+    for number in range(settings.rounds):
+        row: dict[str, float] = {}
+        for name, arm in arms.items():
+            tokens, seconds = timed(arm.step, device)
+            row[name] = tokens / seconds
+            if isinstance(arm, Ours):
+                shapes = matrix_shapes(arm.pair, arm.positions, arm.masked)
+                alone, rate = matrix_seconds(shapes, device, dtype, repeats=3)
+                row[f"{name}: share of matrix rate"] = alone / seconds
+                row[f"{name}: matrix GFLOP/s"] = rate / 1e9
+        rounds.append(row)
+        print(number, {key: round(value, 3) for key, value in row.items()}, flush=True)
+    medians = {key: statistics.median(row[key] for row in rounds) for key in rounds[0]}
+    ratios = {
+        name: statistics.median(row[name] / row["plain loop"] for row in rounds)
+        for name in arms
+        if name != "plain loop"
+    }
+    ours = arms["ours, like lengths"]
+    result: dict[str, Any] = {
+        "preset": settings.preset,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "texts": settings.texts,
+        "mean_tokens_a_text": float(corpus.lengths.mean()) + 2,
+        "tokens_per_batch": PRESETS[settings.preset].tokens_per_batch,
+        "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
+        "median_ratio_to_plain_loop": {k: round(v, 2) for k, v in ratios.items()},
+        "median_share_of_matrix_rate": {
+            name: round(medians[f"{name}: share of matrix rate"], 3)
+            for name in arms
+            if name != "plain loop"
+        },
+        "matrix_gflops": round(medians["ours, like lengths: matrix GFLOP/s"]),
+        "hardware_flops_per_useful_token": hardware_flops_per_token(ours),
+        "where_the_time_goes": where_time_goes(ours.step),
+        "rounds": rounds,
+        "peak_memory_gib": peak_memory(device),
+    }
+    del arms, ours
+    gc.collect()
+    result["cost_of_a_token"] = cost_by_corpus_size(settings.preset, corpus, tokenizer, device)
+    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    for name, ratio in ratios.items():
+        share = result["median_share_of_matrix_rate"][name]
+        print(
+            f"{name:20} {medians[name]:8,.0f} tokens/s  {ratio:5.2f}x  {share:.0%} of matrix rate"
+        )
+
+
+def tokenized_reviews(texts: int) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Reviews as arrays in memory, with a WordPiece tokenizer trained on them."""
+    cleaned: list[str] = []
+    for record in iter_records(REVIEWS):
+        if text := clean_text(record.text):
+            cleaned.append(text)
+        if len(cleaned) == texts:
+            break
+    tokenizer = train_tokenizer(cleaned, vocab_size=16_000).tokenizer
+    rows = [
+        encoding.ids[: MAX_LENGTH - 2]
+        for encoding in tokenizer.backend_tokenizer.encode_batch_fast(
+            cleaned, add_special_tokens=False
+        )
+        if encoding.ids
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    ids = np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows])
+    return TokenizedCorpus(ids=ids, offsets=offsets, directory=Path()), tokenizer
+
+
+def timed(
+    step: Callable[[], int], device: torch.device, *, least: float = 2.0
+) -> tuple[int, float]:
+    """Take steps for at least so many seconds. Returns useful tokens and seconds."""
+    tokens = 0
+    began = time.perf_counter()
+    while time.perf_counter() - began < least:
+        tokens += step()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    return tokens, time.perf_counter() - began
+
+
+def hardware_flops_per_token(arm: Ours) -> float:
+    """Operations in matrix products that a step makes, for each useful token."""
+    tokens = 0
+
+    def step() -> None:
+        nonlocal tokens
+        tokens = arm.step()
+
+    return hardware_flops(step) / tokens
+
+
+def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
+    """Share of a step's time by kind of operation."""
+    kinds = {
+        "matrix products": ("mm", "addmm", "bmm", "baddbmm"),
+        "GELU": ("gelu",),
+        "LayerNorm": ("layer_norm",),
+        "softmax and cross entropy": ("softmax", "nll_loss", "cumsum", "searchsorted", "argmax"),
+        "copies and casts": ("copy_", "clone", "cat", "fill_", "zero_", "index"),
+        "optimizer": ("adamw", "norm", "foreach"),
+        "sums and additions": ("sum", "add", "mul", "div"),
+    }
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        step()
+    times: dict[str, float] = dict.fromkeys([*kinds, "other"], 0.0)
+    for event in recorded.key_averages():
+        name = event.key.removeprefix("aten::").strip("_")
+        kind = next(
+            (
+                k
+                for k, parts in kinds.items()
+                if any(name.startswith(p) or p in name for p in parts)
+            ),
+            "other",
+        )
+        times[kind] += event.self_cpu_time_total
+    total = sum(times.values())
+    return {kind: round(value / total, 3) for kind, value in times.items()}
+
+
+def cost_by_corpus_size(
+    preset: Preset,
+    corpus: TokenizedCorpus,
+    tokenizer: PreTrainedTokenizerFast,
+    device: torch.device,
+) -> list[dict[str, float]]:
+    """Seconds a token while the corpus grows a hundredfold, planning of the epoch included."""
+    rows = []
+    for size in (100_000, 1_000_000, 10_000_000):
+        times = -(-size // corpus.num_tokens)
+        ids = np.tile(np.asarray(corpus.ids), times)
+        lengths = np.tile(corpus.lengths, times)
+        count = int(np.searchsorted(np.cumsum(lengths), size)) + 1
+        offsets = np.concatenate([[0], np.cumsum(lengths[:count])])
+        part = TokenizedCorpus(ids=ids[: offsets[-1]], offsets=offsets, directory=Path())
+        began = time.perf_counter()
+        arm = Ours(preset, "length", part, tokenizer, device)
+        arm.step()
+        planning = time.perf_counter() - began
+        speeds = []
+        for _ in range(3):
+            tokens, seconds = timed(arm.step, device)
+            speeds.append(seconds / tokens)
+        rows.append(
+            {
+                "corpus_tokens": int(part.num_tokens),
+                "microseconds_a_token": round(statistics.median(speeds) * 1e6, 1),
+                "seconds_to_first_step": round(planning, 2),
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def peak_memory(device: torch.device) -> float:
+    """GiB: of the GPU, or of this process, all arms together."""
+    if device.type == "cuda":
+        return round(torch.cuda.max_memory_allocated() / 2**30, 2)
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return round(int(line.split()[1]) / 2**20, 2)
+    return 0.0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(SpeedSettings, main, "Time pre-training steps beside a plain loop."))

@@ -1,0 +1,161 @@
+"""Which flags go together, and that every step of those that do is finite."""
+
+import itertools
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+
+from corpora.errors import InputError
+from pretrain.objective import Moment, Objective
+from pretrain.recipe import (
+    Masking,
+    Recipe,
+    Sharing,
+    check_recipe,
+)
+from pretrain.recipe import Objective as ObjectiveName
+from pretrain.recipe import Schedule as ScheduleName
+from pretrain.settings import PretrainSettings
+from tests.pretrain.conftest import Toy
+
+ADVERSARIAL = {"schedule": "adversarial"}
+TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
+FROZEN = {"schedule": "frozen-generator", "generator_from": Path("run")}
+SBO = {"generator_head": "sbo", "masking": "span"}
+
+
+def check(**flags: Any) -> None:
+    PretrainSettings(corpus=Path("-"), **flags).check()
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ({"objective": "mlm", **ADVERSARIAL}, "trains one network, so --schedule adversarial has"),
+        ({"objective": "mlm", **TWO_STAGE}, "trains one network, so --schedule two-stage has"),
+        ({"objective": "mlm", **FROZEN}, "trains one network, so --schedule frozen-generator has"),
+        ({"objective": "mlm", "unigram_fraction": 0.1}, "replaces nothing, so --unigram-fraction"),
+        ({"objective": "mlm", "sharing": "gdes"}, "one network, so --sharing gdes has nothing"),
+        ({"objective": "mlm", "sharing": "all"}, "one network, so --sharing all has nothing"),
+        ({"objective": "mlm", **SBO}, "--generator-head sbo needs a generator"),
+        ({"generator_head": "sbo"}, "--masking token has no spans; add --masking span"),
+        ({"unigram_fraction": 1.0, **SBO}, "--generator-head sbo needs a generator"),
+        ({"replaced_spans": True, "masking": "word"}, "--masking word has none; add"),
+        (
+            {"replaced_spans": True, "masking": "span", "objective": "replace-mlm"},
+            "--objective replace-mlm has none; take rtd or electra-15",
+        ),
+        (
+            {**ADVERSARIAL, "objective": "all-tokens-mlm"},
+            "--objective all-tokens-mlm has none; take rtd or electra-15",
+        ),
+        ({**ADVERSARIAL, "unigram_fraction": 0.2}, "rewards the generator's own samples"),
+        ({**ADVERSARIAL, **SBO}, "no loss for the span boundary head"),
+        ({**TWO_STAGE, "generator_size": 0.25}, "found --generator-size 0.25; take 1"),
+        ({**TWO_STAGE, "generator_layers": 2}, "same layers; leave out --generator-layers"),
+        ({**TWO_STAGE, "sharing": "word"}, "shares none after it; leave out --sharing word"),
+        ({**TWO_STAGE, "unigram_fraction": 0.2}, "has no stage for unigram noise"),
+        ({"sharing": "all"}, "networks of one size, found --generator-size 0.25; take 1"),
+        (
+            {"sharing": "all", "generator_size": 1.0, "generator_layers": 2},
+            "so the generator has its layers; leave out --generator-layers",
+        ),
+        (
+            {"sharing": "all", "generator_size": 1.0, **ADVERSARIAL},
+            "which --schedule adversarial would have to train and keep at once",
+        ),
+        ({"schedule": "frozen-generator"}, "give a run's directory as --generator-from"),
+        ({"generator_from": Path("run")}, "found joint; leave it out, or use --init"),
+        ({**FROZEN, "sharing": "instance"}, "would freeze the discriminator's too"),
+        ({**FROZEN, "unigram_fraction": 0.5}, "leave out --unigram-fraction"),
+        ({**FROZEN, **SBO}, "a span boundary head that nothing has trained"),
+        ({"sentence_weight": 1.0, "objective": "mlm"}, "--objective mlm has none; take rtd"),
+        ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(value),
+)
+def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError) as error:
+        check(**flags)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"objective": "mlm"},
+        {"objective": "mlm", "sharing": "none", "masking": "word", "random_fraction": 0.1},
+        {"objective": "electra-15", "sentence_weight": 1.0},
+        {"objective": "replace-mlm", **TWO_STAGE},
+        {"objective": "all-tokens-mlm", "sharing": "all", "generator_size": 1.0},
+        {"unigram_fraction": 1.0},
+        {"unigram_fraction": 0.3, "sharing": "gdes", "forbid_original": True},
+        {**SBO, "replaced_spans": True, "objective": "electra-15"},
+        {**TWO_STAGE, **SBO},
+        {**TWO_STAGE, "sharing": "none"},
+        {**ADVERSARIAL, "sharing": "gdes", "sentence_weight": 1.0},
+        {**FROZEN, "first_temperature": 2.0},
+        {**FROZEN, "objective": "all-tokens-mlm", "masking": "rare"},
+        {"generator_layers": 2, "generator_size": 0.5},
+        {"kept_fraction": 0.9, "random_fraction": 0.1, "mask_fraction": 0.5},
+    ],
+    ids=lambda flags: "-".join(map(str, flags.values())) or "defaults",
+)
+def test_what_makes_sense_passes(flags: dict[str, Any]) -> None:
+    check(**flags)
+
+
+SWEEP = list(
+    itertools.product(
+        get_args(ObjectiveName), get_args(ScheduleName), get_args(Masking), get_args(Sharing)
+    )
+)
+
+
+@pytest.mark.parametrize("objective", get_args(ObjectiveName))
+def test_every_combination_that_is_not_refused_takes_a_finite_step(
+    toy: Toy, objective: str
+) -> None:
+    batch = toy.batch([[5, 9], [14], [1, 2, 11], []], packed=True)
+    taken = 0
+    for _, schedule, masking, sharing in (names for names in SWEEP if names[0] == objective):
+        recipe = Recipe(
+            objective=objective,
+            schedule=schedule,
+            masking=masking,
+            generator_head="sbo" if masking == "span" and schedule == "joint" else "mlm",
+        )
+        size = 1.0 if schedule == "two-stage" or sharing == "all" else 0.25
+        given = "run" if schedule == "frozen-generator" else None
+        if objective == "mlm":
+            recipe = Recipe(objective=objective, schedule=schedule, masking=masking)
+        try:
+            check_recipe(recipe, sharing=sharing, generator_size=size, given=given)
+        except InputError:
+            continue
+        taken += 1
+        pair = toy.pair(
+            sharing=sharing,
+            generator_size=size,
+            with_generator=recipe.needs_generator,
+            span_boundary_head=recipe.generator_head == "sbo",
+            encoder_lm_head=recipe.needs_encoder_lm_head,
+        )
+        if given:
+            pair.freeze_generator()
+        for stage in (0, 1) if schedule == "two-stage" else (1,):
+            result = Objective(recipe=recipe, tables=toy.tables)(
+                pair, batch, torch.Generator().manual_seed(0), Moment(fraction=0.5, stage=stage)
+            )
+            result.loss.backward()
+            gradients = [p.grad for p in pair.parameters() if p.grad is not None]
+            assert torch.isfinite(result.loss) and torch.isfinite(result.binned_loss).all()
+            assert gradients and all(torch.isfinite(gradient).all() for gradient in gradients)
+            assert any(gradient.any() for gradient in gradients)
+    # Joint with every sharing, adversarial with all but one, two-stage and frozen with none.
+    expected = {"mlm": 2, "rtd": 5 + 4 + 2, "electra-15": 5 + 4 + 2}
+    assert taken == 4 * expected.get(objective, 5 + 2)
