@@ -132,6 +132,7 @@ def _run_with_kills(settings: KillSettings, folder: Path) -> tuple[list[Kill], i
     targets = sorted(draw.randrange(1, settings.steps - 4) for _ in range(settings.kills))
     state = folder / "run" / "state"
     kills: list[Kill] = []
+    half: set[tuple[str, int]] = set()
     startup = 10.0
     last_step = 0
     for number, target in enumerate(targets):
@@ -152,8 +153,8 @@ def _run_with_kills(settings: KillSettings, folder: Path) -> tuple[list[Kill], i
             time.sleep(draw.uniform(0, 0.1))
         sitting.process.send_signal(signal.SIGKILL)
         sitting.process.wait()
-        half = list(state.glob(".step-*.tmp"))
-        kills.append(Kill(kind=kind, after_step=last_step, during_write=bool(half)))
+        half, left_over = _half_written(state), half
+        kills.append(Kill(kind=kind, after_step=last_step, during_write=bool(half - left_over)))
         print(f"kill {number + 1}: {kills[-1]}", flush=True)
         if _is_finished(folder / "run"):
             raise InputError(f"the run was complete after {number + 1} kills; give it more --steps")
@@ -194,6 +195,11 @@ def _wait_for_write(state: Path, sitting: Sitting) -> None:
         if any(entry.name.startswith(".step-") for entry in os.scandir(state)):
             return
         time.sleep(_POLL_SECONDS)
+
+
+def _half_written(state: Path) -> set[tuple[str, int]]:
+    """What kills have left of checkpoints, and when each was last changed."""
+    return {(path.name, path.stat().st_ctime_ns) for path in state.glob(".step-*.tmp")}
 
 
 def _has_checkpoint(state: Path) -> bool:

@@ -98,7 +98,7 @@ def break_off(pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path:
     """A run whose power goes off after so many steps: no checkpoint, no farewell."""
 
     def broken(after: int, *flags: str, output: str = "run") -> Path:
-        step = Trainer._step
+        step = Trainer.take_step
 
         def until(self: Trainer, *args: Any) -> Any:
             if self.progress.step >= after:
@@ -106,7 +106,7 @@ def break_off(pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path:
             return step(self, *args)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Trainer, "_step", until)
+            patched.setattr(Trainer, "take_step", until)
             with pytest.raises(RuntimeError, match="power off"):
                 pretrain_here(*flags, "--output", output)
         return tmp_path / output

@@ -34,7 +34,7 @@ RECIPES = {
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[str]]:
     """By optimizer step: what its batch, its draws and its loss were, each time it was taken."""
     found: dict[int, list[str]] = {}
-    step = loop.Trainer._step
+    step = loop.Trainer.take_step
 
     def spy(self: loop.Trainer, batch: Any, fraction: float) -> Any:
         rate, result = step(self, batch, fraction)
@@ -45,7 +45,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[str]]:
         found.setdefault(self.progress.step, []).append(digest)
         return rate, result
 
-    monkeypatch.setattr(loop.Trainer, "_step", spy)
+    monkeypatch.setattr(loop.Trainer, "take_step", spy)
     return found
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,12 @@ FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--devic
 FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture(scope="module")
 def folder(
     tmp_path_factory: pytest.TempPathFactory,
@@ -57,6 +64,8 @@ def folder(
             Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--generator-head", "sbo"]),
             Scenario(name="full", flags=[*FLAGS, "--output", "full"], disk_full=True),
         ]
+        for scenario in plan[1:]:
+            scenario.port = free_port()
         (folder / "plan.json").write_text(json.dumps([asdict(each) for each in plan]))
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
         command += [str(ROOT / "tests" / "pretrain" / "in_processes.py"), "plan.json", "."]

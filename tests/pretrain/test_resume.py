@@ -238,7 +238,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(
 def test_a_loss_that_is_no_number_becomes_no_checkpoint(
     pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = Trainer._step
+    step = Trainer.take_step
 
     def overflowing(self: Trainer, *args: object) -> object:
         if self.progress.step == 5:  # between two checkpoints
@@ -247,7 +247,7 @@ def test_a_loss_that_is_no_number_becomes_no_checkpoint(
         return step(self, *args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "_step", overflowing)
+        patched.setattr(Trainer, "take_step", overflowing)
         code, _, errors = pretrain_here("--max-steps", "12", "--log-steps", "100")
     assert code == 2 and errors.count("\n") == 1
     assert "the loss is no longer finite at step 8 with learning rate" in errors
