@@ -60,9 +60,32 @@ def write_at_once(path: Path, content: str | bytes) -> None:
     scratch = path.with_name(f".{path.name}.tmp")
     try:
         scratch.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        sync(scratch)
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def sync_tree(directory: Path) -> None:
+    """Wait until a folder and all in it is on the disk.
+
+    A rename may reach the disk before what was written into the renamed folder: after a power
+    cut the new name would hold empty files. Call this before the rename, and `sync` for the
+    parent after it.
+    """
+    for path in [*directory.rglob("*"), directory]:
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    if os.name != "posix":
+        return  # elsewhere folders cannot be opened
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

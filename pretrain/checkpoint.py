@@ -4,17 +4,20 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
 
+from corpora.atomic import sync, sync_tree
 from corpora.errors import InputError
 from pretrain.networks import ElectraPair
 from pretrain.optimizer import Optimizers, WeightAverage
 
 KEPT = 2
+_TENSOR_FILES = ("weights", "optimizer", "average")
 
 
 @dataclass(kw_only=True)
@@ -33,6 +36,8 @@ class Progress:
     """Of a two-stage run: 0 while the generator is trained, then 1."""
     averaged: int = 0
     """Steps whose weights are in the average."""
+    warnings: list[str] = field(default_factory=list)
+    """What the monitor has warned of so far."""
 
 
 def save_state(
@@ -44,12 +49,15 @@ def save_state(
 ) -> Path:
     """Write `directory/step-N/` through a temporary name; then drop all but the last two.
 
+    What is there stays whole whenever the process is killed or the power goes off.
+
     Raises:
         OSError: the disk is full; earlier checkpoints are untouched then.
     """
     final = directory / f"step-{progress.step:08d}"
-    scratch = directory / f".{final.name}.tmp"
-    shutil.rmtree(scratch, ignore_errors=True)
+    scratch, aside = directory / f".{final.name}.tmp", directory / f".{final.name}.old"
+    for left_over in directory.glob(".step-*"):  # of a process that was killed
+        shutil.rmtree(left_over)
     scratch.mkdir(parents=True)
     try:
         average = average or WeightAverage()
@@ -59,7 +67,7 @@ def save_state(
             "average": average.mean,
         }
         progress = replace(progress, averaged=average.count)
-        checksums = {}
+        checksums = {"progress": _progress_checksum(asdict(progress))}
         for file, tensors in files.items():
             # save() and our own write, not save_file(): a full disk is an OSError then.
             blob = safetensors.torch.save({key: t.contiguous() for key, t in tensors.items()})
@@ -67,14 +75,16 @@ def save_state(
             checksums[file] = hashlib.sha256(blob).hexdigest()
         record = {"progress": asdict(progress), "sha256": checksums}
         (scratch / "progress.json").write_text(json.dumps(record, indent=2))
+        sync_tree(scratch)
         if final.exists():
-            shutil.rmtree(final)
+            final.rename(aside)
         scratch.rename(final)
+        sync(directory)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
-    for old in _checkpoints(directory)[KEPT:]:
-        shutil.rmtree(old)
+    for old in [aside, *_checkpoints(directory)[KEPT:]]:
+        shutil.rmtree(old, ignore_errors=True)
     return final
 
 
@@ -83,20 +93,26 @@ def load_state(
     pair: ElectraPair,
     optimizers: Optimizers,
     report: Callable[[str], None],
+    *,
+    set_aside: bool = True,
 ) -> tuple[Progress, WeightAverage]:
     """Load the newest undamaged checkpoint into `pair` and `optimizers`.
 
     Args:
         report: gets a line for each damaged checkpoint that is passed over.
+        set_aside: rename those to `damaged-step-N`, so that they do not count as one of the last
+            two; not while other processes read them too.
 
     Raises:
         InputError: there is no checkpoint, or none is whole.
     """
+    damaged: list[Path] = []
     for path in _checkpoints(directory):
         try:
             progress, tensors = _read(path)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             report(f"checkpoint {path} is damaged ({error}); trying the one before it")
+            damaged.append(path)
             continue
         with torch.no_grad():
             for name, parameter in pair.named_parameters():
@@ -108,6 +124,10 @@ def load_state(
             name: tensor.to(next(pair.parameters()).device)
             for name, tensor in tensors["average"].items()
         }
+        if set_aside:
+            for other in damaged:
+                shutil.rmtree(directory / f"damaged-{other.name}", ignore_errors=True)
+                other.rename(directory / f"damaged-{other.name}")
         return progress, average
     raise InputError(
         f"expected a checkpoint to resume from in {directory}, found none that is whole; "
@@ -125,13 +145,29 @@ def _checkpoints(directory: Path) -> list[Path]:
 
 
 def _read(path: Path) -> tuple[Progress, dict[str, dict[str, torch.Tensor]]]:
+    """A checkpoint, every byte of it checked.
+
+    Raises:
+        OSError, ValueError: it is damaged.
+    """
     record = json.loads((path / "progress.json").read_text())
-    tensors = {}
-    for file, checksum in record["sha256"].items():
-        blob = (path / f"{file}.safetensors").read_bytes()
-        if hashlib.sha256(blob).hexdigest() != checksum:
-            raise ValueError(f"checksum of {file}.safetensors does not match")
-        tensors[file] = safetensors.torch.load(blob)
-    known = {field.name for field in fields(Progress)}
-    values = {key: value for key, value in record["progress"].items() if key in known}
-    return Progress(**values), tensors
+    try:
+        values, checksums = dict(record["progress"]), dict(record["sha256"])
+        if checksums["progress"] != _progress_checksum(values):
+            raise ValueError("checksum of progress.json does not match")
+        tensors = {}
+        for file in _TENSOR_FILES:
+            blob = (path / f"{file}.safetensors").read_bytes()
+            if hashlib.sha256(blob).hexdigest() != checksums[file]:
+                raise ValueError(f"checksum of {file}.safetensors does not match")
+            # Cloned: what lies at odd addresses may be added up in another order, and a resumed
+            # run must compute to the last bit what the uninterrupted one does.
+            tensors[file] = {k: t.clone() for k, t in safetensors.torch.load(blob).items()}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"progress.json is incomplete: {error}") from error
+    known = {item.name for item in fields(Progress)}
+    return Progress(**{key: value for key, value in values.items() if key in known}), tensors
+
+
+def _progress_checksum(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -138,6 +138,9 @@ def mask_batch(
 ) -> Share:
     """Draw masks for the whole batch and keep this process's rows, every `world_size`-th.
 
+    Where there are more processes than rows, those left over get the first row with all of it
+    taken for padding: they go along, and nothing of it counts.
+
     Args:
         fraction: of each text's tokens that is masked.
         random: source of masks and draws, on the batch's device, the same in every process.
@@ -167,10 +170,11 @@ def mask_batch(
     draws = torch.rand(
         (num_rows, per_row, 3), generator=random, device=ids.device, dtype=torch.float64
     )
-    rows = torch.arange(rank, num_rows, world_size, device=ids.device)
+    has_rows = rank < num_rows
+    rows = torch.arange(rank if has_rows else 0, num_rows, world_size, device=ids.device)
     inside = all_places.view(num_rows, per_row)[rows] - rows[:, None] * width
     places = (torch.arange(len(rows), device=ids.device)[:, None] * width + inside).flatten()
-    is_place = all_real.view(num_rows, per_row)[rows].flatten()
+    is_place = all_real.view(num_rows, per_row)[rows].flatten() & has_rows
     own_draws = draws[rows].flatten(0, 1)
     if ids.device.type == "cpu":
         # Reading the count is free here, and every filled-up place costs a row of V logits.
@@ -181,7 +185,7 @@ def mask_batch(
         own_draws = functional.pad(own_draws[kept], (0, 0, 0, filling))
     mask = batch.attention_mask
     inputs: dict[str, Any] = {"attention_mask": None if mask is None else mask[rows]}
-    real = batch.is_real[rows]
+    real = batch.is_real[rows] & has_rows
     if batch.position_ids is not None:
         inputs["position_ids"] = batch.position_ids[rows]
     if batch.documents is not None:
@@ -197,7 +201,7 @@ def mask_batch(
     return Share(
         input_ids=ids[rows],
         masked_ids=masked_ids[rows],
-        masked=masked[rows],
+        masked=masked[rows] & has_rows,
         places=places,
         is_place=is_place,
         draws=own_draws[:, 0],

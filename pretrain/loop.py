@@ -186,17 +186,19 @@ class Trainer:
                     fraction=fraction,
                     left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
                 )
-                # Several processes ask each other seldom: asking waits for the device.
-                asks = processes.world_size == 1 or reporting
+                # Several GPUs ask each other seldom: asking waits for them.
+                asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
                 stopping = asks and processes.any_of(bool(received))
                 saving = stopping or (fraction < 1 and progress.step % settings.save_steps == 0)
                 # Reading the loss waits for the device, so only when something depends on it:
                 # weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
                     self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
-                if saving and processes.is_main:
-                    save_state(
-                        directory / "state", self.pair, self.optimizers, progress, self.average
+                if saving:
+                    processes.in_main(
+                        lambda: save_state(
+                            directory / "state", self.pair, self.optimizers, progress, self.average
+                        )
                     )
                 if stopping:
                     monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
@@ -241,15 +243,12 @@ class Trainer:
         return self.progress.stage
 
     def _check(self, loss: float, rate: float, monitor: Monitor) -> None:
+        half = "half the --learning-rate"
+        if self.settings.optimizer == "muon":
+            half += " and --muon-learning-rate"
+        where = f"at step {self.progress.step:,} with learning rate {rate:.2e}"
+        advice = f"go on from the last checkpoint with --resume and {half}, or start again with it"
         if not math.isfinite(loss):
-            raise InputError(
-                f"the loss is no longer finite at step {self.progress.step:,} with learning rate "
-                f"{rate:.2e}; go on from the last checkpoint with --resume and half the "
-                "--learning-rate, or start again with it"
-            )
-        if monitor.exploded():
-            raise InputError(
-                f"the loss exploded at step {self.progress.step:,} with learning rate {rate:.2e}: "
-                f"{monitor.last['generator_loss']:.2f} for guessing a token, more than at the "
-                "start; go on from the last checkpoint with --resume and half the --learning-rate"
-            )
+            raise InputError(f"the loss is no longer finite {where}; {advice}")
+        if exploded := monitor.exploded():
+            raise InputError(f"the loss exploded {where}: {exploded}; {advice}")

@@ -27,7 +27,8 @@ STUCK_RECALL = 0.01
 _FIRST_WARNING_STEP = 100
 # A generator that is no better than guessing by frequency after so much of the run has stalled.
 _STALLED_FRACTION = 0.5
-# By so many nats more than at the start: nothing but a learning rate too high does that.
+# By so many nats more than at the start: nothing but a learning rate too high does that, save for
+# a generator that is trained to mislead.
 _EXPLODED_BY = 2.0
 
 
@@ -36,6 +37,11 @@ class Monitor:
 
     Of several processes only the main one prints and writes; all have to report at the same
     step, for the counts are added up over them.
+
+    Args:
+        first_step: steps done; later rows of a resumed run's metrics are cut off.
+        unigram_entropy: loss in nats of guessing tokens by their frequency alone.
+        warnings: those of the run's earlier sittings; new ones are appended to this list.
     """
 
     def __init__(
@@ -47,8 +53,9 @@ class Monitor:
         recipe: Recipe,
         unigram_entropy: float,
         processes: Processes,
+        warnings: list[str] | None = None,
     ) -> None:
-        self.warnings: list[str] = []
+        self.warnings = [] if warnings is None else warnings
         self._log_steps = log_steps
         self._recipe = recipe
         self._unigram_entropy = unigram_entropy
@@ -181,14 +188,17 @@ class Monitor:
             )
         return "  ".join(parts)
 
-    def exploded(self) -> bool:
-        """Whether guessing tokens has become much worse than it was at the start."""
-        now = self.last.get("generator_loss")
-        return (
-            now is not None
-            and self._first_loss is not None
-            and now > self._first_loss + _EXPLODED_BY
-        )
+    def exploded(self) -> str:
+        """How much worse guessing tokens has become than it was at the start; empty if it is not.
+
+        Of the guesses alone: a discriminator's loss may jump by as much and come back.
+        """
+        now, first = self.last.get("generator_loss"), self._first_loss
+        if now is None or first is None or self._recipe.schedule == "adversarial":
+            return ""
+        if now <= first + _EXPLODED_BY:
+            return ""
+        return f"{now:.2f} for guessing a token, {first:.2f} at the start"
 
     def _warn_if_stalled(self, step: int, loss: float, fraction: float) -> None:
         learns = self._recipe.needs_generator or self._recipe.objective == "mlm"

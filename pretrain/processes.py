@@ -5,9 +5,10 @@ added up, so weights stay equal in all of them and a run can go on with another 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,6 +17,12 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from corpora.errors import InputError
 from pretrain.devices import choose_device
+
+Result = TypeVar("Result")
+
+# The others wait while the main process cleans and tokenises, which may take hours; torch's 10 to
+# 30 minutes would end them. If a process dies, torchrun ends the rest at once.
+_PATIENCE = timedelta(days=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,29 @@ class Processes:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
+    def in_main(self, work: Callable[[], Result]) -> Result | None:
+        """Do `work` in the main process while the others wait for it.
+
+        Returns:
+            What it returns; None in the others.
+
+        Raises:
+            SystemExit: in the others, when it failed; the main process says why.
+        """
+        if self.world_size == 1:
+            return work()
+        if not self.is_main:
+            if self.from_main(None) == "failed":
+                raise SystemExit(2)
+            return None
+        try:
+            result = work()
+        except Exception:
+            self.from_main("failed")
+            raise
+        self.from_main("done")
+        return result
+
     def any_of(self, flag: bool) -> bool:
         """Whether `flag` is set in any process."""
         if self.world_size == 1:
@@ -81,12 +111,17 @@ def join_processes(device_name: str) -> Processes:
             f"expected at most one process a GPU, found {local} on {torch.cuda.device_count()}; "
             "start fewer, or add --device cpu"
         )
-    state = PartialState(cpu=on_cpu)
+    state = PartialState(cpu=on_cpu, timeout=_PATIENCE)
     return Processes(
         device=torch.device("cpu") if on_cpu else state.device,
         rank=state.process_index,
         world_size=state.num_processes,
     )
+
+
+def speaks_for_machine() -> bool:
+    """Whether this is the process whose errors are shown; the others of a machine fail alike."""
+    return int(os.environ.get("LOCAL_RANK", "0")) == 0
 
 
 def leave_processes() -> None:

@@ -1,6 +1,5 @@
 """`python pretrain/run.py --corpus PATH`: pre-train an ELECTRA on Korean text."""
 
-import dataclasses
 import hashlib
 import json
 import resource
@@ -8,7 +7,7 @@ import shutil
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
+from corpora.atomic import sync, sync_tree
 from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
@@ -37,7 +37,12 @@ from pretrain.networks import (
     preset_of,
 )
 from pretrain.optimizer import Optimizers
-from pretrain.processes import Processes, join_processes, leave_processes
+from pretrain.processes import (
+    Processes,
+    join_processes,
+    leave_processes,
+    speaks_for_machine,
+)
 from pretrain.run_directory import (
     hold,
     new_directory,
@@ -55,18 +60,31 @@ CACHE = Path("runs/cache")
 
 
 def main(settings: PretrainSettings) -> None:
-    """Prepare the corpus, build or load the networks, train, write the run."""
+    """Prepare the corpus, build or load the networks, train, write the run.
+
+    Raises:
+        InputError: a flag, an input or the loss is not as it should be.
+        SystemExit: the same, in all but one of several processes, so that it is said once.
+    """
+    try:
+        _run_in_processes(settings)
+    except InputError:
+        if speaks_for_machine():
+            raise
+        raise SystemExit(2) from None
+
+
+def _run_in_processes(settings: PretrainSettings) -> None:
     settings.check()
     processes = join_processes(settings.device)
     started = time.perf_counter()
     try:
         # Everything that can be wrong with the flags comes before the long work.
         settings = _with_preset(settings)
-        prepared = _prepare(settings, processes) if processes.is_main else None
-        # Preparing may take longer than a message may wait: first this, which may wait.
-        directory = processes.from_main(prepared.directory if prepared else None)
+        prepared = processes.in_main(lambda: _prepare(settings, processes))
+        told = processes.from_main((prepared.directory, prepared.record) if prepared else None)
         if prepared is None:
-            prepared = _prepared_by_main(settings, directory)
+            prepared = _prepared_by_main(settings, *told)
         with prepared.hold:
             _run(settings, prepared, processes, started)
     finally:
@@ -126,9 +144,10 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     )
 
 
-def _prepared_by_main(settings: PretrainSettings, directory: Path) -> _Prepared:
+def _prepared_by_main(
+    settings: PretrainSettings, directory: Path, record: dict[str, Any]
+) -> _Prepared:
     """In the other processes: the same inputs, and networks for the checkpoint's weights."""
-    record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     tokenizer = load_tokenizer(directory / "state" / "tokenizer")
     corpus = open_tokenized(Path(record["tokenized_corpus"]), tokenizer)
     return _Prepared(
@@ -153,8 +172,11 @@ def _run(
     if settings.schedule == "frozen-generator":
         pair.freeze_generator()
     optimizers = Optimizers(pair, settings)
-    progress, average = load_state(
-        directory / "state", pair, optimizers, print if processes.is_main else lambda line: None
+    # The main process first: it moves a damaged checkpoint away before the others look.
+    state = directory / "state"
+    loaded = processes.in_main(lambda: load_state(state, pair, optimizers, print))
+    progress, average = loaded or load_state(
+        state, pair, optimizers, lambda line: None, set_aside=False
     )
     steps = planned_steps(settings, prepared.corpus, device)
     if processes.is_main:
@@ -183,18 +205,19 @@ def _run(
         recipe=settings.recipe(),
         unigram_entropy=objective.tables.unigram_entropy,
         processes=processes,
+        warnings=progress.warnings,
     ) as monitor:
         finished = trainer.run(prepared.corpus, tokenizer, directory, monitor)
     if not finished or not processes.is_main:
         return
-    save_state(directory / "state", pair, optimizers, progress, average)
+    save_state(state, pair, optimizers, progress, average)
     _save_networks(directory, pair, tokenizer)
     write_record(
         directory,
         prepared.record
         | {
             "status": "finished",
-            "progress": dataclasses.asdict(progress),
+            "progress": {k: v for k, v in asdict(progress).items() if k != "warnings"},
             "final_metrics": monitor.last,
             "warnings": monitor.warnings,
             # Kilobytes on Linux; of the process, mapped files included.
@@ -215,14 +238,14 @@ def _continues(settings: PretrainSettings) -> bool:
 def _with_preset(settings: PretrainSettings) -> PretrainSettings:
     """Fill in the preset: that of the checkpoint to go on from, else tiny."""
     if not _continues(settings):
-        return dataclasses.replace(settings, preset=settings.preset or "tiny")
+        return replace(settings, preset=settings.preset or "tiny")
     if settings.tokenizer is not None:
         raise InputError(
             f"expected no --tokenizer with --init {settings.init}, found {settings.tokenizer}: "
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
-    return dataclasses.replace(settings, preset=settings.preset or preset_of(settings.init))
+    return replace(settings, preset=settings.preset or preset_of(settings.init))
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
@@ -238,7 +261,7 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
 
 def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
     cleaning = CleaningSettings()
-    key = [source_hash, settings.text_column, dataclasses.asdict(cleaning), CLEANER_VERSION]
+    key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     directory = CACHE / "clean" / name
     if not directory.is_dir():
@@ -373,10 +396,12 @@ def _save_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedToke
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         pair.save_networks(scratch, tokenizer)
+        sync_tree(scratch)
         for path in sorted(scratch.iterdir(), reverse=True):  # the discriminator last
             name = path.name
             shutil.rmtree(directory / name, ignore_errors=True)
             path.rename(directory / name)
+        sync(directory)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

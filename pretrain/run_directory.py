@@ -26,6 +26,7 @@ _FREE_ON_RESUME = {
     "max_flops",
     "epochs",
     "learning_rate",
+    "muon_learning_rate",
     "device",
     "log_steps",
     "save_steps",

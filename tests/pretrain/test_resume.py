@@ -1,6 +1,7 @@
 """What `--resume` and a used output directory accept, and what they refuse."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,68 +12,23 @@ from filelock import FileLock
 
 import pretrain.run
 from corpora.command_line import run_command
-from pretrain import loop
-from pretrain.networks import ElectraPair
+from pretrain.loop import Trainer
 from pretrain.settings import PretrainSettings
-
-Pretrain = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def corpus(tmp_path: Path, comments: list[str]) -> Path:
-    path = tmp_path / "comments.txt"
-    path.write_text("\n".join(comments[:200]), encoding="utf-8")
-    return path
+from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows
 
 
 @pytest.fixture
-def pretrain_here(
-    corpus: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Pretrain:
-    """The command in this process: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    fixed = ["--corpus", str(corpus), "--init", "random", "--vocab-size", "1024"]
-    fixed += ["--tokens-per-batch", "256", "--save-steps", "4", "--log-steps", "2"]
-
-    def call(*flags: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, "--output", "run", *flags])
-        code = run_command(PretrainSettings, pretrain.run.main, "")
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture
-def broken_off(pretrain_here: Pretrain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def broken_off(break_off: Breaking) -> Path:
     """A run of 12 steps whose power went off after step 10, two steps past its checkpoint."""
-    steps = 0
-    step = loop.replaced_token_detection
-
-    def until_ten(*args: object, **kwargs: object) -> object:
-        nonlocal steps
-        steps += 1
-        if steps > 10:
-            raise RuntimeError("power off")
-        return step(*args, **kwargs)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(loop, "replaced_token_detection", until_ten)
-        with pytest.raises(RuntimeError, match="power off"):
-            pretrain_here("--max-steps", "12")
-    return tmp_path / "run"
+    return break_off(10, "--max-steps", "12")
 
 
-def metric_steps(directory: Path) -> list[int]:
-    lines = (directory / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line)["step"] for line in lines]
+def metric_steps(directory: Path) -> list[float]:
+    return [row["step"] for row in metric_rows(directory)]
 
 
 def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
-    pretrain_here: Pretrain, broken_off: Path
+    pretrain_here: Command, broken_off: Path
 ) -> None:
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10]
     with (broken_off / "metrics.jsonl").open("a") as file:
@@ -83,14 +39,14 @@ def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
 
 
 def test_resume_without_output_finds_the_newest_unfinished_run(
-    pretrain_here: Pretrain, broken_off: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pretrain_here: Command, broken_off: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = tmp_path / "runs" / "pretrain"
     runs.mkdir(parents=True)
     broken_off.rename(runs / "mine")
-    argv = ["run.py", "--corpus", "comments.txt", "--init", "random", "--vocab-size", "1024"]
-    argv += ["--tokens-per-batch", "256", "--max-steps", "9", "--resume"]
-    monkeypatch.setattr(sys, "argv", argv)
+    argv = [flag for flag in sys.argv if flag not in ("--output", "run", "12")]
+    monkeypatch.setattr(sys, "argv", [flag for flag in argv if flag != "--max-steps"])
+    sys.argv += ["--max-steps", "9", "--resume"]
     assert run_command(PretrainSettings, pretrain.run.main, "") == 0
     assert json.loads((runs / "mine" / "run.json").read_text())["progress"]["step"] == 9
 
@@ -100,18 +56,28 @@ def test_resume_without_output_finds_the_newest_unfinished_run(
     [
         (["--seed", "7"], "it has --seed 42, found --seed 7; give the same flags"),
         (["--max-length", "64"], "it has --max-length 128, found --max-length 64"),
+        (["--objective", "electra-15"], "it has --objective rtd, found --objective electra-15"),
+        (["--optimizer", "muon"], "it has --optimizer adamw, found --optimizer muon"),
     ],
 )
 def test_other_flags_are_refused(
-    pretrain_here: Pretrain, broken_off: Path, flags: list[str], expected: str
+    pretrain_here: Command, broken_off: Path, flags: list[str], expected: str
 ) -> None:
     code, _, errors = pretrain_here("--max-steps", "12", "--resume", *flags)
     assert code == 2 and expected in errors
     assert json.loads((broken_off / "run.json").read_text())["status"] == "running"
 
 
+def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
+    """What the advice after an exploding loss asks for."""
+    flags = ["--max-steps", "6", "--optimizer", "muon"]
+    break_off(5, *flags)
+    slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
+    assert pretrain_here(*flags, *slower, "--resume")[0] == 0
+
+
 def test_a_corpus_that_has_changed_since_is_refused(
-    pretrain_here: Pretrain, broken_off: Path, corpus: Path
+    pretrain_here: Command, broken_off: Path, corpus: Path
 ) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write("\n어제 새로 올라온 댓글이라 그때는 없던 글입니다\n")
@@ -121,7 +87,7 @@ def test_a_corpus_that_has_changed_since_is_refused(
     assert metric_steps(broken_off)[-1] == 10
 
 
-def test_a_run_at_work_is_left_alone(pretrain_here: Pretrain, broken_off: Path) -> None:
+def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
     before = sorted(broken_off.rglob("*"))
     with FileLock(broken_off / ".lock"):
         code, _, errors = pretrain_here("--max-steps", "12", "--resume")
@@ -130,20 +96,20 @@ def test_a_run_at_work_is_left_alone(pretrain_here: Pretrain, broken_off: Path) 
 
 
 def test_a_used_directory_is_refused_without_resume(
-    pretrain_here: Pretrain, broken_off: Path
+    pretrain_here: Command, broken_off: Path
 ) -> None:
     code, _, errors = pretrain_here("--max-steps", "12")
     assert code == 2 and "found run in use; go on with --resume" in errors
     assert metric_steps(broken_off)[-1] == 10
 
 
-def test_a_complete_run_is_not_resumed(pretrain_here: Pretrain) -> None:
+def test_a_complete_run_is_not_resumed(pretrain_here: Command) -> None:
     assert pretrain_here("--max-steps", "2")[0] == 0
     code, _, errors = pretrain_here("--max-steps", "4", "--resume")
     assert code == 2 and "found run complete; go on from its weights with --init run" in errors
 
 
-def test_a_file_as_output_is_one_line(pretrain_here: Pretrain, tmp_path: Path) -> None:
+def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     code, _, errors = pretrain_here("--max-steps", "2")
     assert code == 2 and errors == (
@@ -152,24 +118,154 @@ def test_a_file_as_output_is_one_line(pretrain_here: Pretrain, tmp_path: Path) -
     assert (tmp_path / "run").read_text() == "mine"
 
 
-def test_a_loss_that_is_no_number_becomes_no_checkpoint(
-    pretrain_here: Pretrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def cut_weights(checkpoint: Path) -> None:
+    blob = (checkpoint / "weights.safetensors").read_bytes()
+    (checkpoint / "weights.safetensors").write_bytes(blob[: len(blob) // 2])
+
+
+def flip_byte(checkpoint: Path) -> None:
+    blob = bytearray((checkpoint / "optimizer.safetensors").read_bytes())
+    blob[-1] ^= 0xFF
+    (checkpoint / "optimizer.safetensors").write_bytes(blob)
+
+
+def lose_average(checkpoint: Path) -> None:
+    (checkpoint / "average.safetensors").unlink()
+
+
+def lose_checksum(checkpoint: Path) -> None:
+    record = json.loads((checkpoint / "progress.json").read_text())
+    del record["sha256"]["average"]
+    (checkpoint / "progress.json").write_text(json.dumps(record))
+
+
+def change_step(checkpoint: Path) -> None:
+    text = (checkpoint / "progress.json").read_text()
+    (checkpoint / "progress.json").write_text(text.replace('"step": 8', '"step": 9'))
+
+
+def write_garbage(checkpoint: Path) -> None:
+    (checkpoint / "progress.json").write_bytes(b"\x00\xff\x80{")
+
+
+def write_list(checkpoint: Path) -> None:
+    (checkpoint / "progress.json").write_text("[]")
+
+
+DAMAGE: list[tuple[Callable[[Path], None], str]] = [
+    (cut_weights, "checksum of weights.safetensors"),
+    (flip_byte, "checksum of optimizer.safetensors"),
+    (lose_average, "average.safetensors"),
+    (lose_checksum, "progress.json is incomplete"),
+    (change_step, "checksum of progress.json"),
+    (write_garbage, "damaged"),
+    (write_list, "progress.json is incomplete"),
+]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+    pretrain_here: Command, broken_off: Path, tmp_path: Path
 ) -> None:
-    step = loop.replaced_token_detection
-    calls = 0
+    pristine = tmp_path / "pristine"
+    shutil.copytree(broken_off, pristine)
+    for damage, reason in DAMAGE:
+        shutil.rmtree(broken_off)
+        shutil.copytree(pristine, broken_off)
+        damage(broken_off / "state" / "step-00000008")
+        code, output, _ = pretrain_here("--max-steps", "12", "--resume", "--device", "cpu")
+        assert code == 0, damage
+        line = next(line for line in output.split("\n") if "damaged" in line)
+        assert "step-00000008 is damaged" in line and reason in line
+        assert "resumed at step 4" in output
+        # It does not take the place of a whole one among the last two.
+        expected = ["damaged-step-00000008", "step-00000008", "step-00000012"]
+        assert checkpoints(broken_off) == expected
 
-    def overflowing(pair: ElectraPair, *args: object, **kwargs: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == 6:  # between two checkpoints
+
+def test_without_a_whole_checkpoint_it_is_one_line_and_nothing_moves(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    flip_byte(broken_off / "state" / "step-00000008")
+    cut_weights(broken_off / "state" / "step-00000004")
+    code, output, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 2 and errors.count("\n") == 1
+    assert "found none that is whole; start again without --resume" in errors
+    assert output.count("is damaged") == 2
+    assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_swept_up(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    state = broken_off / "state"
+    shutil.copytree(state / "step-00000008", state / ".step-00000010.tmp")
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    assert checkpoints(broken_off) == ["step-00000008", "step-00000012"]
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    (broken_off / "state" / "step-00000008").rename(broken_off / "state" / ".step-00000000.tmp")
+    shutil.rmtree(broken_off / "state" / "step-00000004")
+    code, _, errors = pretrain_here("--max-steps", "2", "--resume")
+    assert code == 2 and "found no checkpoint in run; run without --resume" in errors
+    assert pretrain_here("--max-steps", "2")[0] == 0
+    assert checkpoints(broken_off) == ["step-00000000", "step-00000002"]
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
+    write_bytes = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name == "optimizer.safetensors":
+            write_bytes(self, data[:100])
+            raise OSError(28, "No space left on device", str(self))
+        return write_bytes(self, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        code, _, errors = pretrain_here("--max-steps", "16", "--resume")
+    assert code == 2 and errors.startswith("error: the disk is full")
+    assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
+    after = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
+    assert before == after
+
+
+def test_a_loss_that_is_no_number_becomes_no_checkpoint(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Trainer.take_step
+
+    def overflowing(self: Trainer, *args: object) -> object:
+        if self.progress.step == 5:  # between two checkpoints
             with torch.no_grad():
-                next(pair.discriminator.parameters()).fill_(float("inf"))
-        return step(pair, *args, **kwargs)  # type: ignore[arg-type]
+                next(self.pair.discriminator.parameters()).fill_(float("inf"))
+        return step(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "replaced_token_detection", overflowing)
-    code, _, errors = pretrain_here("--max-steps", "12", "--log-steps", "100")
-    assert code == 2
-    assert "the loss is no longer finite at step 8" in errors and "--resume and half" in errors
-    saved = sorted(path.name for path in (tmp_path / "run" / "state").glob("step-*"))
-    assert saved == ["step-00000000", "step-00000004"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "take_step", overflowing)
+        code, _, errors = pretrain_here("--max-steps", "12", "--log-steps", "100")
+    assert code == 2 and errors.count("\n") == 1
+    assert "the loss is no longer finite at step 8 with learning rate" in errors
+    assert "--resume and half the --learning-rate" in errors
+    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000004"]
     assert not (tmp_path / "run" / "discriminator").exists()
+    assert pretrain_here("--max-steps", "12", "--learning-rate", "1e-4", "--resume")[0] == 0
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_learning_rate_far_too_high_is_stopped(
+    pretrain_here: Command, tmp_path: Path, optimizer: str
+) -> None:
+    code, _, errors = pretrain_here(
+        *["--max-steps", "40", "--learning-rate", "1", "--optimizer", optimizer]
+    )
+    assert code == 2 and errors.count("\n") == 1
+    assert "the loss exploded at step" in errors and "with learning rate" in errors
+    assert "at the start; go on from the last checkpoint with --resume and half" in errors
+    assert ("--muon-learning-rate" in errors) == (optimizer == "muon")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"

@@ -1,11 +1,9 @@
-"""The command as its users meet it: runs, resumes, kills, bad input, full disk."""
+"""The command as its users meet it: what a run leaves behind, bad input, a full disk."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,33 +21,27 @@ from transformers import (
 import pretrain.run
 from corpora.command_line import run_command
 from pretrain.settings import PretrainSettings
+from tests.pretrain.conftest import Command, checkpoints, weights_of
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "pretrain" / "run.py"
-FAST = ["--tokens-per-batch", "512", "--log-steps", "5", "--init", "random"]
-
-
-def run(*flags: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *flags], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
+COMMENTS = ROOT / "corpora" / "comments"
 
 
 @pytest.fixture(scope="module")
-def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "comments.txt"
-    parts = sorted((ROOT / "corpora" / "comments").glob("*.txt"))
-    path.write_text("".join(p.read_text(encoding="utf-8") for p in parts), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, corpus_file: Path) -> Path:
-    """A whole run of 24 steps with the default warm start, uninterrupted."""
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run of 24 steps by the real command, with the default preset and warm start."""
     folder = tmp_path_factory.mktemp("runs")
-    flags = ["--corpus", str(corpus_file), "--max-steps", "24", "--output", str(folder / "run")]
-    done = run(*flags, "--tokens-per-batch", "512", "--log-steps", "6", cwd=folder)
+    flags = ["--corpus", str(COMMENTS), "--max-steps", "24", "--output", "run", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *flags, "--tokens-per-batch", "512", "--log-steps", "6"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     return folder / "run"
 
 
@@ -106,84 +98,57 @@ def test_shared_embeddings_are_equal_in_both_outputs(finished: Path) -> None:
 
 
 def test_init_goes_on_from_a_run_with_its_tokenizer(
-    finished: Path, corpus_file: Path, tmp_path: Path
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flags = ["--corpus", str(corpus_file), "--init", str(finished), "--max-steps", "0"]
-    done = run(*flags, "--output", "next", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    before, after = (
-        safetensors.torch.load_file(path / "discriminator" / "model.safetensors")
-        for path in (finished, tmp_path / "next")
-    )
+    monkeypatch.chdir(tmp_path)
+    flags = ["--corpus", str(COMMENTS), "--init", str(finished), "--max-steps", "0"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *flags, "--output", "next", "--device", "cpu"])
+    assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+    before, after = weights_of(finished), weights_of(tmp_path / "next")
+    assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert (tmp_path / "next" / "generator" / "tokenizer.json").read_bytes() == (
         finished / "generator" / "tokenizer.json"
     ).read_bytes()
 
 
-def weights_of(directory: Path) -> dict[str, torch.Tensor]:
-    return safetensors.torch.load_file(directory / "discriminator" / "model.safetensors")
-
-
-def test_kill_and_resume_end_in_the_same_weights(corpus_file: Path, tmp_path: Path) -> None:
-    common = [*FAST, "--corpus", str(corpus_file), "--max-steps", "40", "--save-steps", "6"]
-    straight = run(*common, "--output", "straight", cwd=tmp_path)
-    assert straight.returncode == 0, straight.stderr
-    killed = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *common, "--output", "killed"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    state = tmp_path / "killed" / "state"
-    deadline = time.monotonic() + 120
-    while not (state / "step-00000012").is_dir() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "killed" / "discriminator").exists()
-    assert json.loads((tmp_path / "killed" / "run.json").read_text())["status"] == "running"
-    resumed = run(*common, "--output", "killed", "--resume", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "resumed at step" in resumed.stdout
-    expected, found = weights_of(tmp_path / "straight"), weights_of(tmp_path / "killed")
-    assert all(torch.equal(expected[key], found[key]) for key in expected)
-    assert len(list(state.glob("step-*"))) == 2
-
-
-def test_sigterm_saves_and_exits_0(corpus_file: Path, tmp_path: Path) -> None:
-    flags = [*FAST, "--corpus", str(corpus_file), "--max-steps", "5000", "--output", "run"]
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *flags], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("step 5 "):
-            break
-    process.send_signal(signal.SIGTERM)
-    rest = process.stdout.read()
-    assert process.wait(60) == 0
-    assert "SIGTERM: saved at step" in rest
-    assert any((tmp_path / "run" / "state").glob("step-*/progress.json"))
-
-
-def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
-    corpus_file: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--objective", "mlm"],
+        ["--objective", "replace-mlm", "--optimizer", "muon"],
+        ["--schedule", "adversarial"],
+        ["--schedule", "two-stage", "--generator-size", "1"],
+        ["--sharing", "gdes"],
+        ["--sharing", "all", "--generator-size", "1"],
+        ["--unigram-fraction", "1"],
+    ],
+    ids=" ".join,
+)
+def test_every_recipe_leaves_stock_networks(
+    flags: list[str], pretrain_here: Command, tmp_path: Path
 ) -> None:
-    common = [*FAST, "--corpus", str(corpus_file), "--save-steps", "4", "--output", "run"]
-    done = run(*common, "--max-steps", "10", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    record_file = tmp_path / "run" / "run.json"
-    record = json.loads(record_file.read_text())
-    record_file.write_text(json.dumps(record | {"status": "running"}))
-    newest = max((tmp_path / "run" / "state").glob("step-*")) / "weights.safetensors"
-    blob = bytearray(newest.read_bytes())
-    blob[-1] ^= 0xFF
-    newest.write_bytes(blob)
-    resumed = run(*common, "--max-steps", "12", "--resume", cwd=tmp_path)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "step-00000010 is damaged (checksum" in resumed.stdout
-    assert "resumed at step 8" in resumed.stdout
+    code, _, errors = pretrain_here("--max-steps", "4", *flags)
+    assert code == 0, errors
+    folders = sorted(path.parent.name for path in (tmp_path / "run").glob("*/model.safetensors"))
+    assert folders[0] == "discriminator"
+    for folder in folders:
+        loader = ElectraForPreTraining if folder == "discriminator" else ElectraForMaskedLM
+        model, info = loader.from_pretrained(tmp_path / "run" / folder, output_loading_info=True)
+        assert not info["missing_keys"] and not info["unexpected_keys"]
+        assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
+
+
+def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path: Path) -> None:
+    assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
+    flags = ["--schedule", "frozen-generator", "--generator-from", "first"]
+    code, _, errors = pretrain_here("--max-steps", "3", *flags)
+    assert code == 0, errors
+    before, after = weights_of(tmp_path / "first"), weights_of(tmp_path / "run")
+    names = [name for name in before if name.startswith("generator/")]
+    assert all(torch.equal(before[name], after[name]) for name in names)
+    changed = "discriminator/electra.encoder.layer.0.output.dense.weight"
+    assert not torch.equal(before[changed], after[changed])
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -208,71 +173,107 @@ BAD_CORPORA: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
 }
 
 
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The command in this process, in an empty folder: (exit code, stdout, stderr)."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+
+    def call(*flags: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["run.py", *flags])
+        code = run_command(PretrainSettings, pretrain.run.main, "")
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def assert_refused(result: tuple[int, str, str], words: list[str]) -> None:
+    """One line on stderr, exit code 2, and nothing in the working directory."""
+    code, _, errors = result
+    assert code == 2
+    lines = errors.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: ")
+    assert all(word in lines[0] for word in words), lines[0]
+    assert not [path for path in Path().rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("case", BAD_CORPORA)
-def test_bad_corpus_is_one_line_exit_2_and_writes_nothing(case: str, tmp_path: Path) -> None:
+def test_a_bad_corpus_is_one_line_and_writes_nothing(
+    case: str, command: Command, tmp_path: Path
+) -> None:
     make, words = BAD_CORPORA[case]
     inputs = tmp_path / "in"
     inputs.mkdir()
-    corpus = make(inputs)
-    work = tmp_path / "work"
-    work.mkdir()
-    done = run("--corpus", str(corpus), "--max-steps", "1", cwd=work)
-    assert done.returncode == 2
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("error: ")
-    assert all(word in lines[0] for word in words), lines[0]
-    assert not [p for p in work.rglob("*") if p.is_file()]
+    assert_refused(command("--corpus", str(make(inputs)), "--max-steps", "1"), words)
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--max-steps", "1", "--max-minutes", "1"], "found both"),
-        (["--mask-fraction", "15"], "--mask-fraction from 0.01 to 0.9, found 15"),
-        (["--resume"], "expected an unfinished run under runs/pretrain"),
-        (["--init", "no/such/run"], "no/such/run"),
-        (["--tokenizer", "no/such/tokenizer"], "tokenizer.json"),
-        (["--device", "tpu9"], "--device"),
+        ("--max-steps 1 --max-minutes 1", "found"),
+        ("--mask-fraction 15", "--mask-fraction from 0.01 to 0.9, found 15"),
+        ("--max-steps -1", "--max-steps"),
+        ("--learning-rate 0", "--learning-rate"),
+        ("--tokens-per-batch 64", "--tokens-per-batch from 128 to inf, found 64"),
+        ("--resume", "expected an unfinished run under runs/pretrain"),
+        ("--resume --output no-run", "found no checkpoint in no-run"),
+        ("--init no/such/run", "no/such/run"),
+        ("--tokenizer no/such/tokenizer", "tokenizer.json"),
+        ("--device tpu9", "--device"),
+        ("--device cuda:99", "--device cuda:99"),
+        ("--objective mlm --schedule two-stage", "--objective mlm"),
+        ("--objective mlm --sharing gdes", "--sharing gdes"),
+        ("--generator-head sbo", "add --masking span"),
+        ("--replaced-spans", "--masking token has none"),
+        ("--schedule two-stage", "found --generator-size 0.25; take 1"),
+        ("--schedule two-stage --generator-size 1 --sharing word", "leave out --sharing word"),
+        ("--sharing all", "--sharing all needs networks of one size"),
+        ("--schedule frozen-generator", "--generator-from"),
+        ("--generator-from somewhere", "--generator-from is read by"),
+        ("--kept-fraction 0.6 --random-fraction 0.6", "together at most 1"),
+        ("--objective replace-mlm --sentence-weight 1", "--sentence-weight"),
     ],
 )
-def test_bad_flags_are_one_line_and_exit_2(
-    flags: list[str], message: str, corpus_file: Path, tmp_path: Path
+def test_bad_flags_are_one_line_and_write_nothing(
+    flags: str, message: str, command: Command
 ) -> None:
-    done = run("--corpus", str(corpus_file), *flags, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ") and message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "runs" / "pretrain").exists()
+    assert_refused(command("--corpus", str(COMMENTS), *flags.split()), [message])
 
 
 @pytest.mark.skipif(
     os.geteuid() != 0 or sys.platform != "linux", reason="mounting a small disk needs root"
 )
-def test_full_disk_is_one_line_and_keeps_the_last_checkpoint(
-    corpus_file: Path, tmp_path: Path
+def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(
+    pretrain_here: Command, tmp_path: Path
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(disk)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True
     )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
     try:
-        flags = ["--corpus", str(corpus_file), "--max-steps", "30", "--save-steps", "3"]
-        done = run(*FAST, *flags, "--output", str(disk / "run"), cwd=tmp_path)
-        assert done.returncode == 2, done.stdout
-        assert "the disk is full" in done.stderr and "Traceback" not in done.stderr
+        flags = ["--max-steps", "30", "--save-steps", "3", "--output", str(disk / "run")]
+        code, _, errors = pretrain_here(*flags)
+        assert code == 2 and errors.count("\n") == 1 and "the disk is full" in errors
         assert not (disk / "run" / "discriminator").exists()
-        kept = list((disk / "run" / "state").glob("step-*/progress.json"))
-        assert kept
-        assert not list((disk / "run" / "state").glob(".step*"))
+        kept = checkpoints(disk / "run")
+        assert kept and all(name.startswith("step-") for name in kept)
+        subprocess.run(["mount", "-o", "remount,size=40m", str(disk)], check=True)
+        code, printed, errors = pretrain_here(*flags, "--resume")
+        assert code == 0, errors
+        assert f"resumed at step {int(kept[-1].removeprefix('step-'))}" in printed
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_full_disk_while_saving_the_networks_leaves_no_half_model(
-    corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: object
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: object, directory: Path, *args: object, **kwargs: object) -> None:
         Path(directory).mkdir(parents=True, exist_ok=True)
@@ -282,11 +283,11 @@ def test_full_disk_while_saving_the_networks_leaves_no_half_model(
             "Error while serializing: I/O error: No space left on device (os error 28)"
         )
 
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ElectraForPreTraining, "save_pretrained", full)
-    flags = [*FAST, "--corpus", str(corpus_file), "--max-steps", "2", "--output", "run"]
-    monkeypatch.setattr(sys, "argv", ["run.py", *flags])
-    assert run_command(PretrainSettings, pretrain.run.main, "") == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(ElectraForPreTraining, "save_pretrained", full)
+        assert pretrain_here("--max-steps", "2")[0] == 2
     assert not (tmp_path / "run" / "discriminator").exists()
     assert not list((tmp_path / "run").glob(".networks*"))
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
+    assert pretrain_here("--max-steps", "2", "--resume")[0] == 0
+    assert (tmp_path / "run" / "discriminator" / "model.safetensors").is_file()

@@ -1,0 +1,144 @@
+"""A run that is broken off and resumed is the uninterrupted one, to the last bit."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pretrain import loop
+from pretrain.monitor import Monitor
+from pretrain.objective import Objective
+from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
+
+ROOT = Path(__file__).parents[2]
+STEPS = ["--max-steps", "12"]
+RECIPES = {
+    "packed": ["--batching", "packed", "--max-length", "64", "--tokens-per-batch", "512"],
+    "dropout": ["--dropout", "0.1", "--sampling", "gumbel", "--masking", "word"],
+    "muon and average": ["--optimizer", "muon", "--average-fraction", "0.7"],
+    "two-stage": ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.5"],
+    "noise at first": ["--unigram-fraction", "0.8", "--last-mask-fraction", "0.3"],
+    "gdes": ["--sharing", "gdes", "--adam-bias-correction", "--weight-warmup", "0.5"],
+    "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],
+    "all tokens": ["--objective", "all-tokens-mlm"],
+}
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[str]]:
+    """By optimizer step: what its batch, its draws and its loss were, each time it was taken."""
+    found: dict[int, list[str]] = {}
+    step = loop.Trainer.take_step
+
+    def spy(self: loop.Trainer, batch: Any, fraction: float) -> Any:
+        rate, result = step(self, batch, fraction)
+        seen = [batch.input_ids.numpy().tobytes(), self._random.get_state().numpy().tobytes()]
+        seen += [torch.get_rng_state().numpy().tobytes(), result.counts.numpy().tobytes()]
+        seen += [result.loss.detach().numpy().tobytes(), repr((rate, fraction)).encode()]
+        digest = hashlib.sha256(b"".join(seen)).hexdigest()
+        found.setdefault(self.progress.step, []).append(digest)
+        return rate, result
+
+    monkeypatch.setattr(loop.Trainer, "take_step", spy)
+    return found
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_batches_draws_and_weights_are_those_of_the_uninterrupted_run(
+    recipe: str, pretrain_here: Command, break_off: Breaking, drawn: dict[int, list[str]]
+) -> None:
+    flags = [*STEPS, *RECIPES[recipe]]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    directory = break_off(6, *flags)
+    for after in (8, 11):
+        break_off(after, *flags, "--resume")
+    code, printed, _ = pretrain_here(*flags, "--resume")
+    assert code == 0 and "resumed at step 8" in printed
+    # Taken straight, before each break, and again after it.
+    assert [len(drawn[step]) for step in range(12)] == [2, 2, 2, 2, 3, 3, 2, 2, 3, 3, 3, 2]
+    assert all(len(set(digests)) == 1 for digests in drawn.values())
+    straight = directory.parent / "straight"
+    expected, found = weights_of(straight), weights_of(directory)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    for name in ("weights", "optimizer", "average"):
+        file = Path("state") / "step-00000012" / f"{name}.safetensors"
+        assert (straight / file).read_bytes() == (directory / file).read_bytes()
+
+
+@pytest.mark.parametrize("recipe", ["muon and average", "two-stage"])
+def test_it_may_be_broken_off_at_any_step(
+    recipe: str, pretrain_here: Command, break_off: Breaking
+) -> None:
+    flags = [*STEPS, *RECIPES[recipe], "--save-steps", "1"]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    directory = break_off(1, *flags)
+    for after in range(2, 12):
+        break_off(after, *flags, "--resume")
+    assert pretrain_here(*flags, "--resume")[0] == 0
+    expected, found = weights_of(directory.parent / "straight"), weights_of(directory)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_sigterm_saves_exits_0_and_the_run_goes_on_the_same(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here(*STEPS, "--output", "straight")[0] == 0
+    add = Monitor.add
+
+    def terminated(self: Monitor, *args: Any, step: int, **rest: Any) -> None:
+        add(self, *args, step=step, **rest)
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Monitor, "add", terminated)
+        code, printed, _ = pretrain_here(*STEPS)
+    assert code == 0 and "SIGTERM: saved at step 5; go on with --resume" in printed
+    assert checkpoints(tmp_path / "run") == ["step-00000004", "step-00000005"]
+    assert not (tmp_path / "run" / "discriminator").exists()
+    code, printed, _ = pretrain_here(*STEPS, "--resume")
+    assert code == 0 and "resumed at step 5" in printed
+    assert [row["step"] for row in metric_rows(tmp_path / "run")] == [2, 4, 6, 8, 10, 12]
+    expected, found = weights_of(tmp_path / "straight"), weights_of(tmp_path / "run")
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_sigterm_in_the_last_step_loses_nothing(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    flags = ["--max-steps", "4", "--average-fraction", "0.5"]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    call = Objective.__call__
+    steps = 0
+
+    def terminated(self: Objective, *args: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return call(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Objective, "__call__", terminated)
+        assert pretrain_here(*flags)[0] == 0
+    assert pretrain_here(*flags, "--resume")[0] == 0
+    expected, found = weights_of(tmp_path / "straight"), weights_of(tmp_path / "run")
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_the_real_command_killed_at_random(tmp_path: Path) -> None:
+    """The short form of what benchmarks/results/random_kills.json records of 50 kills."""
+    script = ROOT / "benchmarks" / "random_kills.py"
+    flags = ["--kills", "2", "--steps", "16", "--output", str(tmp_path / "kills.json")]
+    done = subprocess.run(
+        [sys.executable, str(script), *flags], capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "weights and state are equal" in done.stdout

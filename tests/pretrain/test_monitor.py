@@ -1,0 +1,189 @@
+"""What the monitor says aloud, when, and that a resumed run remembers it."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from pretrain import monitor as monitor_module
+from pretrain.monitor import Monitor
+from pretrain.objective import COUNT_NAMES, StepResult
+from pretrain.processes import Processes
+from pretrain.recipe import Recipe
+from tests.pretrain.conftest import Breaking, Command
+
+UNIGRAM_ENTROPY = 6.0
+
+
+def result(
+    generator: float = 5.0, discriminator: float = 0.3, *, found: int = 50, replaced: int = 100
+) -> StepResult:
+    counts = dict.fromkeys(COUNT_NAMES, 0) | {
+        "masked": 150,
+        "guessed": 50,
+        "true_positive": found,
+        "predicted_replaced": 2 * found,
+        "replaced": replaced,
+        "tokens": 1_000,
+    }
+    return StepResult(
+        loss=torch.tensor(generator + 50 * discriminator),
+        generator_loss=torch.tensor(generator),
+        discriminator_loss=torch.tensor(discriminator),
+        counts=torch.tensor(list(counts.values())),
+        binned_loss=torch.ones(2, 5),
+    )
+
+
+def watch(
+    directory: Path,
+    results: list[StepResult],
+    *,
+    first_step: int = 0,
+    warnings: list[str] | None = None,
+    recipe: Recipe | None = None,
+) -> Monitor:
+    """Show results of a run of 1,000 steps, one every hundred steps."""
+    with Monitor(
+        directory,
+        log_steps=1,
+        first_step=first_step,
+        recipe=recipe or Recipe(),
+        unigram_entropy=UNIGRAM_ENTROPY,
+        processes=Processes(device=torch.device("cpu")),
+        warnings=warnings,
+    ) as monitor:
+        for number, each in enumerate(results, 1):
+            step = first_step + 100 * number
+            monitor.add(each, step=step, learning_rate=1e-3, fraction=step / 1_000, left=60.0)
+    return monitor
+
+
+def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None:
+    monitor = Monitor(
+        tmp_path,
+        log_steps=2,
+        first_step=0,
+        recipe=Recipe(),
+        unigram_entropy=UNIGRAM_ENTROPY,
+        processes=Processes(device=torch.device("cpu")),
+    )
+    with monitor:
+        for step, each in enumerate([result(6.0, found=40), result(4.0, found=60)], 1):
+            monitor.add(each, step=step, learning_rate=1e-3, fraction=0.1, left=60.0)
+    (row,) = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert row["step"] == 2
+    assert row["generator_loss"] == pytest.approx(5.0)
+    assert row["discriminator_recall"] == pytest.approx(100 / 200)
+    assert row["discriminator_precision"] == pytest.approx(100 / 200)
+    assert row["replaced_fraction"] == pytest.approx(200 / 2_000)
+    assert row["generator_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_a_healthy_run_is_not_warned_of(tmp_path: Path) -> None:
+    assert watch(tmp_path, [result()] * 10).warnings == []
+
+
+def test_a_generator_no_better_than_word_frequencies_is_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (warning,) = watch(tmp_path, [result(generator=6.4)] * 10).warnings
+    assert warning.startswith("step 500: the generator has stalled: its loss of 6.40 is no better")
+    assert "6.00" in warning and "--learning-rate" in warning
+    assert f"warning: {warning}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("recipe", "named"),
+    [
+        (Recipe(objective="mlm"), "encoder"),
+        (Recipe(schedule="adversarial"), None),
+        (Recipe(schedule="frozen-generator"), None),
+        (Recipe(unigram_fraction=1.0), None),
+    ],
+)
+def test_only_what_learns_to_guess_can_stall(
+    tmp_path: Path, recipe: Recipe, named: str | None
+) -> None:
+    warnings = watch(tmp_path, [result(generator=6.4)] * 10, recipe=recipe).warnings
+    stalled = [warning for warning in warnings if "stalled" in warning]
+    assert bool(stalled) == (named is not None)
+    assert all(f"the {named} has stalled" in warning for warning in stalled)
+
+
+def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, last = watch(tmp_path, [result(found=0)] * 10).warnings
+    assert first.startswith("step 100: discriminator recall is 0.000")
+    assert last.startswith("step 1,000: discriminator recall is 0.000")
+    # What a loss looks like that has learnt how many tokens are replaced, and nothing else.
+    trivial = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
+    assert f"about {trivial:.2f}" in first
+    assert "only learnt that most tokens are original" in capsys.readouterr().out
+
+
+def test_no_recall_is_missed_while_nothing_is_replaced(tmp_path: Path) -> None:
+    """The first of two stages."""
+    assert watch(tmp_path, [result(found=0, replaced=0)] * 10).warnings == []
+
+
+def test_warnings_of_earlier_sittings_are_kept_and_not_repeated(tmp_path: Path) -> None:
+    stalled = result(generator=6.4)
+    before = watch(tmp_path, [stalled] * 6).warnings
+    after = watch(tmp_path, [stalled] * 4, first_step=600, warnings=list(before)).warnings
+    assert len(before) == 1 and after == before
+
+
+@pytest.mark.parametrize(
+    ("worse", "named"),
+    [
+        (result(generator=7.1), "7.10 for guessing a token, 5.00 at the start"),
+        (result(generator=6.9), ""),
+        # Seen in a run that was well again five steps later.
+        (result(discriminator=2.7), ""),
+    ],
+)
+def test_two_nats_above_the_start_is_an_explosion(
+    tmp_path: Path, worse: StepResult, named: str
+) -> None:
+    assert watch(tmp_path, [result(), result(), worse]).exploded() == named
+
+
+def test_the_start_is_remembered_over_a_break(tmp_path: Path) -> None:
+    watch(tmp_path, [result(), result()])
+    assert watch(tmp_path, [], first_step=200).exploded() == ""
+    after = watch(tmp_path, [result(generator=7.1)], first_step=200)
+    assert after.exploded() == "7.10 for guessing a token, 5.00 at the start"
+
+
+def test_a_generator_that_learns_to_mislead_does_not_explode(tmp_path: Path) -> None:
+    adversarial = Recipe(schedule="adversarial")
+    rising = [result(), result(generator=12.0)]
+    assert watch(tmp_path, rising, recipe=adversarial).exploded() == ""
+
+
+def test_metrics_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
+    watch(tmp_path, [result()] * 4)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 500, "gen')
+    watch(tmp_path, [result()], first_step=200)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [100, 200, 300]
+
+
+def test_a_resumed_run_records_the_warnings_of_all_its_sittings(
+    pretrain_here: Command, break_off: Breaking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_module, "_FIRST_WARNING_STEP", 4)
+    flags = ["--max-steps", "12", "--learning-rate", "1e-9"]
+    directory = break_off(10, *flags)
+    code, printed, _ = pretrain_here(*flags, "--resume")
+    assert code == 0
+    warnings = json.loads((directory / "run.json").read_text())["warnings"]
+    (stalled,) = [warning for warning in warnings if "stalled" in warning]
+    # Found before the checkpoint at step 8, so not said again.
+    assert stalled.startswith("step 6: the generator has stalled")
+    assert stalled not in printed.split("resumed at step 8")[1]

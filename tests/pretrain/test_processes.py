@@ -1,0 +1,192 @@
+"""Two processes do what one does, with the same command."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from pretrain.batches import Plan, make_batch
+from pretrain.corruption import vocabulary_tables
+from pretrain.networks import ElectraPair, PairShape, build_pair
+from pretrain.objective import Objective
+from pretrain.recipe import Recipe
+from pretrain.tokenized import TokenizedCorpus
+from tests.pretrain.conftest import SMALL, checkpoints, metric_rows, unfinish, weights_of
+from tests.pretrain.in_processes import Scenario, perform
+
+ROOT = Path(__file__).parents[2]
+FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
+FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
+# Few enough that some batches have one row, and the second process none.
+FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def folder(
+    tmp_path_factory: pytest.TempPathFactory,
+    comments: list[str],
+    tokenizer: PreTrainedTokenizerFast,
+) -> Iterator[Path]:
+    """Runs of one and of two processes, side by side."""
+    folder = tmp_path_factory.mktemp("processes")
+    (folder / "comments.txt").write_text("\n".join(comments[:200]), encoding="utf-8")
+    tokenizer.save_pretrained(folder / "tokenizer")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        one = perform(Scenario(name="one", flags=[*FLAGS, "--output", "one"]))
+        assert one["code"] == 0, one["stderr"]
+        shutil.copytree("one", "begun by one")
+        unfinish(folder / "begun by one", before=10)
+        plan = [
+            Scenario(name="two", flags=[*FLAGS, "--output", "two"]),
+            Scenario(name="terminated", flags=[*FLAGS, "--output", "ended"], sigterm_at=5),
+            Scenario(name="resumed", flags=[*FLAGS, "--output", "ended", "--resume"]),
+            Scenario(name="taken over", flags=[*FLAGS, "--output", "begun by one", "--resume"]),
+            Scenario(name="complete", flags=[*FLAGS, "--output", "two", "--resume"]),
+            Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--generator-head", "sbo"]),
+            Scenario(name="full", flags=[*FLAGS, "--output", "full"], disk_full=True),
+        ]
+        for scenario in plan[1:]:
+            scenario.port = free_port()
+        (folder / "plan.json").write_text(json.dumps([asdict(each) for each in plan]))
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+        command += [str(ROOT / "tests" / "pretrain" / "in_processes.py"), "plan.json", "."]
+        done = subprocess.run(
+            command,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        assert done.returncode == 0, done.stderr
+        yield folder
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def ranks(folder: Path) -> list[dict[str, dict[str, Any]]]:
+    """What each process saw, by scenario."""
+    return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(2)]
+
+
+def assert_alike(first: Path, second: Path) -> None:
+    expected, found = weights_of(first), weights_of(second)
+    assert expected.keys() == found.keys()
+    for key in expected:
+        # Adam's first steps have the size of the rate whatever the gradient's: where a gradient
+        # is nothing but rounding, weights may differ by it.
+        close = torch.isclose(expected[key], found[key], rtol=1e-3, atol=1e-5)
+        assert close.float().mean() > 0.99, key
+
+
+def test_losses_and_counts_are_those_of_one_process(folder: Path) -> None:
+    expected, found = metric_rows(folder / "one"), metric_rows(folder / "two")
+    assert len(expected) == len(found) == 10
+    for one, two in zip(expected, found, strict=True):
+        timing = {"tokens_per_second"}
+        names = one.keys() - timing
+        assert {n: one[n] for n in names} == pytest.approx({n: two[n] for n in names}, rel=1e-4)
+    records = [json.loads((folder / n / "run.json").read_text()) for n in ("one", "two")]
+    assert [record["processes"] for record in records] == [1, 2]
+    for key in ("step", "tokens", "flops"):
+        assert records[0]["progress"][key] == records[1]["progress"][key]
+    assert_alike(folder / "one", folder / "two")
+
+
+def test_every_process_ends_with_the_same_weights(ranks: list[dict[str, dict[str, Any]]]) -> None:
+    for name in ("two", "resumed", "taken over"):
+        first, second = (rank[name]["weights"] for rank in ranks)
+        assert first is not None and first == second
+
+
+def test_only_one_process_prints_and_writes(
+    folder: Path, ranks: list[dict[str, dict[str, Any]]]
+) -> None:
+    main, other = (rank["two"] for rank in ranks)
+    assert main["stdout"].count("step 10 ") == 1 and "x 2 processes" in main["stdout"]
+    assert other["stdout"] == ""
+    assert checkpoints(folder / "two") == ["step-00000008", "step-00000010"]
+    assert len(list((folder / "two" / "tensorboard").glob("events*"))) == 1
+
+
+def test_sigterm_to_one_of_them_saves_and_ends_all(
+    folder: Path, ranks: list[dict[str, dict[str, Any]]]
+) -> None:
+    assert [rank["terminated"]["code"] for rank in ranks] == [0, 0]
+    assert "SIGTERM: saved at step 5" in ranks[0]["terminated"]["stdout"]
+    assert "resumed at step 5" in ranks[0]["resumed"]["stdout"]
+    expected, found = weights_of(folder / "two"), weights_of(folder / "ended")
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_two_go_on_with_a_run_of_one(folder: Path, ranks: list[dict[str, dict[str, Any]]]) -> None:
+    assert "resumed at step 8" in ranks[0]["taken over"]["stdout"]
+    assert_alike(folder / "one", folder / "begun by one")
+
+
+def test_one_goes_on_with_a_run_of_two(folder: Path) -> None:
+    shutil.copytree(folder / "two", folder / "begun by two")
+    unfinish(folder / "begun by two", before=10)
+    flags = [*FLAGS, "--output", "begun by two", "--resume"]
+    seen = perform(Scenario(name="one", flags=flags))
+    assert seen["code"] == 0 and "resumed at step 8" in seen["stdout"]
+    assert_alike(folder / "two", folder / "begun by two")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        ("complete", "expected an unfinished run to resume, found two complete"),
+        ("flag", "--generator-head sbo guesses from a span's two ends"),
+        ("full", "the disk is full while writing state"),
+    ],
+)
+def test_an_error_ends_all_and_is_said_once(
+    ranks: list[dict[str, dict[str, Any]]], scenario: str, message: str
+) -> None:
+    main, other = (rank[scenario] for rank in ranks)
+    assert (main["code"], other["code"]) == (2, 2)
+    assert main["stderr"].startswith("error: ") and main["stderr"].count("\n") == 1
+    assert message in main["stderr"]
+    assert other["stderr"] == ""
+
+
+@pytest.mark.parametrize("objective", ["rtd", "mlm"])
+def test_a_process_without_a_row_adds_nothing(
+    objective: Any, tokenizer: PreTrainedTokenizerFast, pair: ElectraPair
+) -> None:
+    """A batch of one long text leaves the second process none."""
+    ids = np.arange(300, 320, dtype=np.uint16)
+    corpus = TokenizedCorpus(ids=ids, offsets=np.array([0, len(ids)]), directory=Path())
+    plan = Plan(indices=np.array([0]), row_sizes=np.array([1]), width=24, packed=False)
+    cpu = torch.device("cpu")
+    batch = make_batch(corpus, plan, tokenizer, cpu)
+    if objective == "mlm":
+        pair = build_pair(SMALL, tokenizer, shape=PairShape(encoder_lm_head=True))
+    tables = vocabulary_tables(
+        tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), cpu
+    )
+    step = Objective(recipe=Recipe(objective=objective), tables=tables, rank=1, world_size=2)
+    result = step(pair, batch, torch.Generator().manual_seed(0))
+    result.loss.backward()
+    assert result.loss == 0 and result.counts.sum() == 0
+    assert all(p.grad is None or not p.grad.any() for p in pair.parameters())
