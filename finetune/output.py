@@ -33,12 +33,13 @@ def check_free(directory: Path) -> None:
     """Refuse a place that holds something already.
 
     Raises:
-        InputError: it is a file or a folder that is not empty.
+        InputError: it is a file, below a file, or a folder that is not empty.
     """
     if directory.is_dir() and any(directory.iterdir()):
         raise InputError(f"{directory} exists already and is not empty; give another --output")
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory} is a file; give a folder as --output")
+    for place in (directory, *directory.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{place} is a file; give a folder as --output")
 
 
 def package_versions() -> dict[str, str]:

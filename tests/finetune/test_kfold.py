@@ -269,7 +269,7 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             ROWS,
             ["--output=../memos.csv/run"],
             "꿈,일기,일정",
-            "cannot use ../memos.csv: File exists; check the path",
+            "../memos.csv is a file; give a folder as --output",
         ),
     ],
 )

@@ -60,12 +60,12 @@ def report_of(run: str) -> dict:  # type: ignore[type-arg]
 
 
 def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
-    flags = ["--task=multi", "--folds=2", "--output=run", *LEARN, "--epochs=8"]
+    flags = ["--task=multi", "--folds=2", "--output=run", *LEARN, "--epochs=16"]
     code, _, errors = kfold(f"--data={write_csv(several_labels())}", *flags, labels=None)
     assert (code, errors) == (0, "")
     report = report_of("run")
     assert report["labels"] == LABELS
-    assert report["pooled"]["micro_f1"] > 0.75  # All labels for every text: 0.71
+    assert report["pooled"]["micro_f1"] > 0.8  # All labels for every text: 0.71
     assert report["final_training"]["dev_texts"] == 15  # One in ten chooses the thresholds.
     stock = AutoModelForSequenceClassification.from_pretrained("run/model")
     assert stock.config.problem_type == "multi_label_classification"
