@@ -1,13 +1,18 @@
 """Texts as batches of token ids, for training and prediction alike.
 
-Legend: B texts in a batch, T tokens of the longest text in it.
+Legend: N texts, B texts in a batch, T tokens of the longest text in it.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
+
+# Bounds the memory of tokenising: lists of Python integers are ten times the arrays they become.
+_TEXTS_IN_CALL = 10_000
 
 
 def tokenize(
@@ -24,6 +29,117 @@ def tokenize(
     )["input_ids"]
     # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
     return [row or [int(tokenizer.pad_token_id)] for row in ids]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizedTexts:
+    """N texts, or pairs of texts, tokenised once for all folds; 4 bytes a token.
+
+    Attributes:
+        flat: int32, the ids of all texts one after the other.
+        offsets: int64 [N + 1], where each text begins.
+        second_from: int32 [N], tokens before the second text of a pair; None where there is none.
+        pad: id of the padding token.
+        cut: how many texts were longer than what is kept of them.
+    """
+
+    flat: np.ndarray
+    offsets: np.ndarray
+    second_from: np.ndarray | None
+    pad: int
+    cut: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each text, int64 [N]."""
+        return np.diff(self.offsets)
+
+
+def tokenize_all(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    max_length: int,
+    *,
+    pairs: Sequence[str] | None = None,
+) -> TokenizedTexts:
+    """Tokenise all texts, each with its pair if there is one.
+
+    Args:
+        tokenizer: fast or slow.
+        texts: N.
+        max_length: most tokens of a text or of a pair; of a pair the longer text is cut.
+        pairs: N second texts.
+    """
+    parts: list[np.ndarray] = []
+    counts: list[int] = []
+    seconds: list[int] = []
+    cut = 0
+    pad = int(tokenizer.pad_token_id)
+    for first in range(0, len(texts), _TEXTS_IN_CALL):
+        stop = first + _TEXTS_IN_CALL
+        encoded = tokenizer(
+            list(texts[first:stop]),
+            None if pairs is None else list(pairs[first:stop]),
+            truncation=True,
+            max_length=max_length,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=pairs is not None,
+        )
+        rows = [row or [pad] for row in encoded["input_ids"]]
+        counts += map(len, rows)
+        parts.append(np.fromiter((piece for row in rows for piece in row), dtype=np.int32))
+        if pairs is not None:
+            seconds += [len(row) - sum(row) for row in encoded["token_type_ids"]]
+        if encoded.is_fast:
+            cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings or ())
+        else:
+            cut += sum(len(row) >= max_length for row in rows)
+    return TokenizedTexts(
+        flat=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32),
+        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        second_from=None if pairs is None else np.array(seconds, dtype=np.int32),
+        pad=pad,
+        cut=cut,
+    )
+
+
+class DeviceTokens:
+    """All tokens on the device, from which batches are gathered without waiting for the host."""
+
+    def __init__(self, tokens: TokenizedTexts, device: torch.device) -> None:
+        """Copy `tokens` to `device`; it may be where the arrays are already."""
+        self.lengths = tokens.lengths
+        self._offsets = tokens.offsets
+        self._second = tokens.second_from
+        self._pad = tokens.pad
+        self._device = device
+        self._flat = torch.from_numpy(tokens.flat).to(device)
+
+    def batch(self, places: np.ndarray) -> dict[str, torch.Tensor]:
+        """`input_ids` and `attention_mask` of B texts, of pairs `token_type_ids`: int64 [B, T].
+
+        Args:
+            places: int64 [B].
+        """
+        longest = int(self.lengths[places].max())
+        columns = torch.arange(longest, device=self._device)
+        mask = columns < self._moved(self.lengths[places])[:, None]
+        where = self._moved(self._offsets[places])[:, None] + columns
+        ids = (
+            self._flat[where.clamp_(max=len(self._flat) - 1)].long().masked_fill_(~mask, self._pad)
+        )
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
+        if self._second is not None:
+            second = columns >= self._moved(self._second[places])[:, None]
+            inputs["token_type_ids"] = (second & mask).long()
+        return inputs
+
+    def _moved(self, values: np.ndarray) -> torch.Tensor:
+        moved = torch.from_numpy(values)
+        if self._device.type == "cuda":
+            return moved.pin_memory().to(self._device, non_blocking=True)
+        return moved
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import (
@@ -19,7 +20,7 @@ from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from finetune.batches import batches_by_length, pad_batch, tokenize
 from finetune.devices import convert_matrices
-from finetune.encoders import architecture
+from finetune.encoders import architecture, read_config
 from finetune.model_files import (
     check_source,
     check_vocabulary,
@@ -83,7 +84,8 @@ class Classifier:
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
                 weights, when the weights are damaged or belong to something else than a
-                classifier, when tokenizer and model do not match, or when labels have no names.
+                classifier, when tokenizer and model do not match, when labels have no names, or
+                when the model expects two texts or gives several labels or a value.
         """
         source = check_source(path)
         with loading(source, "the model"):
@@ -96,6 +98,12 @@ class Classifier:
                 f"{source} is not a finished classifier: its weights lack {missing[0]}"
                 + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
                 + "; fine-tune it first with python finetune/kfold.py --model"
+            )
+        unsupported = unsupported_task(model.config.to_dict())
+        if unsupported:
+            raise InputError(
+                f"{source} {unsupported}; the classifier predicts one label of one text: load this "
+                "model with transformers' AutoModelForSequenceClassification instead"
             )
         id2label = model.config.id2label or {}
         nameless = [name for name in id2label.values() if name.startswith("LABEL_")]
@@ -154,6 +162,21 @@ class Classifier:
         return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)))
 
 
+def unsupported_task(config: dict[str, Any]) -> str:
+    """What a model does that `Classifier` cannot show; empty where it can.
+
+    Args:
+        config: its config.json; `problem_type` is transformers' field, `finetune_task` ours.
+    """
+    if config.get("problem_type") == "multi_label_classification":
+        return "gives several labels to a text"
+    if config.get("problem_type") == "regression":
+        return "predicts a value, not a label"
+    if config.get("finetune_task") in ("pair", "pair-regression"):
+        return "reads two texts at a time"
+    return ""
+
+
 def _name(path: str | Path) -> str:
     """`memos-1` for runs/finetune/memos-1/model, otherwise the last folder or the Hub id."""
     place = Path(path)
@@ -166,7 +189,8 @@ def _name(path: str | Path) -> str:
 def find_classifiers(root: Path = Path()) -> list[Path]:
     """Classifiers on disk that `Classifier.load` accepts: own runs, newest first, then released.
 
-    Only complete runs count: weights and report.json are both there.
+    Only complete runs count: weights and report.json are both there. Models of several labels, of
+    pairs and of values are left out.
     """
     runs = [
         path
@@ -174,11 +198,14 @@ def find_classifiers(root: Path = Path()) -> list[Path]:
         if has_weights(path)
         and (path.parent / "report.json").is_file()
         and not path.parent.name.startswith(".")
+        and not unsupported_task(read_config(path))
     ]
     runs.sort(key=lambda path: (path.parent / "report.json").stat().st_mtime, reverse=True)
     released = [
         path
         for path in sorted((root / "checkpoints").glob("*"))
-        if has_weights(path) and architecture(path).endswith("ForSequenceClassification")
+        if has_weights(path)
+        and architecture(path).endswith("ForSequenceClassification")
+        and not unsupported_task(read_config(path))
     ]
     return runs + released

@@ -21,15 +21,21 @@ from finetune.model_files import (
     load_tokenizer,
     loading,
 )
+from finetune.tasks import PROBLEM_TYPES, Task
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
 ENCODER = "discriminator"
 
 
+def read_config(directory: Path) -> dict[str, Any]:
+    """A model directory's config.json; empty when there is none that can be read."""
+    return _read_json(directory / CONFIG)
+
+
 def architecture(directory: Path) -> str:
     """The class named in a model directory's config.json; "" when it names none."""
-    config = _read_json(directory / CONFIG)
+    config = read_config(directory)
     names = config.get("architectures") or [""]
     return str(names[0])
 
@@ -85,6 +91,7 @@ def load_for_classification(
     seed: int = 42,
     random_weights: bool = False,
     tokenizer: PreTrainedTokenizerBase | None = None,
+    task: Task = "single",
 ) -> PreTrainedModel:
     """The encoder of `source` with a new head for `labels`, in float32, on the CPU.
 
@@ -95,6 +102,7 @@ def load_for_classification(
         seed: of the new weights.
         random_weights: same shape, nothing loaded; the baseline that shows what pre-training adds.
         tokenizer: checked against the model's vocabulary when given.
+        task: decides `problem_type`, and is noted in the configuration as `finetune_task`.
 
     Raises:
         InputError: no weights, damaged weights, or weights that leave more than the head new.
@@ -104,7 +112,9 @@ def load_for_classification(
         config = AutoConfig.from_pretrained(place, trust_remote_code=False)
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: index for index, label in enumerate(labels)}
-    config.problem_type = "single_label_classification"
+    config.problem_type = PROBLEM_TYPES[task]
+    # What `problem_type` does not say: whether the model expects two texts.
+    config.finetune_task = task
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
         if hasattr(config, name):
             setattr(config, name, dropout)

@@ -1,17 +1,27 @@
 """Labelled texts, cleaned and checked, as k-fold fine-tuning needs them."""
 
+import difflib
 import hashlib
 import json
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+
+import numpy as np
 
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
-from corpora.reading import iter_records
 from corpora.record import Record
+from finetune.labelled_rows import RowFormat, iter_rows
+from finetune.tasks import REGRESSION_LABELS, Task
+
+# How like a known label a misspelt one must be to be suggested, by their letters (jamo).
+_ALIKE = 0.6
+_SHOWN_LABELS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,13 +30,17 @@ class Examples:
 
     Attributes:
         path: the file or folder they were read from.
-        labels: names; a label's place is its id.
+        labels: K names; a label's place is its id. One name, "score", for a regression.
         ids: of the records.
         texts: cleaned.
-        label_ids: one a text.
+        label_ids: one a text; empty for `multi` and `pair-regression`.
         repeats: rows left out because text and label had been there before.
         contradictions: rows left out because the text had been there with another label.
         empty: rows left out because nothing was left of the text after cleaning.
+        task: what the labels are.
+        pairs: the second text of each row, cleaned; None where a row has one text.
+        label_sets: for `multi`, the label ids of each text, rising.
+        values: for `pair-regression`, the value of each pair.
     """
 
     path: Path
@@ -37,19 +51,47 @@ class Examples:
     repeats: int
     contradictions: int
     empty: int
+    task: Task = "single"
+    pairs: list[str] | None = None
+    label_sets: list[tuple[int, ...]] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """What is learned: int64 [N] label ids, float32 [N, K] 0 and 1 for `multi`, float32 [N]."""
+        if self.task == "multi":
+            hot = np.zeros((len(self.texts), len(self.labels)), dtype=np.float32)
+            for place, ids in enumerate(self.label_sets):
+                hot[place, list(ids)] = 1
+            return hot
+        if self.task == "pair-regression":
+            return np.array(self.values, dtype=np.float32)
+        return np.array(self.label_ids, dtype=np.int64)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Texts of each label, in the order of the labels."""
-        found = Counter(self.label_ids)
+        """Texts of each label, in the order of the labels; empty for a regression."""
+        if self.task == "pair-regression":
+            return {}
+        all_ids = (one for ids in self.label_sets for one in ids)
+        found = Counter(all_ids if self.task == "multi" else self.label_ids)
         return {label: found[index] for index, label in enumerate(self.labels)}
+
+    def label_of(self, place: int) -> str:
+        """The label of a text as its file has it; several joined by commas."""
+        if self.task == "multi":
+            return ",".join(self.labels[index] for index in self.label_sets[place])
+        if self.task == "pair-regression":
+            return f"{self.values[place]:g}"
+        return self.labels[self.label_ids[place]]
 
     @property
     def sha256(self) -> str:
         """Of the cleaned texts and their labels, in order: equal hashes, equal training data."""
         digest = hashlib.sha256()
-        for text, index in zip(self.texts, self.label_ids, strict=True):
-            digest.update(json.dumps([text, self.labels[index]], ensure_ascii=False).encode())
+        for place, text in enumerate(self.texts):
+            row = [text, *([self.pairs[place]] if self.pairs else []), self.label_of(place)]
+            digest.update(json.dumps(row, ensure_ascii=False).encode())
         return digest.hexdigest()
 
 
@@ -72,11 +114,15 @@ def parse_labels(text: str) -> list[str]:
 
 def read_examples(
     path: Path,
-    labels: Sequence[str],
+    labels: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
     label_column: str | None = None,
     per_label: int = 1,
+    task: Task = "single",
+    pair_column: str | None = None,
+    label_separator: str = ",",
+    ignore_ids: bool = False,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
 
@@ -84,77 +130,223 @@ def read_examples(
     folds would be trained on and tested on at the same time.
 
     Args:
-        path: anything `corpora.reading.iter_records` reads.
-        labels: the names expected, exactly.
+        path: anything `corpora.reading.iter_records` reads, or the app's label database.
+        labels: the names expected, exactly; those of the data, sorted, when None.
         text_column: see `iter_records`.
         label_column: see `iter_records`.
         per_label: how many texts each label needs, once repeats are left out.
+        task: what a row is.
+        pair_column: the column of the second text, for tasks about pairs.
+        label_separator: what stands between the labels of one cell, for `multi`.
+        ignore_ids: number the rows instead of reading a column `id`.
 
     Raises:
-        InputError: rows without a label, labels on one side only, or too few texts of a label.
+        InputError: rows without a label, labels on one side only, too few texts of a label, one
+            label only, an id twice, or a value that is no number.
     """
-    records = list(
-        iter_records(path, text_column=text_column, label_column=label_column, need_label=True)
+    form = RowFormat(
+        task=task, text_column=text_column, pair_column=pair_column, label_column=label_column
     )
-    names = _check_labels(records, labels, path)
-    places = {label: index for index, label in enumerate(labels)}
-    kept: dict[str, tuple[str, int]] = {}
-    repeats = contradictions = empty = 0
-    for record, name in zip(records, names, strict=True):
-        text = clean_text(record.text)
-        if not text:
-            empty += 1
-        elif text not in kept:
-            kept[text] = (record.id, places[name])
-        elif kept[text][1] == places[name]:
-            repeats += 1
-        else:
-            contradictions += 1
-    examples = Examples(
-        path=path,
-        labels=list(labels),
-        ids=[identifier for identifier, _ in kept.values()],
-        texts=list(kept),
-        label_ids=[index for _, index in kept.values()],
-        repeats=repeats,
-        contradictions=contradictions,
-        empty=empty,
-    )
-    few = [f"{label} ({n})" for label, n in examples.counts.items() if n < per_label]
-    if few:
-        raise InputError(
-            f"{path} has too few different texts of {', '.join(few)}: each label needs at least "
-            f"{per_label}, one a fold; add texts or lower --folds"
-        )
+    rows = iter_rows(path, form)
+    reader = _Reader(path, labels, task, label_separator, ignore_ids)
+    for number, record, pair in rows:
+        reader.add(number, record, pair)
+    examples = reader.examples(paired=form.paired)
+    _check_enough(examples, per_label)
     return examples
 
 
-def _check_labels(records: list[Record], labels: Sequence[str], path: Path) -> list[str]:
-    """Every record's label, once all are there and all are expected."""
-    unlabelled = [record for record in records if not record.label]
-    if unlabelled:
-        first = unlabelled[0]
+class _Reader:
+    """Takes row after row; remembers what is wrong until all rows were seen."""
+
+    def __init__(
+        self,
+        path: Path,
+        labels: Sequence[str] | None,
+        task: Task,
+        separator: str,
+        ignore_ids: bool,
+    ) -> None:
+        self._path, self._task, self._separator = path, task, separator
+        self._ignore_ids = ignore_ids
+        self._expected = None if labels is None else set(labels)
+        self._labels = None if labels is None else list(labels)
+        # Text (and pair) to the record's id and its labels as the cell has them.
+        self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._ids: set[str] = set()
+        self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
+        self._first_unlabelled = ""
+        self._found: Counter[str] = Counter()
+        self._first_unexpected: dict[str, str] = {}
+
+    def add(self, number: int, record: Record, pair: str | None) -> None:
+        """Take a row, `number` of its file from 1."""
+        self._rows += 1
         # A record's own id says nothing about the file; the default one is "file:line" already.
-        where = first.id if first.id.startswith(first.source) else f"{first.source}, id {first.id}"
-        raise InputError(
-            f"{len(unlabelled):,} of {len(records):,} rows of {path} have no label, the first is "
-            f"{where}; label or remove them"
+        own = not record.id.startswith(record.source)
+        where = f"{record.source}, row {number}, id {record.id}" if own else record.id
+        identifier = f"{record.source}:{number}" if own and self._ignore_ids else record.id
+        if identifier in self._ids:
+            raise InputError(
+                f"{self._path}: expected every id once, found {where} again; make the ids "
+                "different, or number the rows instead with --ignore-ids"
+            )
+        self._ids.add(identifier)
+        names = self._names_of(record.label, where)
+        if names is None:
+            return
+        text, second = clean_text(record.text), clean_text(pair or "")
+        if not text or (pair is not None and not second):
+            self._empty += 1
+            return
+        before = self._kept.setdefault((text, second), (identifier, names))
+        if before[0] == identifier:
+            return
+        if before[1] == names:
+            self._repeats += 1
+        else:
+            self._contradictions += 1
+
+    def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
+        """The label names of a cell, checked and counted; None where something is wrong."""
+        cell = _normal(label or "")
+        # What a table program writes for a missing value; a label of that name has to be listed.
+        missing = cell.lower() in ("", "nan") and cell not in (self._expected or ())
+        if missing:
+            self._first_unlabelled = self._first_unlabelled or where
+            self._unlabelled += 1
+            return None
+        if self._task == "pair-regression":
+            _number(cell, where)
+            names: tuple[str, ...] = (cell,)
+        elif self._task == "multi":
+            names = tuple(sorted({_normal(part) for part in cell.split(self._separator)}))
+            if "" in names:
+                raise InputError(
+                    f"{where}: expected labels between the separators {self._separator!r}, found "
+                    f"{cell!r}; correct the row or give another --label-separator"
+                )
+        else:
+            names = (cell,)
+        names = self._names.setdefault(names, names)  # one object for all equal ones
+        if self._task != "pair-regression":
+            self._found.update(names)
+            if self._expected is not None:
+                for name in names:
+                    if name not in self._expected:
+                        self._first_unexpected.setdefault(name, where)
+        return names
+
+    def examples(self, *, paired: bool) -> Examples:
+        """All that was taken, once every row is known to be right."""
+        if self._unlabelled:
+            raise InputError(
+                f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the "
+                f"first is {self._first_unlabelled}; label or remove them"
+            )
+        labels = self._checked_labels()
+        places = {label: index for index, label in enumerate(labels)}
+        label_ids: list[int] = []
+        label_sets: list[tuple[int, ...]] = []
+        values: list[float] = []
+        for _, names in self._kept.values():
+            if self._task == "pair-regression":
+                values.append(float(names[0]))
+            elif self._task == "multi":
+                label_sets.append(tuple(sorted(places[name] for name in names)))
+            else:
+                label_ids.append(places[names[0]])
+        return Examples(
+            path=self._path,
+            labels=labels,
+            ids=[identifier for identifier, _ in self._kept.values()],
+            texts=[text for text, _ in self._kept],
+            label_ids=label_ids,
+            repeats=self._repeats,
+            contradictions=self._contradictions,
+            empty=self._empty,
+            task=self._task,
+            pairs=[second for _, second in self._kept] if paired else None,
+            label_sets=label_sets,
+            values=values,
         )
-    names = [_normal(record.label or "") for record in records]
-    found = Counter(names)
-    unexpected = [
-        f"{name} ({count:,})" for name, count in found.most_common() if name not in labels
-    ]
-    if unexpected:
-        shown = ", ".join(unexpected[:20]) + (" ..." if len(unexpected) > 20 else "")
-        raise InputError(f"{path} has labels that --labels lacks: {shown}; add or remove them")
-    absent = [label for label in labels if label not in found]
-    if absent:
+
+    def _checked_labels(self) -> list[str]:
+        if self._task == "pair-regression":
+            return REGRESSION_LABELS
+        if self._labels is None:
+            if len(self._found) < 2:
+                raise InputError(
+                    f"expected at least two labels in {self._path}, found only "
+                    f"{', '.join(self._found) or 'none'}; there is nothing to tell apart"
+                )
+            return sorted(self._found)
+        if self._first_unexpected:
+            raise InputError(
+                f"{self._path} has labels that --labels lacks: {self._unexpected()}; "
+                "add or remove them"
+            )
+        absent = [label for label in self._labels if label not in self._found]
+        if absent:
+            raise InputError(
+                f"--labels has labels that {self._path} lacks: {', '.join(absent)}; it has "
+                f"{', '.join(sorted(self._found))}"
+            )
+        return self._labels
+
+    def _unexpected(self) -> str:
+        names = sorted(self._first_unexpected, key=lambda name: -self._found[name])
+        shown = []
+        for name in names[:_SHOWN_LABELS]:
+            near = nearest_label(name, self._labels or [])
+            advice = f"; did you mean {near}?" if near else ""
+            shown.append(
+                f"{name} ({self._found[name]:,}, first {self._first_unexpected[name]}{advice})"
+            )
+        return ", ".join(shown) + (" ..." if len(names) > _SHOWN_LABELS else "")
+
+
+def nearest_label(name: str, labels: Sequence[str]) -> str | None:
+    """The label that a misspelt one was meant to be, if one is near; compared by letters.
+
+    Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two.
+    """
+    letters = {unicodedata.normalize("NFD", label.casefold()): label for label in labels}
+    own = unicodedata.normalize("NFD", name.casefold())
+    near = difflib.get_close_matches(own, list(letters), n=1, cutoff=_ALIKE)
+    return letters[near[0]] if near else None
+
+
+def _check_enough(examples: Examples, per_label: int) -> None:
+    if examples.task == "pair-regression":
+        if len(examples.texts) < per_label:
+            raise InputError(
+                f"{examples.path} has {len(examples.texts)} different pairs, fewer than folds; "
+                "add pairs or lower --folds"
+            )
+        if min(examples.values) == max(examples.values):
+            raise InputError(
+                f"all {len(examples.values):,} values of {examples.path} are "
+                f"{examples.values[0]:g}; there is nothing to tell apart"
+            )
+        return
+    few = [f"{label} ({n})" for label, n in examples.counts.items() if n < per_label]
+    if few:
         raise InputError(
-            f"--labels has labels that {path} lacks: {', '.join(absent)}; it has "
-            f"{', '.join(sorted(found))}"
+            f"{examples.path} has too few different texts of {', '.join(few)}: each label needs at "
+            f"least {per_label}, one a fold; add texts or lower --folds"
         )
-    return names
+
+
+def _number(cell: str, where: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{where}: expected a number as the value of the pair, found {cell!r}")
+    return value
 
 
 def _normal(name: str) -> str:

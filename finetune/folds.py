@@ -1,115 +1,191 @@
-"""Stratified k-fold: train on all folds but one, predict that one, for every fold."""
+"""Which texts are trained on and which are held out: stratified, and near duplicates together.
 
-import copy
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+Legend: N texts.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedKFold
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from finetune.classifier import Classifier, Prediction
+from corpora.near_duplicates import BANDS, NearDuplicates, make_sketches
 from finetune.examples import Examples
-from finetune.scores import score
-from finetune.training import TrainSettings, steps_in, train_classifier
 
-Progress = Callable[[int, int], None]
+# More texts than this with one band in common are one group without comparing every two of them.
+_LARGEST_COMPARED = 200
+# The ranges of a regression's values that are spread over the folds like labels.
+_VALUE_RANGES = 10
+# As corpora.near_duplicates: two different values share their lowest byte one time in 256.
+_CHANCE = 1 / 256
 
 
-@dataclass(frozen=True, kw_only=True)
-class CrossValidation:
-    """What k-fold found out.
+def strata_of(examples: Examples) -> np.ndarray:
+    """What is to be spread evenly over the folds, int64 [N].
 
-    Attributes:
-        fold_of: fold of each text, 1 to K.
-        predictions: for each text, by the model that did not train on it.
-        folds: scores of each fold, see `finetune.scores.score`.
+    The label; of several labels the rarest one of the data, for frequent ones are spread by
+    chance (after Sechidis et al. 2011, "On the Stratification of Multi-Label Data", who begin with
+    the rarest); of a value its decile.
     """
-
-    fold_of: list[int]
-    predictions: list[Prediction]
-    folds: list[dict[str, Any]]
-
-    @property
-    def mean_f1(self) -> float:
-        """Mean of the folds' macro F1."""
-        return float(np.mean([fold["macro_f1"] for fold in self.folds]))
-
-    @property
-    def sd_f1(self) -> float:
-        """Standard deviation of the folds' macro F1 as a sample (n - 1)."""
-        return float(np.std([fold["macro_f1"] for fold in self.folds], ddof=1))
+    targets = examples.targets
+    if examples.task == "multi":
+        counts = targets.sum(axis=0)
+        return np.where(targets > 0, counts, np.inf).argmin(axis=1).astype(np.int64)
+    if examples.task == "pair-regression":
+        cuts = np.quantile(targets, np.linspace(0, 1, _VALUE_RANGES + 1)[1:-1])
+        return np.searchsorted(cuts, targets).astype(np.int64)
+    return targets.astype(np.int64)
 
 
-def assign_folds(label_ids: list[int], folds: int, seed: int) -> list[int]:
-    """A fold, 1 to `folds`, for each text; each label is spread evenly, the seed decides how."""
+def assign_folds(
+    label_ids: Sequence[int] | np.ndarray,
+    folds: int,
+    seed: int,
+    groups: np.ndarray | None = None,
+) -> list[int]:
+    """A fold, 1 to `folds`, for each text; each label is spread evenly, the seed decides how.
+
+    Args:
+        label_ids: N of them, or other strata (`strata_of`).
+        folds: how many.
+        seed: equal seeds, equal folds.
+        groups: [N] group of each text (`near_duplicate_groups`); a group is never split. Folds
+            are then as even as whole groups allow.
+    """
+    strata = np.asarray(label_ids, dtype=np.int64)
+    if groups is not None:
+        return _assign_groups(strata, folds, seed, groups)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    fold_of = np.zeros(len(label_ids), dtype=int)
-    for fold, (_, held_out) in enumerate(splitter.split(np.zeros(len(label_ids)), label_ids), 1):
-        fold_of[held_out] = fold
+    fold_of = np.zeros(len(strata), dtype=np.int64)
+    with warnings.catch_warnings():
+        # A rare label in fewer texts than folds is spread as far as it goes.
+        warnings.simplefilter("ignore", UserWarning)
+        for fold, (_, held_out) in enumerate(splitter.split(np.zeros(len(strata)), strata), 1):
+            fold_of[held_out] = fold
     return [int(fold) for fold in fold_of]
 
 
-def total_steps(fold_of: list[int], settings: TrainSettings) -> int:
-    """Optimizer steps of all folds and of the last training on everything."""
-    texts = len(fold_of)
-    folds = range(1, max(fold_of) + 1)
-    parts = [steps_in(texts - fold_of.count(fold), settings) for fold in folds]
-    return sum(parts) + steps_in(texts, settings)
+def _assign_groups(strata: np.ndarray, folds: int, seed: int, groups: np.ndarray) -> list[int]:
+    """Large groups first, each to the fold that has least of its labels; then the single texts."""
+    random = np.random.default_rng(seed)
+    _, group_of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    kinds = int(strata.max()) + 1
+    have = np.zeros((folds, kinds))  # texts of each label in each fold
+    fold_of = np.zeros(len(strata), dtype=np.int64)
+    by_group = np.argsort(group_of, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    large = np.flatnonzero(sizes > 1)
+    large = random.permutation(large)
+    # The rarer the label, the more it matters that a fold has it.
+    share = 1 / np.maximum(np.bincount(strata, minlength=kinds), 1)
+    for group in large[np.argsort(-sizes[large], kind="stable")]:
+        members = by_group[starts[group] : starts[group + 1]]
+        counts = np.bincount(strata[members], minlength=kinds)
+        crowd = have @ (share * counts)
+        # Of equally good folds the emptiest, and of those one by chance.
+        best = np.lexsort((random.random(folds), have.sum(axis=1), crowd))[0]
+        fold_of[members] = best + 1
+        have[best] += counts
+    single = by_group[starts[np.flatnonzero(sizes == 1)]]
+    for kind in range(kinds):
+        places = random.permutation(single[strata[single] == kind])
+        fold_of[places] = random.permutation(_fill(have[:, kind], len(places))) + 1
+    return [int(fold) for fold in fold_of]
 
 
-def cross_validate(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    examples: Examples,
-    fold_of: list[int],
-    settings: TrainSettings,
-    *,
-    on_fold: Callable[[int, dict[str, Any]], None] | None = None,
-    progress: Progress | None = None,
-) -> CrossValidation:
-    """Train a copy of `model` for every fold and predict that fold with it.
+def _fill(have: np.ndarray, more: int) -> np.ndarray:
+    """Folds, from 0, of so many `more` texts that all folds end up as even as can be; [more]."""
+    total = have.sum() + more
+    order = np.argsort(have, kind="stable")
+    room = np.zeros(len(have), dtype=np.int64)
+    left, rest = more, total
+    # From the fullest: one that has more than its share already takes none, and the others less.
+    for position, fold in enumerate(order[::-1]):
+        want = math.ceil(rest / (len(have) - position)) - int(have[fold])
+        room[fold] = min(max(0, want), left)
+        left -= room[fold]
+        rest -= have[fold] + room[fold]
+    return np.repeat(np.arange(len(have)), room)
+
+
+def split_off(
+    strata: np.ndarray,
+    places: np.ndarray,
+    fraction: float,
+    seed: int,
+    groups: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split texts in two, stratified, groups whole.
 
     Args:
-        model: untrained, see `finetune.encoders.load_for_classification`; it is not changed.
-        tokenizer: its `model_max_length` is what predictions read of a text.
-        examples: all texts.
-        fold_of: from `assign_folds`.
-        settings: of each training.
-        on_fold: called with the fold's number and scores when it is done.
-        progress: called with (steps done, steps in all) of the current fold.
+        strata: [N], of all texts.
+        places: those to split.
+        fraction: of the second part, at most 1/2; rounded to one of 1/2, 1/3, 1/4, ...
+        seed: decides which texts.
+        groups: [N], as for `assign_folds`.
+
+    Returns:
+        Places of the first and of the second part, rising.
     """
-    predictions: list[Prediction | None] = [None] * len(fold_of)
-    scores = []
-    for fold in range(1, max(fold_of) + 1):
-        rest = [place for place, other in enumerate(fold_of) if other != fold]
-        held_out = [place for place, other in enumerate(fold_of) if other == fold]
-        trained = copy.deepcopy(model)
-        train_classifier(
-            trained,
-            tokenizer,
-            [examples.texts[place] for place in rest],
-            [examples.label_ids[place] for place in rest],
-            settings,
-            progress,
-        )
-        classifier = Classifier(trained, tokenizer, f"fold {fold}")
-        found = classifier.predict([examples.texts[place] for place in held_out])
-        for place, prediction in zip(held_out, found, strict=True):
-            predictions[place] = prediction
-        expected = [examples.label_ids[place] for place in held_out]
-        scores.append(score(expected, label_ids(found, examples.labels), examples.labels))
-        if on_fold is not None:
-            on_fold(fold, scores[-1])
-    return CrossValidation(
-        fold_of=fold_of,
-        predictions=[prediction for prediction in predictions if prediction is not None],
-        folds=scores,
+    parts = max(2, round(1 / fraction))
+    if len(places) < parts:
+        return places, places[:0]
+    fold_of = np.array(
+        assign_folds(strata[places], parts, seed, None if groups is None else groups[places])
+        if groups is not None or np.bincount(strata[places]).max() >= parts
+        else np.random.default_rng(seed).permutation(np.arange(len(places)) % parts) + 1
     )
+    return places[fold_of != 1], places[fold_of == 1]
 
 
-def label_ids(predictions: list[Prediction], labels: list[str]) -> list[int]:
-    """The id of each predicted label."""
-    places = {label: index for index, label in enumerate(labels)}
-    return [places[prediction.label] for prediction in predictions]
+def near_duplicate_groups(texts: Sequence[str], threshold: float) -> np.ndarray:
+    """Groups of texts that nearly equal each other, directly or over others; int64 [N].
+
+    All pairs that the bands of `corpora.near_duplicates` find (92% of those of similarity 0.8)
+    and whose estimated similarity is at least `threshold` are in one group.
+
+    Args:
+        texts: cleaned.
+        threshold: Jaccard similarity of their character n-grams.
+
+    Raises:
+        InputError: the threshold is below 0.7 or above 1.
+    """
+    settings = NearDuplicates(threshold=threshold)
+    if not texts:
+        return np.zeros(0, dtype=np.int64)
+    bands, sketches = make_sketches(list(texts), settings)
+    links = [_links_in_band(bands[:, band], sketches, threshold) for band in range(BANDS)]
+    one, other = np.concatenate(links, axis=1)
+    graph = coo_matrix((np.ones(len(one), dtype=bool), (one, other)), shape=(len(texts),) * 2)
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def _links_in_band(keys: np.ndarray, sketches: np.ndarray, threshold: float) -> np.ndarray:
+    """Pairs of places, [2, pairs], that share a key and are similar."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(np.append(begins, len(ordered)))
+    size_at = np.repeat(sizes, sizes)
+    links = []
+    for distance in range(1, min(int(sizes.max()), _LARGEST_COMPARED)):
+        first = np.flatnonzero(ordered[distance:] == ordered[:-distance])
+        if not len(first):
+            break
+        one, other = order[first], order[first + distance]
+        # Of very many that share a key, neighbours are linked unseen: too large a group harms less
+        # than a pair on both sides.
+        crowded = size_at[first] > _LARGEST_COMPARED
+        if distance > 1:
+            one, other, crowded = one[~crowded], other[~crowded], crowded[~crowded]
+        for start in range(0, len(one), 1 << 16):
+            block = slice(start, start + (1 << 16))
+            equal = (sketches[one[block]] == sketches[other[block]]).mean(axis=1)
+            similar = (equal - _CHANCE) / (1 - _CHANCE) >= threshold
+            similar |= crowded[block]
+            links.append(np.stack([one[block][similar], other[block][similar]]))
+    return np.concatenate(links, axis=1) if links else np.zeros((2, 0), dtype=np.int64)

@@ -1,26 +1,44 @@
 """Fine-tune a classifier: length-bucketed batches, bf16 products, float32 weights.
 
-Legend: B texts in a batch, T tokens of the longest text in it, K labels.
+Legend: N texts, B texts in a batch, T tokens of the longest text in it, K labels.
 """
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, set_seed
 
 from corpora.errors import InputError
-from finetune.batches import pad_batch, tokenize
+from finetune.batches import DeviceTokens, TokenizedTexts, tokenize_all
+from finetune.folds import split_off
+from finetune.losses import Loss, balanced_weights, make_loss
 from finetune.model_files import longest_input
+from finetune.predicting import predict_probabilities
+from finetune.quick_dropout import quick_dropout
+from finetune.scores import choose_thresholds, score_task
+from finetune.tasks import Task, main_score
 from pretrain.devices import attention_for, autocast, choose_device
 
 # Batches whose texts are sorted by length together. Assumption: enough of them to save padding,
 # few enough that a text meets other texts in every epoch.
 BATCHES_IN_CHUNK = 8
+
+# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
+THRESHOLD_FRACTION = 0.1
+
+# Epochs without a better score after which training stops, where nothing else is said.
+PATIENCE = 2
+
+# Reading a loss makes a GPU's host wait for it, so many are read at a time.
+_STEPS_BETWEEN_CHECKS = 50
 
 Progress = Callable[[int, int], None]
 
@@ -44,14 +62,29 @@ class TrainSettings:
     batch_size: int = 32
     """Texts in one optimizer step."""
     max_length: int = 128
-    """Tokens of a text that are read, [CLS] and [SEP] included; what exceeds them is cut off."""
+    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; the rest is cut off."""
     dropout: float = 0.1
     """Fraction dropped in the encoder and before the classification head."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced`: texts of rare labels count more in the loss, so that all labels count alike."""
+    focal_gamma: float = 0.0
+    """Above 0 the focal loss: texts that are easy already count less (Lin et al. 2017 use 2)."""
+    label_smoothing: float = 0.0
+    """Fraction of the target that is spread evenly over all labels."""
+    early_stopping_fraction: float = 0.0
+    """Above 0: this part of each training fold is kept out of training, scored after every epoch,
+    and the weights of the best epoch are taken; the held-out fold decides nothing."""
+    patience: int | None = None
+    """Epochs without a better score after which training stops early; 2 by default."""
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, about a third slower."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
     seed: int = 42
     """Of folds, new weights, dropout and the order of texts."""
 
     def check(self) -> None:
-        """Refuse values that cannot train.
+        """Refuse values that cannot train, and combinations that make no sense.
 
         Raises:
             InputError: naming the first bad value and what was expected.
@@ -65,12 +98,48 @@ class TrainSettings:
             ("batch_size", self.batch_size >= 1, "at least 1"),
             ("max_length", self.max_length >= 3, "at least 3 tokens"),
             ("dropout", 0 <= self.dropout < 1, "from 0 to below 1"),
+            ("focal_gamma", 0 <= self.focal_gamma <= 10, "from 0 to 10"),
+            ("label_smoothing", 0 <= self.label_smoothing < 1, "from 0 to below 1"),
+            ("early_stopping_fraction", 0 <= self.early_stopping_fraction <= 0.5, "from 0 to 0.5"),
+            ("patience", self.patience is None or self.patience >= 1, "at least 1 epoch"),
             ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
         ]
         for name, good, expected in bounds:
             if not good:
                 flag = "--" + name.replace("_", "-")
                 raise InputError(f"expected {flag} {expected}, found {getattr(self, name)}")
+        if self.focal_gamma and self.label_smoothing:
+            raise InputError(
+                "expected --focal-gamma or --label-smoothing, found both: one makes sure texts "
+                "count less, the other makes no text sure; choose one"
+            )
+        if self.patience is not None and not self.early_stopping_fraction:
+            raise InputError(
+                "--patience needs texts to score after every epoch; add "
+                "--early-stopping-fraction 0.1 or leave it out"
+            )
+        if self.early_stopping_fraction and self.epochs == 1:
+            raise InputError(
+                "--early-stopping-fraction chooses among epochs, found --epochs 1; raise --epochs"
+            )
+
+    def check_task(self, task: Task) -> None:
+        """Refuse what does not go with the task.
+
+        Raises:
+            InputError: class weights, focal loss or label smoothing for a regression.
+        """
+        if task != "pair-regression":
+            return
+        for flag, used in (
+            ("--class-weights", self.class_weights != "none"),
+            ("--focal-gamma", self.focal_gamma > 0),
+            ("--label-smoothing", self.label_smoothing > 0),
+        ):
+            if used:
+                raise InputError(
+                    f"{flag} is about labels, and --task pair-regression has values; leave it out"
+                )
 
     def resolved(self, hidden_size: int, *, random_weights: bool = False) -> "TrainSettings":
         """These settings with the values that depend on the encoder's width filled in."""
@@ -81,6 +150,48 @@ class TrainSettings:
         if layer_decay is None:
             layer_decay = 0.8 if small and not random_weights else 1.0
         return replace(self, learning_rate=learning_rate, layer_decay=layer_decay)
+
+    def dev_fraction(self, task: Task) -> float:
+        """The part of the training texts that is not trained on but chooses something."""
+        return self.early_stopping_fraction or (THRESHOLD_FRACTION if task == "multi" else 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """N texts ready for training, shared by all folds.
+
+    Attributes:
+        task: what is learned.
+        labels: K names; `finetune.tasks.REGRESSION_LABELS` for a regression.
+        tokens: the texts.
+        targets: [N] label ids, [N, K] 0 and 1 for `multi`, [N] values for a regression.
+        strata: [N], see `finetune.folds.strata_of`.
+        groups: [N], see `finetune.folds.near_duplicate_groups`, or None.
+    """
+
+    task: Task
+    labels: list[str]
+    tokens: TokenizedTexts
+    targets: np.ndarray
+    strata: np.ndarray
+    groups: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a training decided on the way.
+
+    Attributes:
+        epochs: that were run.
+        best_epoch: whose weights the model has, from 1.
+        dev_texts: how many texts were kept out of training to choose epoch and thresholds.
+        thresholds: [K] float32 for `multi`, else None.
+    """
+
+    epochs: int
+    best_epoch: int
+    dev_texts: int
+    thresholds: np.ndarray | None
 
 
 def train_classifier(
@@ -105,45 +216,216 @@ def train_classifier(
     Raises:
         InputError: the loss became infinite or NaN.
     """
+    max_length = min(settings.max_length, longest_input(model, tokenizer))
+    targets = np.asarray(label_ids, dtype=np.int64)
+    data = TrainingData(
+        task="single",
+        labels=[str(name) for _, name in sorted((model.config.id2label or {}).items())],
+        tokens=tokenize_all(tokenizer, texts, max_length),
+        targets=targets,
+        strata=targets,
+    )
+    train(model, data, np.arange(len(targets)), settings, progress)
+
+
+def train(
+    model: PreTrainedModel,
+    data: TrainingData,
+    places: np.ndarray,
+    settings: TrainSettings,
+    progress: Progress | None = None,
+    *,
+    device: torch.device | None = None,
+) -> Trained:
+    """Train `model` in place on the texts at `places`, as `train_classifier`.
+
+    Args:
+        model: sequence classifier, its vocabulary that of `data.tokens`.
+        data: all texts, of which only those at `places` are looked at.
+        places: rising, int64.
+        settings: `resolved` or not.
+        progress: called with (steps done, steps in all) after every step; early stopping does
+            fewer than all.
+        device: instead of `settings.device`.
+
+    Raises:
+        InputError: the loss became infinite or NaN, or there are too few texts to keep some out.
+    """
     settings = settings.resolved(int(getattr(model.config, "hidden_size", 0)))
-    device = choose_device()
+    device = device or choose_device(settings.device)
+    places, dev = _keep_out(data, places, settings)
     set_seed(settings.seed)
     model.train().to(device)
     model.set_attn_implementation(attention_for(device))
-    max_length = min(settings.max_length, longest_input(model, tokenizer))
-    ids = tokenize(tokenizer, texts, max_length)
-    targets = torch.tensor(label_ids)
-    pad = int(tokenizer.pad_token_id)
-    groups = parameter_groups(model, settings)
-    optimizer = torch.optim.AdamW(groups, fused=True)
-    steps = steps_in(len(texts), settings)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: rate_at(step, steps, settings.warmup_fraction)
-    )
-    order = torch.Generator().manual_seed(settings.seed)
-    lengths = [len(row) for row in ids]
-    step = 0
-    for _ in range(settings.epochs):
-        for places in shuffled_batches(lengths, settings.batch_size, order):
-            inputs = pad_batch([ids[place] for place in places], pad, device)
-            with autocast(device):
-                logits = model(**inputs).logits  # [B, K]
-            loss = functional.cross_entropy(logits.float(), targets[places].to(device))
-            loss.backward()
-            step += 1
-            if not math.isfinite(float(loss.detach())):
-                raise InputError(
-                    f"the loss became {float(loss.detach())} at step {step} of {steps} with "
-                    f"learning rate {settings.learning_rate:g}; use a lower --learning-rate"
-                )
-            # ELECTRA, BERT and Hugging Face's examples all clip at 1.
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad(set_to_none=True)
-            if progress is not None:
-                progress(step, steps)
+    if settings.gradient_checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+    tokens = DeviceTokens(data.tokens, device)
+    with deterministic(device), quick_dropout(model):
+        loop = _Loop(model, data, tokens, places, settings, device)
+        best = _Best(settings.patience or PATIENCE)
+        epoch = 0
+        for epoch in range(1, settings.epochs + 1):
+            loop.run_epoch(progress)
+            if settings.early_stopping_fraction:
+                found = predict_probabilities(model, tokens, dev, data.task, device)
+                if best.is_enough(_dev_score(data, dev, found), epoch, model):
+                    break
+        best.restore(model)
+    if settings.gradient_checkpointing:
+        model.activation_checkpointing_disable()
     model.eval()
+    thresholds = None
+    if data.task == "multi":
+        found = predict_probabilities(model, tokens, dev, data.task, device)
+        thresholds = choose_thresholds(data.targets[dev], found)
+    return Trained(
+        epochs=epoch,
+        best_epoch=best.epoch or epoch,
+        dev_texts=len(dev),
+        thresholds=thresholds,
+    )
+
+
+def _keep_out(
+    data: TrainingData, places: np.ndarray, settings: TrainSettings
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places to train on, and places that choose epoch and thresholds."""
+    fraction = settings.dev_fraction(data.task)
+    if not fraction:
+        return places, places[:0]
+    kept, dev = split_off(data.strata, places, fraction, settings.seed, data.groups)
+    if not len(dev) or not len(kept):
+        raise InputError(
+            f"expected enough texts to keep {fraction:g} of them out of training, found "
+            f"{len(places)}; add texts or leave out --early-stopping-fraction"
+        )
+    return kept, dev
+
+
+def _dev_score(data: TrainingData, dev: np.ndarray, found: np.ndarray) -> float:
+    targets = data.targets[dev]
+    thresholds = choose_thresholds(targets, found) if data.task == "multi" else None
+    scores = score_task(data.task, targets, found, data.labels, thresholds)
+    return float(scores[main_score(data.task)])
+
+
+class _Best:
+    """The weights of the best epoch, and when to stop looking for a better one."""
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._score = -math.inf
+        self._weights: dict[str, torch.Tensor] = {}
+        self.epoch = 0
+
+    def is_enough(self, score: float, epoch: int, model: PreTrainedModel) -> bool:
+        """Note the score of an epoch; whether to stop. Of equal scores the first counts."""
+        if score > self._score:
+            self._score, self.epoch = score, epoch
+            self._weights = {
+                name: value.detach().to("cpu", copy=True)
+                for name, value in model.state_dict().items()
+            }
+        return epoch - self.epoch >= self._patience
+
+    def restore(self, model: PreTrainedModel) -> None:
+        """Give the model the best weights, if any were noted."""
+        if self._weights:
+            model.load_state_dict(self._weights)
+
+
+class _Loop:
+    """One training: optimizer, schedule and order of texts."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        data: TrainingData,
+        tokens: DeviceTokens,
+        places: np.ndarray,
+        settings: TrainSettings,
+        device: torch.device,
+    ) -> None:
+        self._model, self._tokens, self._places = model, tokens, places
+        self._settings, self._device = settings, device
+        self._targets = torch.from_numpy(np.ascontiguousarray(data.targets)).to(device)
+        self._parameters = [value for value in model.parameters() if value.requires_grad]
+        self._loss = _loss_of(data, places, settings, device)
+        self._steps = steps_in(len(places), settings)
+        self._step = 0
+        self._optimizer = torch.optim.AdamW(parameter_groups(model, settings), fused=True)
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(
+            self._optimizer, lambda step: rate_at(step, self._steps, settings.warmup_fraction)
+        )
+        self._order = torch.Generator().manual_seed(settings.seed)
+        self._lengths = data.tokens.lengths[places].tolist()
+        self._unread: list[torch.Tensor] = []
+
+    def run_epoch(self, progress: Progress | None) -> None:
+        """Pass over all texts once."""
+        for batch in shuffled_batches(self._lengths, self._settings.batch_size, self._order):
+            chosen = self._places[batch]
+            inputs = self._tokens.batch(chosen)
+            with autocast(self._device):
+                logits = self._model(**inputs).logits  # [B, K]
+            targets = self._targets[torch.from_numpy(chosen).to(self._device)]
+            loss = self._loss(logits.float(), targets)
+            loss.backward()
+            # ELECTRA, BERT and Hugging Face's examples all clip at 1.
+            nn.utils.clip_grad_norm_(self._parameters, 1.0, foreach=True)
+            self._optimizer.step()
+            self._schedule.step()
+            self._optimizer.zero_grad(set_to_none=True)
+            self._step += 1
+            self._unread.append(loss.detach())
+            if len(self._unread) == _STEPS_BETWEEN_CHECKS:
+                self._check_losses()
+            if progress is not None:
+                progress(self._step, self._steps)
+        self._check_losses()
+
+    def _check_losses(self) -> None:
+        if not self._unread:
+            return
+        losses = torch.stack(self._unread).tolist()
+        first = self._step - len(losses) + 1
+        self._unread.clear()
+        for step, loss in enumerate(losses, first):
+            if not math.isfinite(loss):
+                raise InputError(
+                    f"the loss became {loss} at step {step} of {self._steps} with learning rate "
+                    f"{self._settings.learning_rate:g}; use a lower --learning-rate"
+                )
+
+
+def _loss_of(
+    data: TrainingData, places: np.ndarray, settings: TrainSettings, device: torch.device
+) -> Loss:
+    weights = None
+    if settings.class_weights == "balanced":
+        weights = balanced_weights(data.task, data.targets[places], len(data.labels)).to(device)
+    return make_loss(
+        data.task,
+        weights=weights,
+        focal_gamma=settings.focal_gamma,
+        label_smoothing=settings.label_smoothing,
+    )
+
+
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Kernels that give the same result every time; on a CPU all of ours do already."""
+    if device.type != "cuda":
+        yield
+        return
+    # cuBLAS asks for it, before its first call.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def steps_in(texts: int, settings: TrainSettings) -> int:

@@ -20,6 +20,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from corpora.command_line import run_command
 from finetune.classifier import Classifier, find_classifiers
+from finetune.cross_validation import Experiment, run_job
 from finetune.folds import assign_folds
 from finetune.kfold import ABOUT, KfoldSettings, main
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
@@ -42,8 +43,13 @@ def kfold(
     workplace.mkdir()
     monkeypatch.chdir(workplace)
 
-    def run(*flags: str, labels: str = ",".join(LABELS), model: str | None = str(encoder)):  # type: ignore[no-untyped-def]
-        given = [f"--labels={labels}", *([f"--model={model}"] if model else []), *flags]
+    def run(  # type: ignore[no-untyped-def]
+        *flags: str,
+        labels: str | None = ",".join(LABELS),
+        model: str | None = str(encoder),
+    ):
+        given = [f"--labels={labels}"] if labels is not None else []
+        given += [*([f"--model={model}"] if model else []), *flags]
         monkeypatch.setattr(sys, "argv", ["kfold.py", *given])
         code = run_command(KfoldSettings, main, ABOUT)
         captured = capsys.readouterr()
@@ -60,6 +66,11 @@ def left_behind() -> list[str]:
 def average(output: str) -> float:
     (line,) = [line for line in output.splitlines() if line.startswith("Average F1 score: ")]
     return float(line.split()[3])
+
+
+def fold_lines(output: str) -> list[str]:
+    """The lines that say how good the folds are."""
+    return [line for line in output.splitlines() if line.startswith(("F1 score", "Average"))]
 
 
 def test_separable_texts_are_learned(kfold: Run, write_csv: WriteCsv) -> None:
@@ -142,7 +153,8 @@ def test_shuffled_labels_are_not_learned(kfold: Run, write_csv: WriteCsv) -> Non
 def test_same_seed_same_run(kfold: Run, write_csv: WriteCsv) -> None:
     data = write_csv(separable())
     outputs = [kfold(f"--data={data}", f"--output={name}", *QUICK)[1] for name in "ab"]
-    assert outputs[0].splitlines()[:-1] == outputs[1].splitlines()[:-1]
+    assert fold_lines(outputs[0]) == fold_lines(outputs[1])
+    assert len(fold_lines(outputs[0])) == 6
     for name in ("predictions.csv", "model/model.safetensors"):
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
 
@@ -203,7 +215,8 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             ROWS + [("딴 글", "메모"), ("딴 글 2", "메모"), ("또", "오류")],
             [],
             "꿈,일기,일정",
-            "{data} has labels that --labels lacks: 메모 (2), 오류 (1); add or remove them",
+            "{data} has labels that --labels lacks: 메모 (2, first memos.csv:65), 오류 (1, first "
+            "memos.csv:67); add or remove them",
         ),
         (
             ROWS,
@@ -256,7 +269,7 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             ROWS,
             ["--output=../memos.csv/run"],
             "꿈,일기,일정",
-            "cannot use ../memos.csv: File exists; check the path",
+            "../memos.csv is a file; give a folder as --output",
         ),
     ],
 )
@@ -284,7 +297,7 @@ def test_unlabelled_rows_with_ids_of_their_own(kfold: Run, tmp_path: Path) -> No
     code, _, errors = kfold(f"--data={data}")
     assert code == 2
     assert "1 of 2 rows" in errors
-    assert "the first is own.jsonl, id a2;" in errors
+    assert "the first is own.jsonl, row 2, id a2;" in errors
 
 
 def test_no_sample_with_these_labels(kfold: Run) -> None:
@@ -329,29 +342,77 @@ def test_model_without_weights(
         Exception("No space left on device (os error 28)"),
     ],
 )
-def test_a_full_disk_leaves_nothing(
+def test_a_full_disk_leaves_only_the_finished_folds(
     kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch, full: Exception
 ) -> None:
     def save(self: PreTrainedModel, directory: Path) -> None:
-        Path(directory).mkdir()
+        Path(directory).mkdir(exist_ok=True)
         (Path(directory) / "model.safetensors").write_bytes(b"half")
         raise full
 
     monkeypatch.setattr(PreTrainedModel, "save_pretrained", save)
-    code, _, errors = kfold(f"--data={write_csv(separable())}", *QUICK)
+    code, _, errors = kfold(f"--data={write_csv(separable())}", "--output=run", *QUICK, "--folds=2")
     assert code == 2
     assert errors.startswith("error: the disk is full while writing ")
-    assert left_behind() == []
+    assert [path for path in left_behind() if not path.startswith(".run.work")] == []
+    assert ".run.work/seed-42-fold-2.npz" in left_behind()
+    assert not [path for path in left_behind() if path.endswith("safetensors")]
 
 
-def test_stopped_half_way_leaves_nothing(
+def test_a_stopped_run_does_only_what_is_left(
     kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object, **__: object) -> None:
-        assert left_behind()[:2] == ["runs", "runs/finetune"]
-        raise KeyboardInterrupt
+    """Killed after fold 3; the same command again, without --output, does the last two."""
+    data = f"--data={write_csv(separable())}"
+    _, whole, _ = kfold(data, "--output=whole", *QUICK)
+    trained: list[tuple[int, int]] = []
 
-    monkeypatch.setattr("finetune.kfold.write_predictions", stop)
-    code, _, errors = kfold(f"--data={write_csv(separable())}", *QUICK)
+    def counted(experiment: Experiment, seed: int, fold: int, *rest: object) -> None:
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        trained.append((seed, fold))
+        run_job(experiment, seed, fold, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("finetune.fold_processes.run_job", counted)
+    code, _, errors = kfold(data, *QUICK)
     assert (code, errors) == (130, "stopped\n")
+    trained.clear()
+    _, output, _ = kfold(data, *QUICK, "--learning-rate=1e-5")  # another plan: from the beginning
+    assert trained == [(42, 1), (42, 2), (42, 3)]
+    trained.clear()
+    monkeypatch.setattr(
+        "finetune.fold_processes.run_job",
+        lambda experiment, seed, fold, *rest: (
+            trained.append((seed, fold)),
+            run_job(experiment, seed, fold, *rest),
+        ),
+    )
+    code, output, errors = kfold(data, *QUICK)
+    assert (code, errors) == (0, "")
+    assert "going on with a run that was stopped: 3 of 6 trainings are done" in output
+    assert trained == [(42, 4), (42, 5), (42, 0)]
+    assert fold_lines(output) == fold_lines(whole)
+    (run,) = [path for path in Path("runs/finetune").iterdir() if path.name.startswith("memos-")]
+    for name in ("predictions.csv", "model/model.safetensors"):
+        assert (run / name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_processes_side_by_side_give_the_same(kfold: Run, write_csv: WriteCsv) -> None:
+    data = f"--data={write_csv(separable())}"
+    flags = ["--folds=2", *QUICK]
+    code, one, errors = kfold(data, "--output=one", *flags)
+    assert (code, errors) == (0, "")
+    code, two, errors = kfold(data, "--output=two", "--jobs=2", *flags)
+    assert (code, errors) == (0, "")
+    assert fold_lines(one) == fold_lines(two)
+    for name in ("predictions.csv", "model/model.safetensors"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+def test_a_process_with_bad_luck_is_one_line(kfold: Run, write_csv: WriteCsv) -> None:
+    flags = ["--folds=2", "--jobs=2", "--learning-rate=1", "--weight-decay=1e38", "--epochs=4"]
+    code, _, errors = kfold(f"--data={write_csv(separable())}", *flags)
+    assert code == 2
+    assert errors.startswith("error: the loss became ")
+    assert errors.count("\n") == 1
     assert left_behind() == []

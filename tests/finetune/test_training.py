@@ -1,22 +1,29 @@
 """The training loop: determinism, schedule, groups, batches; and the scores."""
 
 import copy
+import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from sklearn.metrics import f1_score
 from transformers import PreTrainedModel
 
 from corpora.errors import InputError
+from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
+from finetune.compact_vocabulary import CompactVocabulary
 from finetune.encoders import load_for_classification
 from finetune.scores import score
 from finetune.training import (
+    TrainingData,
     TrainSettings,
     parameter_groups,
     rate_at,
     shuffled_batches,
     steps_in,
+    train,
     train_classifier,
 )
 from tests.finetune.conftest import LABELS, make_tokenizer, separable
@@ -123,6 +130,84 @@ def test_groups_by_depth_and_shape(untrained: PreTrainedModel) -> None:
     for name, value in untrained.named_parameters():
         decays = where[value]["weight_decay"] == 0.01
         assert decays != (name.endswith("bias") or "LayerNorm" in name), name
+
+
+def test_the_unused_vocabulary_changes_nothing(untrained: PreTrainedModel) -> None:
+    """Trained without the rows that no text uses, the others end up the same."""
+    tokens = tokenize_all(make_tokenizer(), TEXTS[:20], 64)
+    targets = np.array(IDS[:20])
+    data = TrainingData(
+        task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
+    )
+    settings = TrainSettings(epochs=2, batch_size=8, dropout=0.0)
+    whole, small = copy.deepcopy(untrained), copy.deepcopy(untrained)
+    train(whole, data, np.arange(20), settings)
+    vocabulary = CompactVocabulary(tokens)
+    table = vocabulary.shrink(small)
+    assert small.get_input_embeddings().num_embeddings < table.num_embeddings
+    train(small, replace(data, tokens=vocabulary.rename(tokens)), np.arange(20), settings)
+    vocabulary.restore(small, table)
+    used = np.unique(tokens.flat)
+    theirs = small.state_dict()
+    for name, value in whole.state_dict().items():
+        if "word_embeddings" in name:
+            torch.testing.assert_close(value[used], theirs[name][used], rtol=1e-3, atol=1e-4)
+            untouched = [row for row in range(len(value)) if row not in used]
+            before = untrained.state_dict()[name][untouched]
+            assert torch.equal(theirs[name][untouched], before)
+        else:
+            torch.testing.assert_close(value, theirs[name], rtol=1e-3, atol=1e-4)
+
+
+def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None:
+    targets = np.array(IDS)
+    tokens = tokenize_all(make_tokenizer(), TEXTS, 64)
+    data = TrainingData(
+        task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
+    )
+    settings = TrainSettings(
+        epochs=8, batch_size=8, learning_rate=3e-3, early_stopping_fraction=0.25, patience=1
+    )
+    model = copy.deepcopy(untrained)
+    steps: list[int] = []
+    found = train(model, data, np.arange(63), settings, lambda done, total: steps.append(done))
+    assert found.dev_texts == pytest.approx(63 / 4, abs=3)
+    assert found.epochs in (8, found.best_epoch + 1)
+    assert len(steps) == found.epochs * math.ceil((63 - found.dev_texts) / 8)
+
+
+def test_pairs_are_told_apart() -> None:
+    tokenizer = make_tokenizer()
+    tokens = tokenize_all(tokenizer, ["꿈", "일기 일기"], 6, pairs=["일정 꿈", "꿈꿈꿈꿈꿈"])
+    assert tokens.lengths.tolist() == [6, 6]
+    assert tokens.cut == sum(
+        len(tokenizer(*pair).input_ids) > 6
+        for pair in [("꿈", "일정 꿈"), ("일기 일기", "꿈꿈꿈꿈꿈")]
+    )
+    batch = DeviceTokens(tokens, torch.device("cpu")).batch(np.array([0, 1]))
+    stock = tokenizer(
+        ["꿈", "일기 일기"],
+        ["일정 꿈", "꿈꿈꿈꿈꿈"],
+        truncation=True,
+        max_length=6,
+        padding=True,
+        return_tensors="pt",
+        return_token_type_ids=True,
+    )
+    for name in ("input_ids", "attention_mask", "token_type_ids"):
+        assert torch.equal(batch[name], stock[name]), name
+
+
+def test_batches_of_all_tokens_are_those_of_the_tokenizer() -> None:
+    tokenizer = make_tokenizer()
+    tokens = tokenize_all(tokenizer, ["", *TEXTS, "꿈 " * 500], 64)
+    assert tokens.cut == 1
+    places = np.array([5, 0, 64, 3])
+    batch = DeviceTokens(tokens, torch.device("cpu")).batch(places)
+    texts = [["", *TEXTS, "꿈 " * 500][place] for place in places]
+    stock = pad_batch(tokenize(tokenizer, texts, 64), tokens.pad, torch.device("cpu"))
+    assert batch.keys() == stock.keys()
+    assert all(torch.equal(batch[name], stock[name]) for name in stock)
 
 
 def test_shuffled_batches() -> None:

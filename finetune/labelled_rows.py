@@ -1,0 +1,121 @@
+"""Rows of labelled texts or labelled pairs, from files or from the app's label database."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from corpora.errors import InputError
+from corpora.reading import iter_records
+from corpora.record import Record
+from finetune.label_database import is_label_database, iter_label_records
+from finetune.tasks import Task, reads_pairs
+
+# Text, pair and label columns of pairs, tried in this order: KorSTS, Question pair, and our own.
+_PAIR_COLUMNS = (("sentence1", "sentence2"), ("question1", "question2"), ("text", "pair"))
+_PAIR_LABELS: dict[Task, tuple[str, ...]] = {
+    "pair": ("is_duplicate", "gold_label", "label"),
+    "pair-regression": ("score", "label"),
+}
+
+Row = tuple[int, Record, str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowFormat:
+    """Which columns hold what; None looks for known names.
+
+    Raises:
+        InputError: a pair column for a task of single texts.
+    """
+
+    task: Task = "single"
+    text_column: str | None = None
+    pair_column: str | None = None
+    label_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.pair_column is not None and not self.paired:
+            raise InputError(
+                f"--pair-column names a second text, and --task {self.task} reads one; leave it "
+                "out or give --task pair or pair-regression"
+            )
+
+    @property
+    def paired(self) -> bool:
+        """Whether a row has two texts."""
+        return reads_pairs(self.task)
+
+
+def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
+    """Number in its file from 1, record and second text of every row.
+
+    Raises:
+        InputError: as `corpora.reading.iter_records`, or a label database where pairs are asked.
+    """
+    if path.is_file() and is_label_database(path):
+        if form.paired:
+            raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
+        records = iter_label_records(path)
+    elif form.paired:
+        yield from _pair_rows(path, _found_columns(path, form))
+        return
+    else:
+        records = iter_records(
+            path, text_column=form.text_column, label_column=form.label_column, need_label=True
+        )
+    for number, record in _numbered(records):
+        yield number, record, None
+
+
+def _pair_rows(path: Path, form: RowFormat) -> Iterator[Row]:
+    """Both texts of each row: the file is read twice at the same time, once for each column."""
+    firsts = iter_records(
+        path, text_column=form.text_column, label_column=form.label_column, need_label=True
+    )
+    seconds = iter_records(path, text_column=form.pair_column, label_column=form.label_column)
+    for (number, first), second in zip_longest(_numbered(firsts), seconds):
+        yield number, first, second.text
+
+
+def _numbered(records: Iterator[Record]) -> Iterator[tuple[int, Record]]:
+    source, number = "", 0
+    for record in records:
+        number = number + 1 if record.source == source else 1
+        source = record.source
+        yield number, record
+
+
+def _found_columns(path: Path, form: RowFormat) -> RowFormat:
+    """`form` with every column named; those of a known pair of columns that the file has."""
+    pairs = [
+        (form.text_column or text, form.pair_column or pair)
+        for text, pair in _PAIR_COLUMNS
+        if (form.text_column or text) != (form.pair_column or pair)
+    ]
+    labels = (form.label_column,) if form.label_column else _PAIR_LABELS[form.task]
+    for text, pair in pairs:
+        if not (_has_column(path, text) and _has_column(path, pair)):
+            continue
+        for label in labels:
+            if _has_column(path, text, label):
+                return replace(form, text_column=text, pair_column=pair, label_column=label)
+    # None fits: the last names that could have, so that reading says what is missing.
+    text, pair = next((p for p in pairs if _has_column(path, p[0])), pairs[-1])
+    if not _has_column(path, pair):
+        # Otherwise the label column would be complained about first.
+        next(iter_records(path, text_column=text))
+        try:
+            next(iter_records(path, text_column=pair))
+        except InputError as error:
+            told = str(error).replace("--text-column", "--pair-column")
+            raise InputError(told.replace("no text column", "no second text column")) from error
+    return replace(form, text_column=text, pair_column=pair, label_column=labels[-1])
+
+
+def _has_column(path: Path, text: str, label: str | None = None) -> bool:
+    try:
+        next(iter_records(path, text_column=text, label_column=label), None)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,309 @@
+"""Several labels, pairs and values from the command line; seeds, groups, what is refused."""
+
+import csv
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from transformers import AutoModelForSequenceClassification
+
+from corpora.errors import InputError
+from finetune.classifier import Classifier, find_classifiers
+from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
+from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
+
+__all__ = ["kfold"]  # a fixture
+
+WriteTable = Callable[[Sequence[str], Iterable[Sequence[object]]], Path]
+
+
+@pytest.fixture
+def write_table(tmp_path: Path) -> WriteTable:
+    """Write a header and rows to a CSV file and return its path."""
+
+    def write(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+        path = tmp_path / "table.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *rows])
+        return path
+
+    return write
+
+
+def several_labels() -> list[tuple[str, str]]:
+    """Two texts in one, with the labels of both."""
+    drawn = random.Random(1)
+    rows: dict[str, str] = {}
+    while len(rows) < 150:
+        one, other = drawn.sample(separable(), 2)
+        rows[f"{one[0]} {other[0]}"] = ",".join(sorted({one[1], other[1]}))
+    return list(rows.items())
+
+
+def like_pairs() -> list[tuple[str, str, int, float]]:
+    """Pairs of openings: the same kind or not, and a value that says how alike they are."""
+    drawn = random.Random(2)
+    rows: dict[tuple[str, str], tuple[int, float]] = {}
+    while len(rows) < 80:
+        one, other = drawn.sample(separable(), 2)
+        same = one[1] == other[1]
+        rows[one[0], other[0]] = (int(same), 4.0 if same else 1.0 + drawn.random())
+    return [(*texts, *values) for texts, values in rows.items()]
+
+
+def report_of(run: str) -> dict:  # type: ignore[type-arg]
+    return json.loads(Path(run, "report.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
+    flags = ["--task=multi", "--folds=2", "--output=run", *LEARN, "--epochs=16"]
+    code, _, errors = kfold(f"--data={write_csv(several_labels())}", *flags, labels=None)
+    assert (code, errors) == (0, "")
+    report = report_of("run")
+    assert report["labels"] == LABELS
+    assert report["pooled"]["micro_f1"] > 0.8  # All labels for every text: 0.71
+    assert report["final_training"]["dev_texts"] == 15  # One in ten chooses the thresholds.
+    stock = AutoModelForSequenceClassification.from_pretrained("run/model")
+    assert stock.config.problem_type == "multi_label_classification"
+    assert stock.config.thresholds == report["final_training"]["thresholds"]
+    assert all(0 < threshold < 1 for threshold in stock.config.thresholds)
+    with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["text"], row["label"]) for row in rows] == several_labels()
+    assert any("," in row["predicted"] for row in rows)
+    with pytest.raises(InputError, match="gives several labels to a text; the classifier"):
+        Classifier.load("run/model")
+
+
+def test_values_of_pairs(kfold: Run, write_table: WriteTable) -> None:
+    rows = [(one, other, value) for one, other, _, value in like_pairs()]
+    data = write_table(("sentence1", "sentence2", "score"), rows)
+    flags = ["--task=pair-regression", "--folds=2", "--output=run", *LEARN]
+    code, output, errors = kfold(f"--data={data}", *flags, labels=None)
+    assert (code, errors) == (0, "")
+    assert (
+        len([line for line in output.splitlines() if "Spearman correlation for fold" in line]) == 2
+    )
+    report = report_of("run")
+    assert report["mean_spearman"] == pytest.approx(
+        np.mean([fold["spearman"] for fold in report["folds"]])
+    )
+    # The values lie around 2.6: a model that never left 0 would be off by 7.
+    assert report["pooled"]["mean_squared_error"] < 4
+    stock = AutoModelForSequenceClassification.from_pretrained("run/model")
+    assert (stock.config.problem_type, stock.config.num_labels) == ("regression", 1)
+    with pytest.raises(InputError, match="predicts a value, not a label"):
+        Classifier.load("run/model")
+
+
+def test_labels_of_pairs(kfold: Run, write_table: WriteTable) -> None:
+    data = write_table(("question1", "question2", "is_duplicate"), [r[:3] for r in like_pairs()])
+    flags = ["--task=pair", "--folds=2", *QUICK]
+    code, output, errors = kfold(f"--data={data}", *flags, labels="0,1")
+    assert (code, errors) == (0, "")
+    assert ", 80 pairs (0 " in output
+    (report,) = Path("runs/finetune").glob("*/report.json")
+    with (report.parent / "predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["text"], row["pair"]) for row in rows] == [r[:2] for r in like_pairs()]
+    assert find_classifiers() == []  # The app has one text at a time.
+    with pytest.raises(InputError, match="reads two texts at a time"):
+        Classifier.load(report.parent / "model")
+
+
+def test_seeds_early_stopping_and_losses(kfold: Run, write_csv: WriteCsv) -> None:
+    flags = ["--folds=2", "--seeds=2", "--output=run", "--early-stopping-fraction=0.2"]
+    flags += ["--patience=1", "--class-weights=balanced", "--focal-gamma=2"]
+    flags += ["--gradient-checkpointing", *LEARN]
+    code, output, errors = kfold(f"--data={write_csv(separable())}", *flags)
+    assert (code, errors) == (0, "")
+    assert [line for line in output.splitlines() if line.startswith("seed 4")] == [
+        "seed 42:",
+        "seed 43:",
+    ]
+    report = report_of("run")
+    assert [(fold["seed"], fold["fold"]) for fold in report["folds"]] == [
+        (42, 1),
+        (42, 2),
+        (43, 1),
+        (43, 2),
+    ]
+    assert len({fold["macro_f1"] for fold in report["folds"]}) > 1
+    for fold in report["folds"]:
+        assert 1 <= fold["best_epoch"] <= fold["epochs"] <= 6
+        assert fold["epochs"] in (6, fold["best_epoch"] + 1)
+    low, high = report["interval_95"]
+    assert low < report["mean_f1"] < high
+    assert sum(map(sum, report["pooled"]["confusion"])) == 2 * 63
+    assert "±" in output
+
+
+def test_near_duplicates_share_a_fold(kfold: Run, write_csv: WriteCsv) -> None:
+    long = {label: " ".join(openings) * 2 for label, openings in OPENINGS.items()}
+    copies = [(f"{text} {n}", label) for label, text in long.items() for n in range(4)]
+    data = f"--data={write_csv(separable() + copies)}"
+    flags = ["--group-near-duplicates", "--near-duplicate-threshold=0.7", "--output=run", *QUICK]
+    code, output, errors = kfold(data, *flags, "--folds=3")
+    assert (code, errors) == (0, "")
+    assert "near duplicates: " in output
+    with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        folds = {row["text"]: row["fold"] for row in csv.DictReader(file)}
+    for text in long.values():
+        assert len({folds[f"{text} {n}"] for n in range(4)}) == 1
+
+
+def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE labels (id INTEGER PRIMARY KEY, text TEXT, text_sha256 TEXT, label TEXT)"
+        )
+        rows = [(text, str(hash(text)), label) for text, label in separable()]
+        corrected = (rows[0][0], rows[0][1], "일정")
+        insert = "INSERT INTO labels (text, text_sha256, label) VALUES (?, ?, ?)"
+        connection.executemany(insert, [*rows, corrected])
+    connection.close()
+    code, output, errors = kfold(f"--data={path}", "--folds=2", *QUICK)
+    assert (code, errors) == (0, "")
+    assert "63 texts (꿈 20, 일기 21, 일정 22)" in output
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE labels")
+    connection.close()
+    code, _, errors = kfold(f"--data={path}", *QUICK)
+    assert code == 2
+    assert f"{path}: expected the label database of the app" in errors
+
+
+def test_a_long_text_is_cut_and_said_once(kfold: Run, write_csv: WriteCsv) -> None:
+    rows = [*separable(), ("꿈에서 " * 25_000, "꿈")]
+    code, output, _ = kfold(f"--data={write_csv(rows)}", "--folds=2", *QUICK)
+    assert code == 0
+    assert output.count("1 texts are longer than 64 tokens; the rest of them is cut off") == 1
+
+
+ROWS = [(f"r{number}", *row) for number, row in enumerate(separable())]
+PAIR = ["--task=pair-regression"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "labels", "expected"),
+    [
+        (
+            [*ROWS, ("x", "또 하나", "일긔")],
+            [],
+            "꿈,일기,일정",
+            "{data} has labels that --labels lacks: 일긔 (1, first table.csv, row 64, id x; did "
+            "you mean 일기?); add or remove them",
+        ),
+        (
+            [*ROWS, ("r7", "또 하나", "일기")],
+            [],
+            "꿈,일기,일정",
+            "{data}: expected every id once, found table.csv, row 64, id r7 again; make the ids "
+            "different, or number the rows instead with --ignore-ids",
+        ),
+        (
+            [*ROWS, ("x", "또 하나", "NaN")],
+            [],
+            None,
+            "1 of 64 rows of {data} have no label, the first is table.csv, row 64, id x; label or "
+            "remove them",
+        ),
+        (
+            [(i, text, "꿈") for i, text, _ in ROWS],
+            [],
+            None,
+            "expected at least two labels in {data}, found only 꿈; there is nothing to tell apart",
+        ),
+        (ROWS, PAIR, "꿈,일기", "--labels names labels, and --task pair-regression has values; "),
+        (ROWS, [*PAIR, "--focal-gamma=2"], None, "--focal-gamma is about labels, and --task pair-"),
+        (ROWS, ["--patience=3"], None, "--patience needs texts to score after every epoch; "),
+        (ROWS, ["--seeds=0"], None, "expected --seeds at least 1, found 0"),
+        (ROWS, ["--jobs=0"], None, "expected --jobs at least 1, found 0"),
+        (
+            ROWS,
+            ["--pair-column=label"],
+            None,
+            "--pair-column names a second text, and --task single",
+        ),
+        (ROWS, ["--label-separator=;"], None, "--label-separator is for several labels in a cell"),
+        (ROWS, ["--near-duplicate-threshold=0.9"], None, "--near-duplicate-threshold says what "),
+        (
+            ROWS,
+            ["--group-near-duplicates", "--near-duplicate-threshold=0.5"],
+            None,
+            "expected a near-duplicate threshold from 0.7 to 1, found 0.5",
+        ),
+        (
+            ROWS,
+            ["--focal-gamma=2", "--label-smoothing=0.1"],
+            None,
+            "expected --focal-gamma or --label-smoothing, found both: ",
+        ),
+        (
+            ROWS,
+            ["--early-stopping-fraction=0.2"],
+            None,
+            "--early-stopping-fraction chooses among epochs, found --epochs 1; ",
+        ),
+        (ROWS, ["--device=tpu"], None, "expected --device auto, cpu or cuda, found 'tpu'"),
+        (
+            ROWS,
+            PAIR,
+            None,
+            "{data}: no second text column: expected a column named 'pair', found the ",
+        ),
+    ],
+)
+def test_refused_in_one_line(
+    kfold: Run,
+    write_table: WriteTable,
+    rows: list[tuple[str, str, str]],
+    flags: list[str],
+    labels: str | None,
+    expected: str,
+) -> None:
+    data = write_table(("id", "text", "label"), rows)
+    code, _, errors = kfold(f"--data={data}", *QUICK, *flags, labels=labels)
+    assert errors.startswith(f"error: {expected.format(data=data)}")
+    assert (code, errors.count("\n")) == (2, 1)
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("많이", "expected a number as the value of the pair, found '많이'"),
+        ("inf", "expected a number as the value of the pair, found 'inf'"),
+        ("", "1 of 81 rows of "),
+        ("nan", "1 of 81 rows of "),
+    ],
+)
+def test_values_that_are_none(
+    kfold: Run, write_table: WriteTable, value: str, expected: str
+) -> None:
+    rows = [(one, other, str(number)) for one, other, _, number in like_pairs()]
+    data = write_table(("text", "pair", "label"), [*rows, ("하나", "둘", value)])
+    code, _, errors = kfold(f"--data={data}", "--task=pair-regression", *QUICK, labels=None)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert expected in errors
+
+
+def test_nothing_to_start_from(kfold: Run) -> None:
+    code, _, errors = kfold(labels=None)
+    assert code == 2
+    assert "found neither --data nor --labels of a sample" in errors
+    code, _, errors = kfold("--task=multi")
+    assert code == 2
+    assert errors == "error: --task multi has no sample in the project; give --data\n"
+
+
+def test_labels_are_those_of_the_data(kfold: Run, write_csv: WriteCsv) -> None:
+    code, output, _ = kfold(f"--data={write_csv(separable())}", "--folds=2", *QUICK, labels=None)
+    assert code == 0
+    assert "(꿈 21, 일기 21, 일정 21)" in output
+    assert len(fold_lines(output)) == 3

@@ -1,0 +1,126 @@
+"""Losses against PyTorch and the papers; thresholds, intervals and correlations against others."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.metrics import f1_score
+from torch import nn
+from torch.nn import functional
+
+from finetune.losses import balanced_weights, make_loss
+from finetune.quick_dropout import QuickDropout, quick_dropout
+from finetune.scores import choose_thresholds, score_multi, score_regression, summarize
+
+LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 1.0, 0.0], [0.0, 4.0, 1.0]])
+IDS = torch.tensor([0, 2, 1, 1])
+HOT = torch.tensor([[1.0, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]])
+
+
+def test_no_focus_is_cross_entropy() -> None:
+    weights = torch.tensor([0.5, 2.0, 1.0])
+    plain = functional.cross_entropy(LOGITS, IDS, weight=weights)
+    torch.testing.assert_close(make_loss("single", weights=weights)(LOGITS, IDS), plain)
+    near = make_loss("single", weights=weights, focal_gamma=1e-6)(LOGITS, IDS)
+    torch.testing.assert_close(near, plain, rtol=1e-4, atol=1e-5)
+    smooth = make_loss("pair", label_smoothing=0.1)(LOGITS, IDS)
+    torch.testing.assert_close(smooth, functional.cross_entropy(LOGITS, IDS, label_smoothing=0.1))
+
+
+def test_focal_loss_by_its_formula() -> None:
+    p = LOGITS.softmax(-1)[torch.arange(4), IDS]
+    expected = (-((1 - p) ** 2) * p.log()).mean()
+    torch.testing.assert_close(make_loss("single", focal_gamma=2)(LOGITS, IDS), expected)
+    p = torch.where(HOT > 0, LOGITS.sigmoid(), 1 - LOGITS.sigmoid())
+    expected = (-((1 - p) ** 2) * p.log()).mean()
+    torch.testing.assert_close(make_loss("multi", focal_gamma=2)(LOGITS, HOT), expected)
+
+
+def test_several_labels_and_values() -> None:
+    plain = functional.binary_cross_entropy_with_logits(LOGITS, HOT)
+    torch.testing.assert_close(make_loss("multi")(LOGITS, HOT), plain)
+    smooth = functional.binary_cross_entropy_with_logits(LOGITS, HOT * 0.8 + 0.1)
+    torch.testing.assert_close(make_loss("multi", label_smoothing=0.2)(LOGITS, HOT), smooth)
+    values = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    loss = make_loss("pair-regression")(LOGITS[:, :1], values)
+    torch.testing.assert_close(loss, ((LOGITS[:, 0] - values) ** 2).mean())
+
+
+def test_balanced_weights() -> None:
+    weights = balanced_weights("single", np.array([0] * 6 + [1] * 3 + [2]), 4)
+    assert weights.tolist() == pytest.approx([10 / 24, 10 / 12, 10 / 4, 1])
+    assert balanced_weights("multi", HOT.numpy(), 3).tolist() == [1, 1, 1]
+    assert balanced_weights("multi", HOT.numpy()[:3], 3).tolist() == [2, 2, 2]
+
+
+def test_thresholds_are_the_best_there_are() -> None:
+    drawn = np.random.default_rng(0)
+    targets = (drawn.random((200, 3)) < [0.5, 0.1, 0.0]).astype(np.float32)
+    probabilities = (0.4 * targets + 0.6 * drawn.random((200, 3))).round(2).astype(np.float32)
+    thresholds = choose_thresholds(targets, probabilities)
+    assert thresholds[2] == 0.5  # Nobody has this label.
+    for label in range(2):
+        own = probabilities[:, label]
+        best = max(f1_score(targets[:, label], own >= cut) for cut in np.unique(own))
+        chosen = f1_score(targets[:, label], own >= thresholds[label])
+        assert chosen == pytest.approx(best)
+
+
+def test_scores_of_several_labels_against_scikit_learn() -> None:
+    drawn = np.random.default_rng(1)
+    expected, predicted = drawn.random((2, 50, 4)) < 0.3
+    scores = score_multi(expected, predicted, list("가나다라"))
+    for name in ("macro", "micro", "weighted"):
+        own = f1_score(expected, predicted, average=name, zero_division=0)
+        assert scores[f"{name}_f1"] == pytest.approx(own)
+    assert scores["labels"]["나"]["support"] == expected[:, 1].sum()
+    assert scores["accuracy"] == (expected == predicted).all(axis=1).mean()
+    nothing = np.zeros((3, 4), dtype=bool)
+    assert score_multi(nothing, nothing, list("가나다라"))["micro_f1"] == 0
+
+
+def test_quick_dropout_drops_as_many_and_scales_the_rest() -> None:
+    torch.manual_seed(0)
+    texts = torch.ones(200_003, requires_grad=True)
+    dropout = QuickDropout(0.1)
+    out = dropout(texts)
+    # Binomial: a standard deviation of 0.00067 around 0.1.
+    assert float((out == 0).float().mean()) == pytest.approx(0.1, abs=0.003)
+    assert out[out > 0].unique().tolist() == pytest.approx([1 / 0.9], rel=1e-4)
+    out.sum().backward()
+    assert torch.equal(texts.grad, out.detach())  # type: ignore[arg-type]
+    # One element says nothing about its neighbour.
+    dropped = (out.detach() == 0).float()
+    together = float((dropped[1:] * dropped[:-1]).mean())
+    assert together == pytest.approx(0.01, abs=0.001)
+    assert torch.equal(dropout.eval()(texts), texts)
+    assert QuickDropout(0.0)(texts) is texts or torch.equal(QuickDropout(0.0)(texts), texts)
+
+
+def test_quick_dropout_is_for_a_while_only() -> None:
+    inner = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3))
+    model = nn.Sequential(inner, nn.Dropout(0.5)).eval()
+    stock = [type(module) for module in model.modules()]
+    with quick_dropout(model):
+        found = [module for module in model.modules() if isinstance(module, QuickDropout)]
+        assert [module.p for module in found] == [0.3, 0.5]
+        assert not any(module.training for module in found)
+    assert [type(module) for module in model.modules()] == stock
+
+
+def test_correlations() -> None:
+    expected, predicted = np.array([1.0, 2, 3, 4]), np.array([1.0, 4, 3, 9])
+    scores = score_regression(expected, predicted)
+    assert scores["pearson"] == pytest.approx(np.corrcoef(expected, predicted)[0, 1])
+    assert scores["spearman"] == pytest.approx(0.8)
+    assert scores["mean_squared_error"] == pytest.approx((4 + 25) / 4)
+    assert score_regression(expected, np.ones(4))["spearman"] == 0
+
+
+def test_the_interval_is_wider_than_the_usual_one() -> None:
+    scores = [0.80, 0.82, 0.78, 0.84, 0.81]
+    found = summarize(scores, 5)
+    usual = stats.t.interval(0.95, 4, found.mean, found.sd / 5**0.5)
+    assert found.mean == pytest.approx(0.81)
+    assert found.low < usual[0] < usual[1] < found.high
+    assert found.high - found.mean == pytest.approx((usual[1] - found.mean) * (1 + 5 / 4) ** 0.5)
