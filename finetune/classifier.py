@@ -3,6 +3,7 @@
 Legend: B texts in a batch, T tokens of the longest text in it, K labels.
 """
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ TOKENS_IN_BATCH = 2048
 # Texts tokenised in one go; bounds memory for millions of texts without costing padding.
 TEXTS_IN_CHUNK = 65_536
 
+# The temperature that finetune/kfold.py fitted out of fold, beside the weights.
+CALIBRATION = "calibration.json"
+
 Progress = Callable[[int, int], None]
 
 
@@ -63,10 +67,21 @@ class Classifier:
     """A fine-tuned model and its tokenizer; safe to use from several threads."""
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str,
+        *,
+        temperature: float = 1.0,
     ) -> None:
-        """Take over `model`: it is moved to the best device and prepared for inference only."""
+        """Take over `model`: it is moved to the best device and prepared for inference only.
+
+        Args:
+            temperature: divides the logits, so that probabilities mean what they say (Guo et al.
+                2017); labels stay as they are.
+        """
         self.name = name
+        self._temperature = temperature
         names = model.config.id2label or {}
         self.labels: list[str] = [str(name) for _, name in sorted(names.items())]
         self._device = choose_device()
@@ -114,7 +129,7 @@ class Classifier:
             )
         tokenizer = load_tokenizer(source)
         check_vocabulary(model, tokenizer, source)
-        return cls(model, tokenizer, _name(path))
+        return cls(model, tokenizer, _name(path), temperature=_temperature(source))
 
     def predict(
         self, texts: Sequence[str], *, progress: Progress | None = None
@@ -155,11 +170,30 @@ class Classifier:
         for places in batches_by_length([len(row) for row in ids], TOKENS_IN_BATCH):
             inputs = pad_batch([ids[place] for place in places], pad, self._device)
             logits = self._model(**inputs).logits  # [B, K]
-            yield places, torch.softmax(logits.float(), dim=-1).tolist()
+            yield places, torch.softmax(logits.float() / self._temperature, dim=-1).tolist()
 
     def _prediction(self, row: list[float]) -> Prediction:
         best = max(range(len(row)), key=row.__getitem__)
         return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)))
+
+
+def _temperature(source: str) -> float:
+    """The fitted temperature of a directory; 1 where none was fitted."""
+    path = Path(source) / CALIBRATION
+    if not path.is_file():
+        return 1.0
+    try:
+        temperature = float(json.loads(path.read_text(encoding="utf-8"))["temperature"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"expected a temperature in {path}, found {error}; delete the file to go without"
+        ) from error
+    if not 0 < temperature < float("inf"):
+        raise InputError(
+            f"expected a temperature above 0 in {path}, found {temperature:g}; delete the file to "
+            "go without"
+        )
+    return temperature
 
 
 def unsupported_task(config: dict[str, Any]) -> str:

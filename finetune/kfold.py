@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,13 @@ from corpora.near_duplicates import DEFAULT_THRESHOLD
 from corpora.work_folder import work_folder
 from finetune.batches import tokenize_all
 from finetune.compact_vocabulary import CompactVocabulary
+from finetune.comparison import (
+    calibrate,
+    compare,
+    measure_learning_curve,
+    save_temperature,
+    write_page,
+)
 from finetune.cross_validation import (
     MODEL,
     CrossValidation,
@@ -38,6 +45,7 @@ from finetune.encoders import (
 from finetune.examples import Examples, parse_labels, read_examples
 from finetune.fold_processes import run_jobs
 from finetune.folds import assign_folds, near_duplicate_groups, strata_of
+from finetune.llm_baseline import LlmSettings
 from finetune.model_files import longest_input
 from finetune.output import (
     check_free,
@@ -103,6 +111,13 @@ class KfoldSettings(TrainSettings):
     """What stands between the labels of one cell, for `multi`."""
     ignore_ids: bool = False
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
+    baselines: bool = False
+    """Measure simpler classifiers, the same encoder from random weights and, with --llm.model, a
+    chat model in the same folds (--task single)."""
+    learning_curve: bool = False
+    """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    """The chat model to compare with."""
     random_weights: bool = False
     """Start from random weights instead: the baseline that shows what pre-training adds."""
 
@@ -140,6 +155,18 @@ class KfoldSettings(TrainSettings):
             raise InputError(
                 "--labels names labels, and --task pair-regression has values; leave it out"
             )
+        for flag, given in (
+            ("--baselines", self.baselines),
+            ("--learning-curve", self.learning_curve),
+        ):
+            if given and self.task != "single":
+                raise InputError(
+                    f"{flag} is for one label a text, and --task is {self.task}; leave it out"
+                )
+        if self.llm.model is not None:
+            if not self.baselines:
+                raise InputError("--llm.model is one of the baselines; add --baselines")
+            self.llm.check()
         if self.data is None and (self.task != "single" or self.labels is None):
             raise InputError(
                 "expected labelled texts, found neither --data nor --labels of a sample that the "
@@ -183,14 +210,36 @@ def main(settings: KfoldSettings) -> None:
         result = _train(experiment, work, settings.jobs)
         print(fold_table(result), flush=True)
         report = _report(examples, result, experiment, settings, model_facts(work))
-        # Whatever else describes the folds (baselines, report.html) takes `examples`, `experiment`
-        # and `result` from here and writes into `scratch` below.
+        baselines, curve = [], []
+        if settings.baselines:
+            baselines = compare(examples, experiment, result, work, settings.llm)
+            report["baselines"] = [baseline.summary() for baseline in baselines]
+        if settings.learning_curve:
+            print("learning curve of the first fold", flush=True)
+            curve = measure_learning_curve(experiment, result, work)
+            report["learning_curve"] = [asdict(point) for point in curve]
+        calibration = calibrate(result) if settings.task == "single" else None
+        if calibration is not None:
+            report["calibration"] = calibration.describe()
         with directory_at_once(output) as scratch:
             write_predictions(scratch / "predictions.csv", examples, result)
             report["seconds"] = round(time.monotonic() - started, 1)
             write_report(scratch / "report.json", report)
+            if calibration is not None:
+                write_page(
+                    scratch / "report.html",
+                    examples,
+                    result,
+                    baselines=baselines,
+                    curve=curve,
+                    settings=report["settings"] | {"model": experiment.source},
+                    environment=package_versions() | {"device": device.type},
+                )
+                save_temperature(work / MODEL, calibration.temperature)
             check_free(output)  # hours have passed
             (work / MODEL).rename(scratch / "model")
+    if calibration is not None:
+        print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
