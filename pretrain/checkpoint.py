@@ -34,6 +34,9 @@ class Progress:
     """Training time, over all sittings."""
     stage: int = 0
     """Of a two-stage run: 0 while the generator is trained, then 1."""
+    hardware_flops_per_token: float = 0.0
+    """Operations in matrix products for each token of the first step, forward and backward, by
+    torch's counter; 0 where compiled networks hide them from it."""
     averaged: int = 0
     """Steps whose weights are in the average."""
     warnings: list[str] = field(default_factory=list)

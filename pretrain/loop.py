@@ -4,10 +4,11 @@ import math
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
 from corpora.errors import InputError
@@ -117,6 +118,7 @@ class Trainer:
         *,
         total_steps: int | None,
         flops_per_token: float,
+        compiled: bool = False,
     ) -> None:
         self.pair = pair
         self.optimizers = optimizers
@@ -124,7 +126,10 @@ class Trainer:
         self.settings = settings
         self.processes = processes
         self.progress = progress
+        self.compiled = compiled
         self.average = WeightAverage()
+        self.last_positions = 0
+        """Positions of this sitting's last batch, padding included."""
         self._total_steps = total_steps
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
@@ -219,11 +224,19 @@ class Trainer:
             fraction + share, peak_learning_rate(settings), settings.warmup_fraction
         )
         self.optimizers.set_rate(rate)
-        with autocast(self.processes.device):
-            result = self.objective(
-                self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
-            )
-        result.loss.backward()
+        counter = FlopCounterMode(display=False)
+        # Counting costs time, so the first step stands for all of them.
+        with counter if progress.step == 0 and not self.compiled else nullcontext():
+            with autocast(self.processes.device):
+                result = self.objective(
+                    self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
+                )
+            result.loss.backward()
+        if flops := counter.get_total_flops():
+            # Every process counts its own rows, so this one's part is scaled to the batch.
+            flops *= self.processes.world_size
+            progress.hardware_flops_per_token = flops / batch.num_tokens
+        self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
         clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
         self.optimizers.step()

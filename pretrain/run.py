@@ -23,7 +23,12 @@ from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
-from pretrain.accounting import paper_flops_per_token, parameter_counts
+from pretrain.accounting import (
+    matrix_seconds,
+    matrix_shapes,
+    paper_flops_per_token,
+    parameter_counts,
+)
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.devices import attention_for, has_native_bf16
 from pretrain.loop import Trainer, make_objective, packs_rows, planned_steps
@@ -183,7 +188,8 @@ def _run(
         if progress.step:
             print(f"resumed at step {progress.step:,} of {directory}")
         _announce(settings, prepared.corpus, pair, processes, steps)
-    if settings.compile == "on" or (settings.compile == "auto" and device.type == "cuda"):
+    compiled = settings.compile == "on" or (settings.compile == "auto" and device.type == "cuda")
+    if compiled:
         for network in pair.networks().values():
             network.electra.compile(dynamic=not packs_rows(settings, device))
     objective = make_objective(pair, prepared.corpus, tokenizer, settings, processes)
@@ -196,6 +202,7 @@ def _run(
         progress,
         total_steps=steps,
         flops_per_token=prepared.record["paper_flops_per_token"],
+        compiled=compiled,
     )
     trainer.average = average
     with Monitor(
@@ -219,6 +226,7 @@ def _run(
             "status": "finished",
             "progress": {k: v for k, v in asdict(progress).items() if k != "warnings"},
             "final_metrics": monitor.last,
+            "cost": _cost(settings, pair, trainer, processes),
             "warnings": monitor.warnings,
             # Kilobytes on Linux; of the process, mapped files included.
             "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -364,6 +372,32 @@ def _describe(
             name: version(name) for name in ("torch", "transformers", "tokenizers", "gensim")
         },
     }
+
+
+def _cost(
+    settings: PretrainSettings, pair: ElectraPair, trainer: Trainer, processes: Processes
+) -> dict[str, float]:
+    """What the run cost, and how much of what the machine can do it used.
+
+    The utilisation is operations in matrix products over those that the machine would do in the
+    training time at the rate of the networks' own shapes, measured now.
+    """
+    progress = trainer.progress
+    cost = {
+        "paper_flops": progress.flops,
+        "hardware_flops": progress.hardware_flops_per_token * progress.tokens,
+    }
+    if trainer.last_positions == 0:
+        return cost
+    positions = trainer.last_positions // processes.world_size
+    masked = max(1, round(positions * settings.mask_fraction))
+    dtype = torch.bfloat16 if has_native_bf16(processes.device) else torch.float32
+    _, rate = matrix_seconds(matrix_shapes(pair, positions, masked), processes.device, dtype)
+    cost["matrix_flops_per_second"] = rate
+    if progress.hardware_flops_per_token and progress.seconds:
+        available = progress.seconds * rate * processes.world_size
+        cost["model_flops_utilization"] = cost["hardware_flops"] / available
+    return cost
 
 
 def _announce(
