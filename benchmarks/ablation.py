@@ -20,6 +20,7 @@ from downstream import (
     NSMC,
     REVIEWS,
     ROOT,
+    DownstreamSettings,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -72,7 +73,7 @@ RATING_LABELS = {**dict.fromkeys("1234", "부정"), **dict.fromkeys("5678", "중
 
 
 @dataclass(kw_only=True)
-class AblationSettings:
+class AblationSettings(DownstreamSettings):
     """Which groups, how much compute, how often."""
 
     groups: str = ",".join(GROUPS)
@@ -86,12 +87,6 @@ class AblationSettings:
     """Start of every arm."""
     seeds: int = 2
     """Runs of each arm."""
-    train_size: int = 20_000
-    """Reviews to fine-tune on, in each of the two tasks."""
-    dev_size: int = 20_000
-    """Other reviews to score on."""
-    epochs: int = 3
-    """Passes over the training reviews."""
     tokenizer: Path | None = None
     """Tokenizer directory; by default one of 16,000 entries is trained on the reviews."""
     output: Path = RESULTS

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,18 @@ from finetune.training import TrainSettings, train_classifier
 ROOT = Path(__file__).parents[1]
 NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
 REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
+
+
+@dataclass(kw_only=True)
+class DownstreamSettings:
+    """How an encoder is scored."""
+
+    train_size: int = 20_000
+    """Reviews to fine-tune on."""
+    dev_size: int = 20_000
+    """Other reviews to score on."""
+    epochs: int = 3
+    """Passes over the training reviews."""
 
 
 def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path = REVIEWS) -> Path:

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from downstream import NSMC, fine_tune, mean_and_spread, split_reviews
+from downstream import NSMC, DownstreamSettings, fine_tune, mean_and_spread, split_reviews
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"
 
 
 @dataclass(kw_only=True)
-class GainSettings:
+class GainSettings(DownstreamSettings):
     """Which starts to compare, on what."""
 
     starts: str = ""
@@ -33,10 +33,6 @@ class GainSettings:
     newest finished run."""
     data: Path | None = None
     """Labelled file; both parts are drawn from it. By default NSMC's training file in ../shared."""
-    train_size: int = 20_000
-    """Reviews to fine-tune on."""
-    dev_size: int = 20_000
-    """Other reviews to score on."""
     seeds: int = 3
     """Fine-tuning runs of each start (weights of the head, order, dropout)."""
     epochs: int = 4

@@ -17,6 +17,7 @@ from downstream import (
     NSMC,
     REVIEWS,
     ROOT,
+    DownstreamSettings,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -52,7 +53,7 @@ ARMS: dict[str, tuple[str, list[str]]] = {
 
 
 @dataclass(kw_only=True)
-class BudgetSettings:
+class BudgetSettings(DownstreamSettings):
     """Which arms, how long, how often."""
 
     arms: str = "random-rtd,warm-rtd,warm-mlm,warm-unigram"
@@ -61,12 +62,6 @@ class BudgetSettings:
     """Comma-separated numbers of tokens seen."""
     seeds: int = 3
     """Runs of each; they differ in first weights, order, masks and fine-tuning."""
-    train_size: int = 20_000
-    """Reviews to fine-tune on."""
-    dev_size: int = 20_000
-    """Other reviews to score on."""
-    epochs: int = 4
-    """Passes over the training reviews."""
     tokenizer: Path | None = None
     """Tokenizer directory; by default one of 16,000 entries is trained on the reviews."""
     output: Path = RESULTS

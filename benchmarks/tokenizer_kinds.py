@@ -16,6 +16,7 @@ from downstream import (
     NSMC,
     REVIEWS,
     ROOT,
+    DownstreamSettings,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -32,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
 
 
 @dataclass(kw_only=True)
-class Settings:
+class Settings(DownstreamSettings):
     """What to compare, and for how long."""
 
     tokenizers: str = ""
@@ -43,12 +44,6 @@ class Settings:
     """Pre-training and fine-tuning runs of each tokenizer."""
     first_seed: int = 0
     """Seed of the first of them."""
-    train_size: int = 20_000
-    """Reviews to fine-tune on."""
-    dev_size: int = 20_000
-    """Other reviews to score on."""
-    epochs: int = 3
-    """Passes over the training reviews."""
     output: Path = RESULTS
     """JSON file of the results."""
 
