@@ -24,7 +24,7 @@ RECIPES = {
     "muon and average": ["--optimizer", "muon", "--average-fraction", "0.7"],
     "two-stage": ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.5"],
     "noise at first": ["--unigram-fraction", "0.8", "--last-mask-fraction", "0.3"],
-    "gdes": ["--sharing", "gdes", "--adam-bias-correction", "--weight-warmup", "0.5"],
+    "gdes": ["--sharing", "gdes", "--no-adam-bias-correction", "--weight-warmup", "0.5"],
     "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],
     "all tokens": ["--objective", "all-tokens-mlm"],
 }
