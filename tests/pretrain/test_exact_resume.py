@@ -24,7 +24,7 @@ RECIPES = {
     "muon and average": ["--optimizer", "muon", "--average-fraction", "0.7"],
     "two-stage": ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.5"],
     "noise at first": ["--unigram-fraction", "0.8", "--last-mask-fraction", "0.3"],
-    "gdes": ["--sharing", "gdes", "--adam-bias-correction", "--weight-warmup", "0.5"],
+    "gdes": ["--sharing", "gdes", "--no-adam-bias-correction", "--weight-warmup", "0.5"],
     "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],
     "all tokens": ["--objective", "all-tokens-mlm"],
 }
@@ -136,7 +136,7 @@ def test_sigterm_in_the_last_step_loses_nothing(
 def test_the_real_command_killed_at_random(tmp_path: Path) -> None:
     """The short form of what benchmarks/results/random_kills.json records of 50 kills."""
     script = ROOT / "benchmarks" / "random_kills.py"
-    flags = ["--kills", "2", "--steps", "16", "--output", str(tmp_path / "kills.json")]
+    flags = ["--kills", "3", "--steps", "20", "--output", str(tmp_path / "kills.json")]
     done = subprocess.run(
         [sys.executable, str(script), *flags], capture_output=True, text=True, timeout=500
     )
