@@ -27,10 +27,9 @@ def run(script: str, *flags: str, cwd: Path) -> str:
     return done.stdout
 
 
-def test_from_a_text_file_to_a_prediction(tmp_path: Path) -> None:
+def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -> None:
     corpus = tmp_path / "댓글.txt"
-    texts = [path.read_bytes() for path in sorted((ROOT / "corpora" / "comments").glob("*.txt"))]
-    corpus.write_bytes(b"".join(texts))
+    corpus.write_text("\n".join(comments) + "\n", encoding="utf-8")
     run("pretrain/run.py", "--corpus", str(corpus), "--max-steps", "20", cwd=tmp_path)
     encoder = find_encoder(tmp_path)
     assert encoder.name == "discriminator"
