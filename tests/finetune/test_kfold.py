@@ -89,6 +89,7 @@ def test_separable_texts_are_learned(kfold: Run, write_csv: WriteCsv) -> None:
     assert sorted(path.name for path in model.parent.iterdir()) == [
         "model",
         "predictions.csv",
+        "report.html",
         "report.json",
     ]
     assert all(os.access(path, os.R_OK) for path in model.rglob("*"))

@@ -19,7 +19,9 @@ RATES = [1e-3, 3e-3, 2e-3, 2e-3, 5e-4]
 
 
 def settings(**flags: Any) -> PretrainSettings:
-    return PretrainSettings(corpus=Path("-"), **{"weight_decay": 0.1, **flags})
+    """Without bias correction, as in the paper's code, unless a flag says otherwise."""
+    fixed = {"weight_decay": 0.1, "adam_bias_correction": False}
+    return PretrainSettings(corpus=Path("-"), **{**fixed, **flags})
 
 
 def give_gradients(pair: ElectraPair, seed: int, *, names: str = "") -> dict[str, torch.Tensor]:
