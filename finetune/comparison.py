@@ -31,6 +31,15 @@ from finetune.predicting import predict_probabilities
 from finetune.training import train
 from pretrain.devices import choose_device
 
+_ENCODER = "this encoder"
+_UNTAUGHT = "the same encoder, random weights"
+# The page is read by labelling teams.
+_KOREAN = {
+    "majority label": "다수결",
+    "characters, SVM": "글자 n-gram, 선형 SVM",
+    "morphemes, logistic regression": "형태소, 로지스틱 회귀",
+    _UNTAUGHT: "같은 인코더, 무작위 가중치",
+}
 _RANDOM = "random-weights"
 _CURVE = "learning-curve.json"
 
@@ -77,7 +86,7 @@ def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baselin
     seed = result.seeds[0]
     classifier = Classifier.load(work / "model")
     return Baseline(
-        name="this encoder",
+        name=_ENCODER,
         predictions=[int(label) for label in result.predicted(seed)],
         fold_f1=[fold.scores["macro_f1"] for fold in result.of_seed(seed)],
         train_seconds=sum(fold.seconds for fold in result.of_seed(seed)),
@@ -108,7 +117,7 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
     predicted = [int(label) for label in predictions]
     fold_of = [int(fold) for fold in result.fold_of(seed)]
     return Baseline(
-        name="the same encoder, random weights",
+        name=_UNTAUGHT,
         predictions=list(predicted),
         fold_f1=fold_f1(
             [int(target) for target in result.targets], predicted, fold_of, len(result.labels)
@@ -165,6 +174,12 @@ def calibrate(result: CrossValidation) -> Calibration:
     return calibrate_out_of_fold(result.probabilities(seed), result.targets, result.fold_of(seed))
 
 
+def _price(row: Baseline) -> str:
+    """What one text takes, in time and money."""
+    time = "" if row.latency_ms is None else f"한 글에 {row.latency_ms:,.1f} ms"
+    return time + (f", {row.won_per_text:,.2f}원" if row.won_per_text else "")
+
+
 def write_page(
     path: Path,
     examples: Examples,
@@ -192,9 +207,14 @@ def write_page(
                 for one in result.seeds
             },
             baselines=[
-                report_page.Baseline(name=row.name, mean_f1=row.mean_f1, sd_f1=row.sd_f1)
+                report_page.Baseline(
+                    name=_KOREAN.get(row.name, row.name),
+                    mean_f1=row.mean_f1,
+                    sd_f1=row.sd_f1,
+                    note=_price(row),
+                )
                 for row in baselines
-                if row.name != "this encoder"
+                if row.name != _ENCODER
             ],
             learning_curve=curve,
             settings=settings,

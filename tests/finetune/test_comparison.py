@@ -62,7 +62,7 @@ def test_baselines_curve_and_page_of_a_run(
     assert curve[-1]["scores"] == [report["folds"][0]["macro_f1"]]
     assert all(0 <= point["scores"][0] <= 1 for point in curve)
     page = (run / "report.html").read_text(encoding="utf-8")
-    for part in (*LABELS, "characters, SVM", "random weights"):
+    for part in (*LABELS, "글자 n-gram", "무작위 가중치", "한 글에"):
         assert part in page
     temperature = json.loads((model / CALIBRATION).read_text())["temperature"]
     assert temperature == pytest.approx(report["calibration"]["temperature"])
