@@ -71,6 +71,11 @@ class Sitting:
 
     process: subprocess.Popen[str]
     lines: list[str] = field(default_factory=list)
+    launched: float = field(default_factory=time.perf_counter)
+
+    def seconds(self) -> float:
+        """Seconds since it was launched."""
+        return time.perf_counter() - self.launched
 
     def read_until_step(self, step: int) -> int:
         """Read its output up to a step's line; returns the last step seen, -1 if none was."""
@@ -87,17 +92,21 @@ class Sitting:
 
 def main(settings: KillSettings) -> None:
     """Run straight, run with kills, compare, write the result."""
-    if settings.kills < 1 or settings.steps <= settings.kills:
+    if settings.kills < 1 or settings.steps <= settings.kills + 2 * settings.save_steps:
         raise InputError(
-            f"expected 1 kill or more and more steps than kills, found {settings.kills} kills in "
-            f"{settings.steps} steps"
+            f"expected 1 kill or more, and more steps than kills and two checkpoints take, found "
+            f"{settings.kills} kills in {settings.steps} steps, {settings.save_steps} a checkpoint"
         )
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="malmoi-kills-") as name:
         # Each in a folder of its own, so that the second cleans and tokenises anew.
         straight, killed = Path(name) / "straight", Path(name) / "killed"
-        _finish(_start(settings, straight, resume=False))
-        kills, sittings = _run_with_kills(settings, killed)
+        sitting = _start(settings, straight, resume=False)
+        sitting.read_until_step(0)
+        startup = sitting.seconds()
+        _finish(sitting)
+        step = (sitting.seconds() - startup) / settings.steps
+        kills, sittings = _run_with_kills(settings, killed, startup, step)
         expected, found = _fingerprint(straight / "run"), _fingerprint(killed / "run")
     differing = sorted(name for name in expected if found.get(name) != expected[name])
     result = {
@@ -126,17 +135,19 @@ def main(settings: KillSettings) -> None:
         raise InputError(f"expected equal bytes after {len(kills)} kills, found {differing}")
 
 
-def _run_with_kills(settings: KillSettings, folder: Path) -> tuple[list[Kill], int]:
+def _run_with_kills(
+    settings: KillSettings, folder: Path, startup: float, step: float
+) -> tuple[list[Kill], int]:
+    """Kill and resume; startup and step: the seconds before training and of a step, about."""
     draw = random.Random(settings.seed)
-    # Not in the last steps: a run that is faster than its killer would be complete.
-    targets = sorted(draw.randrange(1, settings.steps - 4) for _ in range(settings.kills))
+    # Not in the last steps: the next checkpoint's write, and a step more, must come before the end.
+    last_target = settings.steps - 2 * settings.save_steps
+    targets = sorted(draw.randrange(1, last_target) for _ in range(settings.kills))
     state = folder / "run" / "state"
     kills: list[Kill] = []
     half: set[tuple[str, int]] = set()
-    startup = 10.0
     last_step = 0
     for number, target in enumerate(targets):
-        launched = time.perf_counter()
         sitting = _start(settings, folder, resume=_has_checkpoint(state))
         if number % _START_EVERY == 0:
             kind = "start"
@@ -144,13 +155,13 @@ def _run_with_kills(settings: KillSettings, folder: Path) -> tuple[list[Kill], i
         else:
             kind = "writing" if number % _WRITING_EVERY else "step"
             first = sitting.read_until_step(0)
-            startup = time.perf_counter() - launched
+            startup = sitting.seconds()
             last_step = max(first, sitting.read_until_step(target) if first < target else first)
             if last_step < 0:
                 raise InputError(f"the run ended before it trained: {_errors(sitting)}")
             if kind == "writing":
                 _wait_for_write(state, sitting)
-            time.sleep(draw.uniform(0, 0.1))
+            time.sleep(draw.uniform(0, step))
         sitting.process.send_signal(signal.SIGKILL)
         sitting.process.wait()
         half, left_over = _half_written(state), half

@@ -28,8 +28,8 @@ from pretrain.tokenized import TokenizedCorpus
 def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
     """Whether rows are filled with several texts.
 
-    A GPU wants one shape; on a CPU texts of like length side by side are faster
-    (docs/performance.md).
+    On a CPU the two are equally fast (docs/performance.md), and rows of like lengths need no mask
+    of every row. A GPU wants one shape, for torch.compile and CUDA (assumption: none was there).
     """
     if settings.batching == "auto":
         return device.type == "cuda"
@@ -146,6 +146,16 @@ class Trainer:
         seconds = float(self.processes.from_main(self.progress.seconds))
         return seconds / ((self.settings.max_minutes or 0) * 60)
 
+    def _fraction_of(self, batch: Batch) -> float:
+        """How much of the run a step on this batch is; 0 where the time it takes decides."""
+        if self._total_steps is not None:
+            return 1 / self._total_steps
+        if self.settings.max_tokens is not None:
+            return batch.num_tokens / self.settings.max_tokens
+        if self.settings.max_flops is not None:
+            return batch.num_tokens * self._flops_per_token / self.settings.max_flops
+        return 0.0
+
     def run(
         self,
         corpus: TokenizedCorpus,
@@ -219,10 +229,8 @@ class Trainer:
         torch.manual_seed(step_seed)  # dropout
         self._random.manual_seed(step_seed + 1)  # masks and samples
         # A step's rate is that of its middle, so that neither first nor last is zero.
-        share = 0.5 / self._total_steps if self._total_steps else 0.0
-        rate = learning_rate_at(
-            fraction + share, peak_learning_rate(settings), settings.warmup_fraction
-        )
+        middle = min(1.0, fraction + 0.5 * self._fraction_of(batch))
+        rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         # Counting costs time, so the first step stands for all of them.

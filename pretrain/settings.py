@@ -109,22 +109,22 @@ class PretrainSettings:
     """Tokens in one optimizer step, padding included; default by preset."""
     max_length: int = 128
     """Longest sequence in tokens, [CLS] and [SEP] included; longer texts are cut in pieces."""
-    objective: Objective = "rtd"
+    objective: Objective = Recipe.objective
     """rtd: replaced or original, at every token (ELECTRA); mlm: BERT; electra-15: rtd with its
     loss at masked positions only; replace-mlm: guess what stood where the generator put a token;
     all-tokens-mlm: guess what stood everywhere, with a copy mechanism."""
-    schedule: Schedule = "joint"
+    schedule: Schedule = Recipe.schedule
     """joint: both networks at once; two-stage: the generator alone, then the discriminator from
     its weights; adversarial: the generator learns by policy gradient to mislead;
     frozen-generator: the one of --generator-from, unchanged."""
     generator_from: Path | None = None
     """Run whose trained generator --schedule frozen-generator draws from."""
-    masking: Masking = "token"
+    masking: Masking = Recipe.masking
     """token; word: whole words; span: runs of geometric length (SpanBERT); rare: rare tokens
     more often."""
-    replaced_spans: bool = False
+    replaced_spans: bool = Recipe.replaced_spans
     """With --masking span: a span counts as replaced as a whole."""
-    generator_head: GeneratorHead = "mlm"
+    generator_head: GeneratorHead = Recipe.generator_head
     """mlm, or sbo: guess a span from its two boundaries (SpanBERT; with --masking span)."""
     sharing: Sharing | None = None
     """What the networks share. none; word: word and position embeddings; instance: the whole
@@ -134,34 +134,34 @@ class PretrainSettings:
     """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
     generator_layers: int | None = None
     """Layers of the generator; by default as many as the discriminator has."""
-    sampling: Sampling = "inverse"
+    sampling: Sampling = Recipe.sampling
     """inverse, or gumbel (the paper's code): two ways to draw from the same softmax."""
-    temperature: float = 1.0
+    temperature: float = Recipe.temperature
     """Divides the generator's logits before a token is drawn (paper: 1)."""
-    first_temperature: float | None = None
+    first_temperature: float | None = Recipe.first_temperature
     """Temperature at the start, decaying to --temperature (Fast-ELECTRA); by default constant."""
-    forbid_original: bool = False
+    forbid_original: bool = Recipe.forbid_original
     """Never draw the token that stood there."""
-    unigram_fraction: float = 0.0
+    unigram_fraction: float = Recipe.unigram_fraction
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples; 1: noise only, without a generator."""
-    mask_fraction: float = 0.15
+    mask_fraction: float = Recipe.mask_fraction
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
-    last_mask_fraction: float | None = None
+    last_mask_fraction: float | None = Recipe.last_mask_fraction
     """The fraction at the end of the run, approached linearly; by default constant."""
-    kept_fraction: float = 0.15
+    kept_fraction: float = Recipe.kept_fraction
     """Fraction of masked positions that keep their token in the generator's input (paper: 0.15)."""
-    random_fraction: float = 0.0
+    random_fraction: float = Recipe.random_fraction
     """Fraction of masked positions that get a random token (paper: 0; BERT: 0.1)."""
-    discriminator_weight: float = 50.0
+    discriminator_weight: float = Recipe.discriminator_weight
     """Weight of the discriminator's loss against the generator's (paper: 50)."""
-    weight_warmup: float = 0.0
+    weight_warmup: float = Recipe.weight_warmup
     """Fraction of the run over which that weight rises from 0 (paper: 0)."""
-    sentence_weight: float = 0.0
+    sentence_weight: float = Recipe.sentence_weight
     """Weight of a loss on [CLS]: was anything in this text replaced? (paper: 0)."""
-    first_stage: float = 0.5
+    first_stage: float = Recipe.first_stage
     """Fraction of a two-stage run that trains the generator."""
-    loss_mean: Literal["tokens", "texts"] = "tokens"
+    loss_mean: Literal["tokens", "texts"] = Recipe.loss_mean
     """Discriminator's loss: mean over all real tokens (paper), or over each text first."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """adamw, or muon on the encoder layers' matrices and adamw elsewhere."""
@@ -186,9 +186,9 @@ class PretrainSettings:
     overfit, and on a CPU it costs a third of the time)."""
     batching: Literal["auto", "length", "packed"] = "auto"
     """length: texts of like length together; packed: rows of --max-length filled with texts,
-    each attending to itself only. auto: length on a CPU, packed on a GPU (measured)."""
+    each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md)."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile the encoders; auto: on a GPU (on a CPU it brought nothing)."""
+    """torch.compile the encoders; auto: on a GPU (on a CPU no gain was seen in the noise)."""
     save_steps: int = 200
     """Steps between checkpoints; the last two are kept."""
     log_steps: int = 20
