@@ -8,7 +8,6 @@ is fine-tuned and scored on NSMC (two classes) and on reviews by rating (부정 
 긍정 9-10), both on parts of training files. What is done is kept, and the same command goes on.
 """
 
-import json
 import random
 import sys
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from downstream import (
     REVIEWS,
     ROOT,
     DownstreamSettings,
+    Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -28,7 +28,6 @@ from downstream import (
     split_reviews,
 )
 
-from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
@@ -105,33 +104,29 @@ def main(settings: AblationSettings) -> None:
         "nsmc": split_reviews(NSMC, settings.train_size, settings.dev_size),
         "three": split_by_rating(settings.train_size, settings.dev_size),
     }
-    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
-    runs = done.setdefault("runs", [])
-    done["setting"] = {
-        "preset": settings.preset,
-        "flops": settings.flops,
-        "init": settings.init,
-        "train_size": settings.train_size,
-        "dev_size": settings.dev_size,
-        "epochs": settings.epochs,
-    }
+    results = Results(
+        settings.output,
+        preset=settings.preset,
+        flops=settings.flops,
+        init=settings.init,
+        train_size=settings.train_size,
+        dev_size=settings.dev_size,
+        epochs=settings.epochs,
+    )
     for seed in range(settings.seeds):
         for group in groups:
             for flags in GROUPS[group].values():
                 key = {"flags": " ".join(flags), "seed": seed}
-                if any(key.items() <= run.items() for run in runs):
-                    continue  # arms of two groups may be one run
-                runs.append(key | _measure(flags, seed, settings, tasks))
-                print(json.dumps(runs[-1]), flush=True)
-                write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
+                if not results.of(**key):  # arms of two groups may be one run
+                    results.add(key | _measure(flags, seed, settings, tasks))
     for group in groups:
         print(group)
         for name, flags in GROUPS[group].items():
-            mine = [run for run in runs if run["flags"] == " ".join(flags)]
+            mine = results.of(flags=" ".join(flags))
             two = mean_and_spread([run["nsmc"] for run in mine])
             three = mean_and_spread([run["three"] for run in mine])
             print(f"  {name:16} NSMC {two}   three classes {three}")
-    _plot(runs, groups, settings.output.with_suffix(".png"))
+    _plot(results.rows, groups, settings.output.with_suffix(".png"))
 
 
 def _measure(

@@ -17,6 +17,7 @@ from typing import Any
 
 from sklearn.metrics import accuracy_score, f1_score
 
+from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.reading import iter_records
@@ -39,6 +40,37 @@ class DownstreamSettings:
     """Other reviews to score on."""
     epochs: int = 3
     """Passes over the training reviews."""
+
+
+class Results:
+    """Measured rows in a JSON file, written after each, so that what is done is never repeated.
+
+    The file is read anew every time: two processes may fill it together, if they measure
+    different arms.
+    """
+
+    def __init__(self, path: Path, **setting: object) -> None:
+        self._path = path
+        self._setting = setting
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows so far."""
+        if not self._path.is_file():
+            return []
+        rows: list[dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))["runs"]
+        return rows
+
+    def of(self, **key: object) -> list[dict[str, Any]]:
+        """The rows that agree with `key`."""
+        return [row for row in self.rows if key.items() <= row.items()]
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Write and print one more row."""
+        everything = {"setting": self._setting, "runs": [*self.rows, row]}
+        write_at_once(self._path, json.dumps(everything, ensure_ascii=False, indent=1) + "\n")
+        brief = {name: value for name, value in row.items() if name != "final_metrics"}
+        print(json.dumps(brief, ensure_ascii=False), flush=True)
 
 
 def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path = REVIEWS) -> Path:

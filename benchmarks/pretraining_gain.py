@@ -7,14 +7,12 @@ on other reviews of the same file, over several seeds. Test files have no place 
 choosing. Results are written after every run, and a second call goes on where the first stopped.
 """
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from downstream import NSMC, DownstreamSettings, fine_tune, mean_and_spread, split_reviews
+from downstream import NSMC, DownstreamSettings, Results, fine_tune, mean_and_spread, split_reviews
 
-from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.encoders import find_encoder
@@ -60,35 +58,30 @@ def main(settings: GainSettings) -> None:
         starts = {newest.parent.name: str(newest)}
     train, dev = split_reviews(data, settings.train_size, settings.dev_size)
     arms = {RANDOM: next(iter(starts.values()))} | starts
-    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
-    runs = done.setdefault("runs", [])
-    done["setting"] = {
-        "train_size": len(train),
-        "dev_size": len(dev),
-        "epochs": settings.epochs,
-        "data": data.name,
-    }
+    results = Results(
+        settings.output,
+        train_size=len(train),
+        dev_size=len(dev),
+        epochs=settings.epochs,
+        data=data.name,
+    )
     for seed in range(settings.seeds):
         for arm, directory in arms.items():
-            key = {"arm": arm, "seed": seed, "layer_decay": _layer_decay(arm, settings)}
-            if any(key.items() <= run.items() for run in runs):
+            layer_decay = _layer_decay(arm, settings)
+            key = {"arm": arm, "seed": seed, "layer_decay": layer_decay}
+            if results.of(**key):
                 continue
             score = fine_tune(
                 directory,
                 train,
                 dev,
-                TrainSettings(
-                    epochs=settings.epochs, seed=seed, layer_decay=_layer_decay(arm, settings)
-                ),
+                TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=layer_decay),
                 random_weights=arm == RANDOM,
             )
-            runs.append(key | score)
-            print(json.dumps(runs[-1], ensure_ascii=False), flush=True)
-            write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
+            results.add(key | score)
     for arm in arms:
-        decay = _layer_decay(arm, settings)
-        scores = [r["accuracy"] for r in runs if (r["arm"], r["layer_decay"]) == (arm, decay)]
-        print(f"{arm:32} {mean_and_spread(scores)}")
+        rows = results.of(arm=arm, layer_decay=_layer_decay(arm, settings))
+        print(f"{arm:32} {mean_and_spread([row['accuracy'] for row in rows])}")
 
 
 def _layer_decay(arm: str, settings: GainSettings) -> float:

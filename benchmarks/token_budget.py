@@ -8,16 +8,19 @@ NSMC training reviews and scoring on 20,000 others of the same file. Takes hours
 kept, and the same command goes on. Runs lie under runs/benchmarks/token_budget.
 """
 
-import json
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 from downstream import (
     NSMC,
     REVIEWS,
     ROOT,
     DownstreamSettings,
+    Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -25,10 +28,12 @@ from downstream import (
     split_reviews,
 )
 
-from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.training import TrainSettings
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
 
 RESULTS = Path(__file__).parent / "results" / "token_budget.json"
 RUNS = ROOT / "runs" / "benchmarks" / "token_budget"
@@ -48,7 +53,9 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-weight-10": ("warm", ["--discriminator-weight", "10"]),
     "warm-muon": ("warm", ["--optimizer", "muon"]),
     "warm-gdes": ("warm", ["--sharing", "gdes"]),
-    "warm-short": ("warm", ["--max-length", "32"]),
+    "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
+    "warm-unigram-rate-15": ("warm", ["--unigram-fraction", "0.5", "--learning-rate", "1.5e-3"]),
+    "warm-mlm-rate-15": ("warm", ["--objective", "mlm", "--learning-rate", "1.5e-3"]),
 }
 
 
@@ -62,6 +69,8 @@ class BudgetSettings(DownstreamSettings):
     """Comma-separated numbers of tokens seen."""
     seeds: int = 3
     """Runs of each; they differ in first weights, order, masks and fine-tuning."""
+    first_seed: int = 0
+    """Seed of the first of them."""
     tokenizer: Path | None = None
     """Tokenizer directory; by default one of 16,000 entries is trained on the reviews."""
     output: Path = RESULTS
@@ -78,22 +87,22 @@ def main(settings: BudgetSettings) -> None:
         raise InputError(f"expected --arms of {', '.join(ARMS)}, found {unknown[0]}")
     budgets = [int(float(number)) for number in settings.tokens.split(",")]
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
-    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
-    runs = done.setdefault("runs", [])
-    done["setting"] = {
-        "corpus": REVIEWS.name,
-        "preset": "tiny",
-        "train_size": len(train),
-        "dev_size": len(dev),
-        "epochs": settings.epochs,
-    }
-    for seed in range(settings.seeds):
+    results = Results(
+        settings.output,
+        corpus=REVIEWS.name,
+        preset="tiny",
+        train_size=len(train),
+        dev_size=len(dev),
+        epochs=settings.epochs,
+    )
+    for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for tokens in budgets:
             for arm in arms:
                 start, flags = ARMS[arm]
                 # Without a token seen only the start tells arms apart.
                 name = start if tokens == 0 else arm
-                if any((r["arm"], r["tokens"], r["seed"]) == (name, tokens, seed) for r in runs):
+                key = {"arm": name, "tokens": tokens, "seed": seed}
+                if results.of(**key):
                     continue
                 encoder = _start(start, seed, settings.tokenizer)
                 if tokens:
@@ -102,36 +111,48 @@ def main(settings: BudgetSettings) -> None:
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
                         + ["--max-tokens", tokens, "--save-steps", 500, *flags],
                     )
-                random_weights = name == "random"
+                decay = 1.0 if name == "random" else None
                 score = fine_tune(
                     encoder,
                     train,
                     dev,
-                    TrainSettings(
-                        epochs=settings.epochs,
-                        seed=seed,
-                        layer_decay=1.0 if random_weights else None,
-                    ),
+                    TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=decay),
                 )
                 record = read_record(encoder)
-                runs.append(
-                    {
-                        "arm": name,
-                        "tokens": tokens,
-                        "seed": seed,
+                results.add(
+                    key
+                    | {
                         "tokens_seen": record["progress"]["tokens"],
-                        "seconds": round(record["progress"]["seconds"]),
+                        "pretraining_seconds": round(record["progress"]["seconds"]),
                         "final_metrics": record["final_metrics"],
                     }
                     | score
                 )
-                shown = {key: value for key, value in runs[-1].items() if key != "final_metrics"}
-                print(json.dumps(shown), flush=True)
-                write_at_once(settings.output, json.dumps(done, indent=1))
+    rows = results.rows
     for tokens in budgets:
-        for name in sorted({r["arm"] for r in runs if r["tokens"] == tokens}):
-            scores = [r["accuracy"] for r in runs if (r["arm"], r["tokens"]) == (name, tokens)]
+        for name in sorted({row["arm"] for row in rows if row["tokens"] == tokens}):
+            scores = [row["accuracy"] for row in results.of(arm=name, tokens=tokens)]
             print(f"{tokens / 1e6:6.0f}M {name:24} {mean_and_spread(scores)}")
+    _plot(rows, settings.output.with_suffix(".png"))
+
+
+def _plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Mean accuracy against tokens seen, a line an arm; the starts are its first points."""
+    figure, axis = pyplot.subplots(figsize=(7, 4.5))
+    for arm in sorted({row["arm"] for row in rows if row["arm"] in ARMS}):
+        mine = [row for row in rows if row["arm"] in (arm, ARMS[arm][0])]
+        budgets = sorted({row["tokens"] for row in mine})
+        scores = [[row["accuracy"] for row in mine if row["tokens"] == n] for n in budgets]
+        means = [statistics.mean(each) for each in scores]
+        spreads = [statistics.stdev(each) if len(each) > 1 else 0.0 for each in scores]
+        axis.errorbar([n / 1e6 for n in budgets], means, spreads, marker="o", capsize=3, label=arm)
+    axis.set_xscale("symlog", linthresh=1)
+    axis.set_xlabel("million tokens seen")
+    axis.set_ylabel("NSMC dev accuracy, %")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
 
 
 def _start(start: str, seed: int, tokenizer: Path | None) -> Path:

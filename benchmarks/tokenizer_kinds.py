@@ -7,7 +7,6 @@ fine-tuning and scoring on reviews of NSMC's training file; its test file has no
 hours; what is done is kept, and the same command goes on. Runs lie under runs/benchmarks.
 """
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from downstream import (
     REVIEWS,
     ROOT,
     DownstreamSettings,
+    Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
@@ -24,7 +24,6 @@ from downstream import (
     split_reviews,
 )
 
-from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.training import TrainSettings
@@ -62,19 +61,19 @@ def main(settings: Settings) -> None:
         print("skipped: no --tokenizers; train them with `python -m tokenizer train`")
         return
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
-    done = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
-    runs = done.setdefault("runs", [])
-    done["setting"] = {
-        "corpus": REVIEWS.name,
-        "preset": "tiny",
-        "tokens": settings.tokens,
-        "train_size": len(train),
-        "dev_size": len(dev),
-        "epochs": settings.epochs,
-    }
+    results = Results(
+        settings.output,
+        corpus=REVIEWS.name,
+        preset="tiny",
+        tokens=settings.tokens,
+        train_size=len(train),
+        dev_size=len(dev),
+        epochs=settings.epochs,
+    )
     for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for name, directory in tokenizers.items():
-            if any((run["tokenizer"], run["seed"]) == (name, seed) for run in runs):
+            key = {"tokenizer": name, "seed": seed}
+            if results.of(**key):
                 continue
             encoder = pretrain_once(
                 ROOT / "runs" / "benchmarks" / f"kinds-{name}-{settings.tokens}-{seed}",
@@ -83,10 +82,9 @@ def main(settings: Settings) -> None:
             )
             record = read_record(encoder)
             score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
-            runs.append(
-                {
-                    "tokenizer": name,
-                    "seed": seed,
+            results.add(
+                key
+                | {
                     "entries": record["vocab_size"],
                     "parameters": record["networks"]["discriminator"]["parameters"],
                     "corpus_tokens": record["corpus_tokens"],
@@ -96,10 +94,8 @@ def main(settings: Settings) -> None:
                 }
                 | score
             )
-            print(json.dumps(runs[-1], ensure_ascii=False), flush=True)
-            write_at_once(settings.output, json.dumps(done, ensure_ascii=False, indent=1))
     for name in tokenizers:
-        scores = [run["accuracy"] for run in runs if run["tokenizer"] == name]
+        scores = [run["accuracy"] for run in results.of(tokenizer=name)]
         print(f"{name:24} {mean_and_spread(scores)}")
 
 
