@@ -3,6 +3,7 @@
 Legend: B sequences, L tokens, H width of the discriminator, E width of the embeddings, V entries.
 """
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -272,52 +273,51 @@ def build_pair(
         InputError: the generator's width is not a whole number of attention heads.
     """
     shape = shape or PairShape()
-    head_size = preset.hidden_size // preset.num_heads
-    generator_width = round(preset.hidden_size * shape.generator_size)
-    generator_heads = max(1, round(preset.num_heads * shape.generator_size))
-    if generator_width % generator_heads or generator_width < 8:
-        raise InputError(
-            f"expected --generator-size so that {preset.hidden_size} x it can be split into heads "
-            f"of about {head_size}, found {shape.generator_size:g}; take 0.25, 0.5 or 1"
-        )
-
-    def config(width: int, heads: int, layers: int) -> ElectraConfig:
-        return ElectraConfig(
-            vocab_size=len(tokenizer),
-            embedding_size=preset.embedding_size,
-            hidden_size=width,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            intermediate_size=4 * width,
-            max_position_embeddings=MAX_POSITIONS,
-            pad_token_id=tokenizer.pad_token_id,
-            initializer_range=preset.initializer_range,
-            hidden_dropout_prob=dropout,
-            attention_probs_dropout_prob=dropout,
-            tie_word_embeddings=True,
-        )
-
-    generator = None
-    if shape.with_generator:
-        layers = shape.generator_layers or preset.num_layers
-        generator = ElectraForMaskedLM(config(generator_width, generator_heads, layers))
-    discriminator = ElectraForPreTraining(
-        config(preset.hidden_size, preset.num_heads, preset.num_layers)
+    config = ElectraConfig(
+        vocab_size=len(tokenizer),
+        embedding_size=preset.embedding_size,
+        hidden_size=preset.hidden_size,
+        num_hidden_layers=preset.num_layers,
+        num_attention_heads=preset.num_heads,
+        intermediate_size=4 * preset.hidden_size,
+        max_position_embeddings=MAX_POSITIONS,
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=preset.initializer_range,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        tie_word_embeddings=True,
     )
-    return ElectraPair(generator, discriminator, shape)
+    generator = _new_generator(config, shape) if shape.with_generator else None
+    return ElectraPair(generator, ElectraForPreTraining(config), shape)
+
+
+def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraForMaskedLM:
+    width = round(discriminator.hidden_size * shape.generator_size)
+    heads = max(1, round(discriminator.num_attention_heads * shape.generator_size))
+    if width % heads or width < 8:
+        head_size = discriminator.hidden_size // discriminator.num_attention_heads
+        raise InputError(
+            f"expected --generator-size so that {discriminator.hidden_size} x it can be split into "
+            f"heads of about {head_size}, found {shape.generator_size:g}; take 0.25, 0.5 or 1"
+        )
+    config = copy.deepcopy(discriminator)
+    config.hidden_size, config.num_attention_heads = width, heads
+    config.intermediate_size = 4 * width
+    config.num_hidden_layers = shape.generator_layers or discriminator.num_hidden_layers
+    config.tie_word_embeddings = True
+    return ElectraForMaskedLM(config)
 
 
 def _check_files(directory: str | Path) -> None:
-    """Refuse a directory without both networks, before anything long is begun."""
-    for name in ("generator", "discriminator"):
-        for file in ("config.json", "model.safetensors"):
-            path = Path(directory) / name / file
-            if not path.is_file():
-                raise InputError(
-                    "expected --init random, skip-gram or a directory with discriminator/ and "
-                    f"generator/, found {directory} and no {path}; give a run of pretrain/run.py "
-                    "or a released checkpoint"
-                )
+    """Refuse a directory without a discriminator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors"):
+        path = Path(directory) / "discriminator" / file
+        if not path.is_file():
+            raise InputError(
+                "expected --init random, skip-gram or a directory with discriminator/ (and "
+                f"generator/), found {directory} and no {path}; give a run of pretrain/run.py or a "
+                "released checkpoint"
+            )
 
 
 def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
@@ -339,22 +339,31 @@ def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
 def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraPair:
     """Load both networks of a run or a released checkpoint, to go on from them.
 
+    Without `generator/`, as a run with noise alone leaves it, a generator that is needed starts
+    from the discriminator's embeddings and random layers.
+
     Args:
-        directory: holds `discriminator/` and `generator/`.
+        directory: holds `discriminator/` and perhaps `generator/`.
         shape: what the two are to share from here on; without `with_generator` the generator's
             weights serve as the masked-LM head where one is wanted.
 
     Raises:
-        InputError: one of the two is missing or damaged, keys do not fit, or the two cannot
-            share what `shape` says.
+        InputError: the discriminator is missing, one of the two is damaged, keys do not fit, or
+            the two cannot share what `shape` says.
     """
     _check_files(directory)
     shape = shape or PairShape()
     path = Path(directory)
-    generator: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)
     discriminator: ElectraForPreTraining = load_network(
         path / "discriminator", ElectraForPreTraining
     )
+    if (path / "generator").is_dir():
+        generator: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)
+    elif not shape.with_generator:
+        return ElectraPair(None, discriminator, shape)
+    else:
+        generator = _new_generator(discriminator.config, shape)
+        generator.electra.embeddings.load_state_dict(discriminator.electra.embeddings.state_dict())
     tables = [
         tuple(network.electra.embeddings.word_embeddings.weight.shape)
         for network in (generator, discriminator)

@@ -225,6 +225,21 @@ def test_a_masked_language_model_goes_on_with_its_own_head(toy: Toy, tmp_path: P
     assert torch.equal(again.encoder_lm_logits(states), pair.encoder_lm_logits(states))
 
 
+def test_without_a_saved_generator_one_starts_from_the_discriminators_embeddings(
+    toy: Toy, tmp_path: Path
+) -> None:
+    noise_only = sharing_pair(toy, "instance", with_generator=False)
+    noise_only.save_networks(tmp_path, toy.tokenizer)
+    again = load_pair(tmp_path, PairShape(sharing="none", generator_size=0.5))
+    assert again.generator is not None
+    assert again.generator.config.hidden_size == TOY.hidden_size // 2
+    expected = noise_only.discriminator.electra.embeddings.state_dict()
+    found = again.generator.electra.embeddings.state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    take_steps(toy, again)
+    assert load_pair(tmp_path, PairShape(with_generator=False)).generator is None
+
+
 def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Path) -> None:
     sharing_pair(toy, "instance").save_networks(tmp_path, toy.tokenizer)
     with pytest.raises(InputError, match=r"networks of one size .* for --sharing all"):
