@@ -26,7 +26,6 @@ from sklearn.metrics import f1_score
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from finetune.batches import tokenize_all
-from finetune.compact_vocabulary import CompactVocabulary
 from finetune.cross_validation import Experiment, result_path, run_job
 from finetune.encoders import (
     encoder_source,
@@ -134,7 +133,6 @@ def _with_ours(
     # Once for all folds in a real run; here it is inside the time of every fold.
     began = time.perf_counter()
     tokens = tokenize_all(tokenizer, examples.texts, training.max_length)
-    vocabulary = CompactVocabulary(tokens)
     experiment = Experiment(
         source=source,
         random_weights=False,
@@ -142,11 +140,10 @@ def _with_ours(
         data=TrainingData(
             task="single",
             labels=examples.labels,
-            tokens=vocabulary.rename(tokens),
+            tokens=tokens,
             targets=examples.targets,
             strata=strata_of(examples),
         ),
-        vocabulary=vocabulary,
         settings=training,
         folds=settings.folds,
         fold_of={training.seed: fold_of},

@@ -145,7 +145,6 @@ def measure_learning_curve(
         key = str(len(train_places))
         if key not in scores:
             model = experiment.new_model(seed)
-            experiment.vocabulary.shrink(model)
             train(model, experiment.data, np.sort(np.array(train_places)), settings, device=device)
             found = predict_probabilities(model, tokens, np.array(test_places), "single", device)
             expected = experiment.data.targets[test_places]

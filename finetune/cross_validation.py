@@ -17,7 +17,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corpora.atomic import directory_at_once, write_at_once
 from finetune.batches import DeviceTokens
-from finetune.compact_vocabulary import CompactVocabulary
 from finetune.encoders import load_for_classification
 from finetune.predicting import predict_probabilities
 from finetune.scores import Summary, decide, score_task, summarize
@@ -156,8 +155,7 @@ class Experiment:
         source: the encoder, see `finetune.encoders.encoder_source`.
         random_weights: start from the encoder's shape only.
         tokenizer: saved with the model.
-        data: all texts, their tokens renamed by `vocabulary`.
-        vocabulary: the part of the tokenizer's that the texts use.
+        data: all texts.
         settings: resolved; its seed is that of the first repetition and of the last training.
         folds: how many.
         fold_of: for every seed the fold of each text, int64 [N] from 1.
@@ -167,7 +165,6 @@ class Experiment:
     random_weights: bool
     tokenizer: PreTrainedTokenizerBase
     data: TrainingData
-    vocabulary: CompactVocabulary
     settings: TrainSettings
     folds: int
     fold_of: dict[int, np.ndarray]
@@ -237,13 +234,11 @@ def run_job(
     began = time.monotonic()
     device = device or choose_device(experiment.settings.device)
     model = experiment.new_model(seed)
-    whole = experiment.vocabulary.shrink(model)
     data = experiment.data
     settings = replace(experiment.settings, seed=seed)
     places = experiment.train_places(seed, fold)
     trained = train(model, data, places, settings, progress, device=device)
     if not fold:
-        experiment.vocabulary.restore(model, whole)
         _keep_model(experiment, model, trained, work)
         return
     held_out = np.flatnonzero(experiment.fold_of[seed] == fold)

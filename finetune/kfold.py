@@ -20,7 +20,6 @@ from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
 from corpora.work_folder import work_folder
 from finetune.batches import tokenize_all
-from finetune.compact_vocabulary import CompactVocabulary
 from finetune.comparison import (
     calibrate,
     compare,
@@ -297,7 +296,6 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
     # The tokenizer remembers the length for later predictions.
     tokenizer.model_max_length = training.max_length
     tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
-    vocabulary = CompactVocabulary(tokens)
     strata = strata_of(examples)
     groups = _groups(examples, settings)
     seeds = range(settings.seed, settings.seed + settings.seeds)
@@ -308,12 +306,11 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
         data=TrainingData(
             task=settings.task,
             labels=examples.labels,
-            tokens=vocabulary.rename(tokens),
+            tokens=tokens,
             targets=examples.targets,
             strata=strata,
             groups=groups,
         ),
-        vocabulary=vocabulary,
         settings=training,
         folds=settings.folds,
         fold_of={

@@ -22,7 +22,6 @@ from finetune.folds import split_off
 from finetune.losses import Loss, balanced_weights, make_loss
 from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
-from finetune.quick_dropout import quick_dropout
 from finetune.scores import choose_thresholds, score_task
 from finetune.tasks import Task, main_score
 from pretrain.devices import attention_for, autocast, choose_device
@@ -240,7 +239,7 @@ def train(
     """Train `model` in place on the texts at `places`, as `train_classifier`.
 
     Args:
-        model: sequence classifier, its vocabulary that of `data.tokens`.
+        model: sequence classifier.
         data: all texts, of which only those at `places` are looked at.
         places: rising, int64.
         settings: `resolved` or not.
@@ -260,7 +259,7 @@ def train(
     if settings.gradient_checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     tokens = DeviceTokens(data.tokens, device)
-    with deterministic(device), quick_dropout(model):
+    with deterministic(device):
         loop = _Loop(model, data, tokens, places, settings, device)
         best = _Best(settings.patience or PATIENCE)
         epoch = 0

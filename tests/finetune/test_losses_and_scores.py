@@ -5,11 +5,9 @@ import pytest
 import torch
 from scipy import stats
 from sklearn.metrics import f1_score
-from torch import nn
 from torch.nn import functional
 
 from finetune.losses import balanced_weights, make_loss
-from finetune.quick_dropout import QuickDropout, quick_dropout
 from finetune.scores import choose_thresholds, score_multi, score_regression, summarize
 
 LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 1.0, 0.0], [0.0, 4.0, 1.0]])
@@ -77,35 +75,6 @@ def test_scores_of_several_labels_against_scikit_learn() -> None:
     assert scores["accuracy"] == (expected == predicted).all(axis=1).mean()
     nothing = np.zeros((3, 4), dtype=bool)
     assert score_multi(nothing, nothing, list("가나다라"))["micro_f1"] == 0
-
-
-def test_quick_dropout_drops_as_many_and_scales_the_rest() -> None:
-    torch.manual_seed(0)
-    texts = torch.ones(200_003, requires_grad=True)
-    dropout = QuickDropout(0.1)
-    out = dropout(texts)
-    # Binomial: a standard deviation of 0.00067 around 0.1.
-    assert float((out == 0).float().mean()) == pytest.approx(0.1, abs=0.003)
-    assert out[out > 0].unique().tolist() == pytest.approx([1 / 0.9], rel=1e-4)
-    out.sum().backward()
-    assert torch.equal(texts.grad, out.detach())  # type: ignore[arg-type]
-    # One element says nothing about its neighbour.
-    dropped = (out.detach() == 0).float()
-    together = float((dropped[1:] * dropped[:-1]).mean())
-    assert together == pytest.approx(0.01, abs=0.001)
-    assert torch.equal(dropout.eval()(texts), texts)
-    assert QuickDropout(0.0)(texts) is texts or torch.equal(QuickDropout(0.0)(texts), texts)
-
-
-def test_quick_dropout_is_for_a_while_only() -> None:
-    inner = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3))
-    model = nn.Sequential(inner, nn.Dropout(0.5)).eval()
-    stock = [type(module) for module in model.modules()]
-    with quick_dropout(model):
-        found = [module for module in model.modules() if isinstance(module, QuickDropout)]
-        assert [module.p for module in found] == [0.3, 0.5]
-        assert not any(module.training for module in found)
-    assert [type(module) for module in model.modules()] == stock
 
 
 def test_correlations() -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from transformers import PreTrainedModel
 
 from corpora.errors import InputError
 from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
-from finetune.compact_vocabulary import CompactVocabulary
 from finetune.encoders import load_for_classification
 from finetune.scores import score
 from finetune.training import (
@@ -130,33 +128,6 @@ def test_groups_by_depth_and_shape(untrained: PreTrainedModel) -> None:
     for name, value in untrained.named_parameters():
         decays = where[value]["weight_decay"] == 0.01
         assert decays != (name.endswith("bias") or "LayerNorm" in name), name
-
-
-def test_the_unused_vocabulary_changes_nothing(untrained: PreTrainedModel) -> None:
-    """Trained without the rows that no text uses, the others end up the same."""
-    tokens = tokenize_all(make_tokenizer(), TEXTS[:20], 64)
-    targets = np.array(IDS[:20])
-    data = TrainingData(
-        task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
-    )
-    settings = TrainSettings(epochs=2, batch_size=8, dropout=0.0)
-    whole, small = copy.deepcopy(untrained), copy.deepcopy(untrained)
-    train(whole, data, np.arange(20), settings)
-    vocabulary = CompactVocabulary(tokens)
-    table = vocabulary.shrink(small)
-    assert small.get_input_embeddings().num_embeddings < table.num_embeddings
-    train(small, replace(data, tokens=vocabulary.rename(tokens)), np.arange(20), settings)
-    vocabulary.restore(small, table)
-    used = np.unique(tokens.flat)
-    theirs = small.state_dict()
-    for name, value in whole.state_dict().items():
-        if "word_embeddings" in name:
-            torch.testing.assert_close(value[used], theirs[name][used], rtol=1e-3, atol=1e-4)
-            untouched = [row for row in range(len(value)) if row not in used]
-            before = untrained.state_dict()[name][untouched]
-            assert torch.equal(theirs[name][untouched], before)
-        else:
-            torch.testing.assert_close(value, theirs[name], rtol=1e-3, atol=1e-4)
 
 
 def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None:
