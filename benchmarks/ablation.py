@@ -17,6 +17,7 @@ from typing import Literal
 import matplotlib
 from downstream import (
     NSMC,
+    RATING_LABELS,
     REVIEWS,
     ROOT,
     DownstreamSettings,
@@ -68,7 +69,6 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         "1": ["--generator-size", "1"],
     },
 }
-RATING_LABELS = {**dict.fromkeys("1234", "부정"), **dict.fromkeys("5678", "중립")}
 
 
 @dataclass(kw_only=True)
@@ -160,7 +160,7 @@ def split_by_rating(
     by_label: dict[str, dict[str, None]] = {"부정": {}, "중립": {}, "긍정": {}}
     for record in iter_records(REVIEWS, label_column="rating", need_label=True):
         if text := clean_text(record.text):
-            by_label[RATING_LABELS.get(str(record.label), "긍정")][text] = None
+            by_label[RATING_LABELS[str(record.label)]][text] = None
     each = -(-(train_size + dev_size) // 3)
     source = random.Random(0)
     examples = []

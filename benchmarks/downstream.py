@@ -28,6 +28,12 @@ from finetune.training import TrainSettings, train_classifier
 ROOT = Path(__file__).parents[1]
 NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
 REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
+# Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
+RATING_LABELS = (
+    dict.fromkeys(("1", "2", "3", "4"), "부정")
+    | dict.fromkeys(("5", "6", "7", "8"), "중립")
+    | dict.fromkeys(("9", "10"), "긍정")
+)
 
 
 @dataclass(kw_only=True)

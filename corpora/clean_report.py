@@ -50,7 +50,11 @@ class CleaningReport:
     @classmethod
     def read_from(cls, directory: Path) -> "CleaningReport":
         """The report of a clean corpus."""
-        found = json.loads((directory / REPORT_NAME).read_text(encoding="utf-8"))
+        return cls.from_json(json.loads((directory / REPORT_NAME).read_text(encoding="utf-8")))
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> "CleaningReport":
+        """What `report.json` holds."""
         sources = {
             name: Counter({key: count for key, count in numbers.items() if key != "dropped"})
             + Counter(numbers["dropped"])

@@ -56,8 +56,7 @@ from pretrain.run_directory import (
     write_record,
 )
 from pretrain.settings import PRESETS, PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.tokenized import TokenizedCorpus, open_tokenized, tokenize_corpus
-from pretrain.warm_start import warm_start_embeddings
+from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
 
@@ -113,21 +112,10 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     directory, before = (
         resumed_directory(settings) if settings.resume else (new_directory(settings), {})
     )
-    tokenizer = _given_tokenizer(settings, directory)
-    source_hash = corpus_hash(settings.corpus)
-    clean_directory = _prepare_clean_corpus(settings, source_hash)
-    if tokenizer is None:
-        print("training a tokenizer", flush=True)
-        tokenizer = train_tokenizer(
-            sample_evenly(iter_clean_texts(clean_directory)).texts, vocab_size=settings.vocab_size
-        ).tokenizer
-    print("tokenizing the corpus", flush=True)
-    corpus = tokenize_corpus(
-        clean_directory, tokenizer, max_length=settings.max_length, cache=CACHE / "tokenized"
-    )
+    corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
     pair = _prepare_networks(settings, tokenizer, corpus)
-    record = _describe(settings, source_hash, clean_directory, tokenizer, corpus, pair, processes)
+    record = _describe(settings, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
@@ -153,8 +141,7 @@ def _prepared_by_main(
     settings: PretrainSettings, directory: Path, record: dict[str, Any]
 ) -> _Prepared:
     """In the other processes: the same inputs, and networks for the checkpoint's weights."""
-    tokenizer = load_tokenizer(directory / "state" / "tokenizer")
-    corpus = open_tokenized(Path(record["tokenized_corpus"]), tokenizer)
+    corpus, tokenizer = open_tokenized(Path(record["tokenized_corpus"]))
     return _Prepared(
         directory=directory,
         tokenizer=tokenizer,
@@ -267,6 +254,49 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     return None
 
 
+def _prepare_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Clean and tokenise the texts, or open what an earlier run has made of them."""
+    if is_tokenized(settings.corpus):
+        return _open_corpus(settings, tokenizer)
+    source_hash = corpus_hash(settings.corpus)
+    clean_directory = _prepare_clean_corpus(settings, source_hash)
+    if tokenizer is None:
+        print("training a tokenizer", flush=True)
+        tokenizer = train_tokenizer(
+            sample_evenly(iter_clean_texts(clean_directory)).texts, vocab_size=settings.vocab_size
+        ).tokenizer
+    print("tokenizing the corpus", flush=True)
+    corpus = tokenize_corpus(
+        clean_directory,
+        tokenizer,
+        corpus_sha256=source_hash,
+        max_length=settings.max_length,
+        cache=CACHE / "tokenized",
+    )
+    return corpus, tokenizer
+
+
+def _open_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    corpus, own = open_tokenized(settings.corpus)
+    if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
+        raise InputError(
+            f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
+            "given by --tokenizer, --init or --resume; give the texts themselves as --corpus"
+        )
+    longest = corpus.facts["max_length"]
+    if settings.max_length < longest:
+        raise InputError(
+            f"expected --max-length of at least {longest}, at which {settings.corpus} was cut, "
+            f"found {settings.max_length}; give the texts themselves as --corpus"
+        )
+    print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
+    return corpus, own
+
+
 def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
     cleaning = CleaningSettings()
     key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
@@ -298,6 +328,9 @@ def _prepare_networks(
     else:
         pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
+        # Here and not above: it brings gensim, which a machine that goes on needs not have.
+        from pretrain.warm_start import warm_start_embeddings
+
         began = time.perf_counter()
         count = warm_start_embeddings(
             pair, corpus, seed=settings.seed, report=lambda line: print(line, flush=True)
@@ -321,15 +354,12 @@ def _check_vocabulary(network: Any, tokenizer: PreTrainedTokenizerFast, source: 
 
 def _describe(
     settings: PretrainSettings,
-    source_hash: str,
-    clean_directory: Path,
     tokenizer: PreTrainedTokenizerFast,
     corpus: TokenizedCorpus,
     pair: ElectraPair,
     processes: Processes,
 ) -> dict[str, Any]:
     """What run.json says of a run before it is finished."""
-    report = (clean_directory / "report.json").read_text(encoding="utf-8")
     device = processes.device
     counts = parameter_counts(pair)
     generator = None if pair.generator is None else pair.generator.config
@@ -340,8 +370,8 @@ def _describe(
         "tokens_per_batch": batch_tokens(settings),
         "planned_steps": planned_steps(settings, corpus, device),
         "packed": packs_rows(settings, device),
-        "corpus_sha256": source_hash,
-        "cleaning": json.loads(report),
+        "corpus_sha256": corpus.facts["corpus_sha256"],
+        "cleaning": corpus.facts["cleaning"],
         "corpus_sequences": len(corpus),
         "corpus_tokens": corpus.num_tokens,
         "tokenized_corpus": str(corpus.directory),
@@ -369,7 +399,9 @@ def _describe(
         "threads": torch.get_num_threads(),
         "bf16": has_native_bf16(device),
         "versions": {
-            name: version(name) for name in ("torch", "transformers", "tokenizers", "gensim")
+            name: version(name)
+            for name in ("torch", "transformers", "tokenizers")
+            + (("gensim",) if settings.init == "skip-gram" else ())
         },
     }
 

@@ -76,7 +76,8 @@ class PretrainSettings:
     """What to train on, how large a model, for how long."""
 
     corpus: Path
-    """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst)."""
+    """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a
+    folder of runs/cache/tokenized: all that another machine needs to train, without the texts."""
     text_column: str | None = None
     """Column that holds the text; found by its usual name when not given."""
     preset: Literal["tiny", "small", "base"] | None = None

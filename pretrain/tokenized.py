@@ -1,24 +1,29 @@
 """The corpus as token ids on disk.
 
 A corpus is tokenised once into two memory-mapped arrays, in a folder named by a hash of
-everything that shapes them; a run reads them without loading them.
+everything that shapes them; a run reads them without loading them. With its tokenizer and what is
+known of its texts beside them, the folder is enough to train from on a machine without the texts.
 """
 
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
+from corpora.clean_report import REPORT_NAME
 from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
-from tokenizer.training import tokenizer_hash
+from tokenizer.training import load_tokenizer, tokenizer_hash
 
+FACTS_NAME = "corpus.json"
+_LAYOUT = 3
 _COUNT_BLOCK = 10_000_000
 
 
@@ -31,6 +36,9 @@ class TokenizedCorpus:
     offsets: np.ndarray
     """int64 [sequences + 1]: where each sequence begins; the last is the number of tokens."""
     directory: Path
+    facts: dict[str, Any] = field(default_factory=dict)
+    """`corpus_sha256` of the texts as they were read, `cleaning` with the counts of what was
+    dropped, `max_length`."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,6 +71,7 @@ def tokenize_corpus(
     clean_directory: Path,
     tokenizer: PreTrainedTokenizerFast,
     *,
+    corpus_sha256: str,
     max_length: int,
     cache: Path,
     progress: Callable[[int], None] | None = None,
@@ -71,6 +80,7 @@ def tokenize_corpus(
 
     Args:
         clean_directory: from `corpora.clean_corpus.write_clean_corpus`; named by its own hash.
+        corpus_sha256: of the texts before cleaning, see `corpora.clean_corpus.corpus_hash`.
         max_length: longest sequence, [CLS] and [SEP] included; longer texts are cut in pieces.
         cache: folder in which the arrays' folder is made.
         progress: called with the number of texts done.
@@ -78,29 +88,60 @@ def tokenize_corpus(
     Raises:
         InputError: no text gave a single token.
     """
-    key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, 2])
+    key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, _LAYOUT])
     directory = cache / hashlib.sha256(key.encode()).hexdigest()[:16]
     if not (directory / "offsets.bin").is_file():
-        _write_arrays(clean_directory, tokenizer, max_length - 2, directory, progress)
-    return open_tokenized(directory, tokenizer)
+        facts = {
+            "corpus_sha256": corpus_sha256,
+            "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
+            "max_length": max_length,
+        }
+        _write_arrays(clean_directory, tokenizer, facts, directory, progress)
+    return open_tokenized(directory)[0]
 
 
-def open_tokenized(directory: Path, tokenizer: PreTrainedTokenizerFast) -> TokenizedCorpus:
-    """Open the arrays that `tokenize_corpus` has written, without loading them."""
-    offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")
-    dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
-    ids = np.memmap(directory / "ids.bin", dtype=dtype, mode="r")
-    return TokenizedCorpus(ids=ids, offsets=offsets, directory=directory)
+def is_tokenized(path: Path) -> bool:
+    """Whether `path` is a folder that `tokenize_corpus` has written."""
+    return (path / FACTS_NAME).is_file() and (path / "offsets.bin").is_file()
+
+
+def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Open the arrays that `tokenize_corpus` has written, without loading them.
+
+    Returns:
+        The corpus, and the tokenizer whose ids they are.
+
+    Raises:
+        InputError: the folder is damaged.
+    """
+    tokenizer = load_tokenizer(directory / "tokenizer")
+    try:
+        facts = json.loads((directory / FACTS_NAME).read_text(encoding="utf-8"))
+        offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")
+        ids = np.memmap(directory / "ids.bin", dtype=_id_type(tokenizer), mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the tokenized corpus in {directory}: {error}") from error
+    if len(ids) != offsets[-1]:
+        raise InputError(
+            f"expected {offsets[-1]:,} tokens in {directory / 'ids.bin'}, found {len(ids):,}; the "
+            "file is cut off or belongs to another folder: copy it again"
+        )
+    return TokenizedCorpus(ids=ids, offsets=offsets, directory=directory, facts=facts), tokenizer
+
+
+def _id_type(tokenizer: PreTrainedTokenizerFast) -> type[np.unsignedinteger[Any]]:
+    return np.uint16 if len(tokenizer) <= 2**16 else np.uint32
 
 
 def _write_arrays(
     clean_directory: Path,
     tokenizer: PreTrainedTokenizerFast,
-    piece_length: int,
+    facts: dict[str, Any],
     directory: Path,
     progress: Callable[[int], None] | None,
 ) -> None:
-    dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
+    piece_length = facts["max_length"] - 2
+    dtype = _id_type(tokenizer)
     lengths: list[int] = []
     done = 0
     backend = tokenizer.backend_tokenizer
@@ -122,3 +163,5 @@ def _write_arrays(
         np.cumsum(lengths, out=offsets[1:])
         # Not np.save: its error for a full disk has no error number.
         (scratch / "offsets.bin").write_bytes(offsets.tobytes())
+        tokenizer.save_pretrained(scratch / "tokenizer")
+        (scratch / FACTS_NAME).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")

@@ -41,7 +41,9 @@ def corpus(
     folder = tmp_path_factory.mktemp("corpus")
     records = [Record(id=str(n), text=text) for n, text in enumerate(comments)]
     write_clean_corpus(records, folder / "clean", CleaningSettings())
-    return tokenize_corpus(folder / "clean", tokenizer, max_length=32, cache=folder / "cache")
+    return tokenize_corpus(
+        folder / "clean", tokenizer, corpus_sha256="0" * 64, max_length=32, cache=folder / "cache"
+    )
 
 
 def epoch_of(

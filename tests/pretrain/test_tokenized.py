@@ -1,13 +1,19 @@
 """A corpus as token ids on disk."""
 
+import json
+import shutil
 from pathlib import Path
 
+import pytest
+import torch
 from transformers import PreTrainedTokenizerFast
 
 from corpora.clean_corpus import write_clean_corpus
 from corpora.cleaning import CleaningSettings
 from corpora.record import Record
 from pretrain.tokenized import tokenize_corpus
+from tests.pretrain.conftest import Command, weights_of
+from tokenizer.training import train_tokenizer
 
 
 def test_long_texts_are_cut_in_pieces_and_no_token_is_lost(
@@ -17,7 +23,9 @@ def test_long_texts_are_cut_in_pieces_and_no_token_is_lost(
     write_clean_corpus(
         [Record(id="1", text=text)], tmp_path / "clean", CleaningSettings(min_distinct=0)
     )
-    made = tokenize_corpus(tmp_path / "clean", tokenizer, max_length=16, cache=tmp_path)
+    made = tokenize_corpus(
+        tmp_path / "clean", tokenizer, corpus_sha256="0" * 64, max_length=16, cache=tmp_path
+    )
     assert made.lengths.max() == 14
     assert made.ids.tolist() == tokenizer(text, add_special_tokens=False).input_ids
 
@@ -27,9 +35,55 @@ def test_the_same_inputs_reuse_the_arrays_and_others_do_not(
 ) -> None:
     records = [Record(id="1", text="배송이 생각보다 빨라서 놀랐어요")]
     write_clean_corpus(records, tmp_path / "clean", CleaningSettings())
-    first = tokenize_corpus(tmp_path / "clean", tokenizer, max_length=32, cache=tmp_path / "c")
+    first = tokenize_corpus(
+        tmp_path / "clean", tokenizer, corpus_sha256="0" * 64, max_length=32, cache=tmp_path / "c"
+    )
     before = (first.directory / "ids.bin").stat().st_mtime_ns
-    again = tokenize_corpus(tmp_path / "clean", tokenizer, max_length=32, cache=tmp_path / "c")
-    other = tokenize_corpus(tmp_path / "clean", tokenizer, max_length=16, cache=tmp_path / "c")
+    again = tokenize_corpus(
+        tmp_path / "clean", tokenizer, corpus_sha256="0" * 64, max_length=32, cache=tmp_path / "c"
+    )
+    other = tokenize_corpus(
+        tmp_path / "clean", tokenizer, corpus_sha256="0" * 64, max_length=16, cache=tmp_path / "c"
+    )
     assert again.directory == first.directory != other.directory
     assert (first.directory / "ids.bin").stat().st_mtime_ns == before
+
+
+@pytest.fixture
+def tokenized(pretrain_here: Command, tmp_path: Path) -> Path:
+    """What a run has made of the texts, taken elsewhere."""
+    assert pretrain_here("--max-steps", "3", "--output", "from-texts")[0] == 0
+    record = json.loads((tmp_path / "from-texts" / "run.json").read_text())
+    return Path(shutil.copytree(record["tokenized_corpus"], tmp_path / "carried"))
+
+
+def test_a_tokenized_corpus_is_all_that_another_machine_needs(
+    tokenized: Path, pretrain_here: Command, tmp_path: Path, corpus: Path
+) -> None:
+    corpus.unlink()
+    code, printed, errors = pretrain_here("--max-steps", "3", "--corpus", str(tokenized))
+    assert code == 0, errors
+    assert "texts kept" in printed
+    before, after = weights_of(tmp_path / "from-texts"), weights_of(tmp_path / "run")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    records = [json.loads((tmp_path / n / "run.json").read_text()) for n in ("from-texts", "run")]
+    for fact in ("corpus_sha256", "cleaning", "tokenizer_hash", "corpus_tokens"):
+        assert records[0][fact] == records[1][fact]
+
+
+def test_a_tokenized_corpus_that_does_not_fit_is_refused(
+    tokenized: Path, pretrain_here: Command, tmp_path: Path, comments: list[str]
+) -> None:
+    train_tokenizer(comments, vocab_size=2_048).save(tmp_path / "other")
+    given = ("--corpus", str(tokenized), "--max-steps", "1")
+    for flags, message in (
+        (("--tokenizer", str(tmp_path / "other")), "expected the tokenizer that"),
+        (("--max-length", "16"), "expected --max-length of at least"),
+    ):
+        code, _, errors = pretrain_here(*given, *flags)
+        assert code == 2 and errors.count("\n") == 1 and message in errors
+    ids = tokenized / "ids.bin"
+    ids.write_bytes(ids.read_bytes()[:-8])
+    code, _, errors = pretrain_here(*given)
+    assert code == 2 and "cut off" in errors and str(ids) in errors
+    assert not (tmp_path / "run").exists()
