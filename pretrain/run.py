@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ from pretrain.run_directory import (
 )
 from pretrain.settings import PRESETS, PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
+from pretrain.warm_start import warm_start_embeddings
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
 
@@ -328,9 +330,6 @@ def _prepare_networks(
     else:
         pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
-        # Here and not above: it brings gensim, which a machine that goes on needs not have.
-        from pretrain.warm_start import warm_start_embeddings
-
         began = time.perf_counter()
         count = warm_start_embeddings(
             pair, corpus, seed=settings.seed, report=lambda line: print(line, flush=True)
@@ -400,8 +399,8 @@ def _describe(
         "bf16": has_native_bf16(device),
         "versions": {
             name: version(name)
-            for name in ("torch", "transformers", "tokenizers")
-            + (("gensim",) if settings.init == "skip-gram" else ())
+            for name in ("torch", "transformers", "tokenizers", "gensim")
+            if find_spec(name)  # without gensim one can go on, or train on a tokenized corpus
         },
     }
 
