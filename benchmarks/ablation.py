@@ -20,7 +20,7 @@ from downstream import (
     RATING_LABELS,
     REVIEWS,
     ROOT,
-    DownstreamSettings,
+    PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
@@ -72,7 +72,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 
 
 @dataclass(kw_only=True)
-class AblationSettings(DownstreamSettings):
+class AblationSettings(PretrainedSettings):
     """Which groups, how much compute, how often."""
 
     groups: str = ",".join(GROUPS)
@@ -140,7 +140,9 @@ def _measure(
     given += ["--max-flops", settings.flops, "--save-steps", 500, *flags]
     if settings.tokenizer is not None:
         given += ["--tokenizer", settings.tokenizer]
-    run = pretrain_once(RUNS / f"{settings.preset}-{settings.flops:g}-{name}-{seed}", given)
+    run = pretrain_once(
+        RUNS / f"{settings.preset}-{settings.flops:g}-{name}-{seed}", given, corpus=settings.corpus
+    )
     record = read_record(run)
     scores: dict[str, object] = {}
     for task, (train, dev) in tasks.items():

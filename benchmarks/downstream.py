@@ -48,6 +48,14 @@ class DownstreamSettings:
     """Passes over the training reviews."""
 
 
+@dataclass(kw_only=True)
+class PretrainedSettings(DownstreamSettings):
+    """How encoders that the comparison trains itself are trained and scored."""
+
+    corpus: Path = REVIEWS
+    """Texts to pre-train on, or a folder of runs/cache/tokenized."""
+
+
 class Results:
     """Measured rows in a JSON file, written after each, so that what is done is never repeated.
 
@@ -79,7 +87,7 @@ class Results:
         print(json.dumps(brief, ensure_ascii=False), flush=True)
 
 
-def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path = REVIEWS) -> Path:
+def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Path:
     """The finished run in `output`, made or gone on with if need be."""
     if (output / "discriminator").is_dir():
         return output

@@ -17,9 +17,8 @@ from typing import Any
 import matplotlib
 from downstream import (
     NSMC,
-    REVIEWS,
     ROOT,
-    DownstreamSettings,
+    PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
@@ -53,6 +52,8 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-weight-10": ("warm", ["--discriminator-weight", "10"]),
     "warm-muon": ("warm", ["--optimizer", "muon"]),
     "warm-gdes": ("warm", ["--sharing", "gdes"]),
+    "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
+    "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
     "warm-unigram-rate-15": ("warm", ["--unigram-fraction", "0.5", "--learning-rate", "1.5e-3"]),
     "warm-mlm-rate-15": ("warm", ["--objective", "mlm", "--learning-rate", "1.5e-3"]),
@@ -60,7 +61,7 @@ ARMS: dict[str, tuple[str, list[str]]] = {
 
 
 @dataclass(kw_only=True)
-class BudgetSettings(DownstreamSettings):
+class BudgetSettings(PretrainedSettings):
     """Which arms, how long, how often."""
 
     arms: str = "random-rtd,warm-rtd,warm-mlm,warm-unigram"
@@ -79,8 +80,8 @@ class BudgetSettings(DownstreamSettings):
 
 def main(settings: BudgetSettings) -> None:
     """Run what is missing, then print the table."""
-    if not NSMC.is_file() or not REVIEWS.is_file():
-        print(f"skipped: no {NSMC.name} or {REVIEWS.name} in ../shared/data")
+    if not NSMC.is_file() or not settings.corpus.exists():
+        print(f"skipped: no {NSMC.name} in ../shared/data, or no {settings.corpus}")
         return
     arms = settings.arms.split(",")
     if unknown := [arm for arm in arms if arm not in ARMS]:
@@ -89,7 +90,7 @@ def main(settings: BudgetSettings) -> None:
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
     results = Results(
         settings.output,
-        corpus=REVIEWS.name,
+        corpus=settings.corpus.name,
         preset="tiny",
         train_size=len(train),
         dev_size=len(dev),
@@ -104,12 +105,13 @@ def main(settings: BudgetSettings) -> None:
                 key = {"arm": name, "tokens": tokens, "seed": seed}
                 if results.of(**key):
                     continue
-                encoder = _start(start, seed, settings.tokenizer)
+                encoder = _start(start, seed, settings)
                 if tokens:
                     encoder = pretrain_once(
                         RUNS / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
                         + ["--max-tokens", tokens, "--save-steps", 500, *flags],
+                        corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
                 score = fine_tune(
@@ -155,13 +157,13 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _start(start: str, seed: int, tokenizer: Path | None) -> Path:
+def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
     flags += ["--init", "skip-gram" if start == "warm" else "random"]
-    if tokenizer is not None:
-        flags += ["--tokenizer", tokenizer]
-    return pretrain_once(RUNS / f"start-{start}-{seed}", flags)
+    if settings.tokenizer is not None:
+        flags += ["--tokenizer", settings.tokenizer]
+    return pretrain_once(RUNS / f"start-{start}-{seed}", flags, corpus=settings.corpus)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from downstream import (
     NSMC,
-    REVIEWS,
     ROOT,
-    DownstreamSettings,
+    PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
@@ -32,7 +31,7 @@ RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
 
 
 @dataclass(kw_only=True)
-class Settings(DownstreamSettings):
+class Settings(PretrainedSettings):
     """What to compare, and for how long."""
 
     tokenizers: str = ""
@@ -63,7 +62,7 @@ def main(settings: Settings) -> None:
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
     results = Results(
         settings.output,
-        corpus=REVIEWS.name,
+        corpus=settings.corpus.name,
         preset="tiny",
         tokens=settings.tokens,
         train_size=len(train),
@@ -79,6 +78,7 @@ def main(settings: Settings) -> None:
                 ROOT / "runs" / "benchmarks" / f"kinds-{name}-{settings.tokens}-{seed}",
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
                 + ["--max-tokens", settings.tokens],
+                corpus=settings.corpus,
             )
             record = read_record(encoder)
             score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
