@@ -55,6 +55,8 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
     "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
+    "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
+    "warm-mlm-muon": ("warm", ["--objective", "mlm", "--optimizer", "muon"]),
     "warm-unigram-muon": ("warm", ["--unigram-fraction", "0.5", "--optimizer", "muon"]),
     "warm-unigram-rate-15": ("warm", ["--unigram-fraction", "0.5", "--learning-rate", "1.5e-3"]),
     "warm-mlm-rate-15": ("warm", ["--objective", "mlm", "--learning-rate", "1.5e-3"]),
