@@ -56,9 +56,11 @@ def paper_flops_per_token(
     """
     last = recipe.last_mask_fraction
     masked = recipe.mask_fraction if last is None else (recipe.mask_fraction + last) / 2
-    if recipe.objective == "mlm":
-        return 2 * (_encoder(discriminator, length) + _lm_head(discriminator, masked))
     total = 2 * _encoder(discriminator, length)
+    if recipe.bag_weight > 0:  # not the paper's: one guess a text
+        total += 2 * _lm_head(discriminator, 1 / length)
+    if recipe.objective == "mlm":
+        return total + 2 * _lm_head(discriminator, masked)
     if recipe.objective == "replace-mlm":
         total += 2 * _lm_head(discriminator, masked)
     elif recipe.objective == "all-tokens-mlm":

@@ -109,6 +109,8 @@ class PairShape:
     """SpanBERT's head beside the generator's own."""
     encoder_lm_head: bool = False
     """A masked-LM head on the discriminator's encoder, for the objectives that guess with it."""
+    bag_head: bool = False
+    """A head on [CLS] that guesses the words of the text; it is not handed out."""
 
 
 class ElectraPair(nn.Module):
@@ -116,7 +118,7 @@ class ElectraPair(nn.Module):
 
     `generator` is None where the objective has no use for one. `lm_predictions` maps the
     discriminator's states to the width of the embeddings, for objectives that guess tokens with
-    it; the output matrix is its own word embeddings.
+    it; the output matrix is its own word embeddings. `bag_predictions` does so at [CLS].
     """
 
     def __init__(
@@ -132,15 +134,11 @@ class ElectraPair(nn.Module):
         if generator is not None:
             self._share(generator)
         config = discriminator.config
-        self.lm_predictions = (
-            ElectraGeneratorPredictions(config) if self.shape.encoder_lm_head else None
-        )
+        self.lm_predictions = _new_predictions(config) if self.shape.encoder_lm_head else None
         self.lm_bias = (
             nn.Parameter(torch.zeros(config.vocab_size)) if self.shape.encoder_lm_head else None
         )
-        if self.lm_predictions is not None:
-            nn.init.normal_(self.lm_predictions.dense.weight, std=config.initializer_range)
-            nn.init.zeros_(self.lm_predictions.dense.bias)
+        self.bag_predictions = _new_predictions(config) if self.shape.bag_head else None
         self.span_head = (
             SpanBoundaryHead(generator.config)
             if generator is not None and self.shape.span_boundary_head
@@ -178,6 +176,12 @@ class ElectraPair(nn.Module):
         assert self.lm_predictions is not None
         weight = self.discriminator.electra.embeddings.word_embeddings.weight
         return functional.linear(self.lm_predictions(hidden), weight, self.lm_bias)
+
+    def bag_logits(self, cls_states: torch.Tensor) -> torch.Tensor:
+        """What words [CLS] expects in its text. [b, H] -> [b, V]."""
+        assert self.bag_predictions is not None
+        weight = self.discriminator.electra.embeddings.word_embeddings.weight
+        return functional.linear(self.bag_predictions(cls_states), weight)
 
     def start_discriminator_from_generator(self) -> None:
         """Copy the generator's encoder into the discriminator's (paper, Section 3.2)."""
@@ -258,6 +262,13 @@ class ElectraPair(nn.Module):
     def num_parameters(self) -> int:
         """Parameters of all networks, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+
+def _new_predictions(config: ElectraConfig) -> ElectraGeneratorPredictions:
+    predictions = ElectraGeneratorPredictions(config)
+    nn.init.normal_(predictions.dense.weight, std=config.initializer_range)
+    nn.init.zeros_(predictions.dense.bias)
+    return predictions
 
 
 def build_pair(

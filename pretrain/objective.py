@@ -52,6 +52,8 @@ class StepResult:
 
     loss: torch.Tensor
     """What to call backward on."""
+    bag_loss: torch.Tensor
+    """How little [CLS] expects the words of its text; 0 where it is not asked."""
     generator_loss: torch.Tensor
     """Masked-LM loss of the generator, or of the encoder with objective mlm."""
     discriminator_loss: torch.Tensor
@@ -133,13 +135,16 @@ class Objective:
                 loss=generator_loss,
                 generator_loss=generator_loss.detach(),
                 discriminator_loss=torch.zeros_like(generator_loss.detach()),
+                bag_loss=torch.zeros_like(generator_loss.detach()),
                 counts=counts,
                 binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
             )
         with torch.no_grad():
             samples = self._samples(share, guesses, random, moment.fraction)
             corrupted = put_in_place(share, samples)
-        losses, weights, more, sentence_loss = self._encoder_losses(pair, share, corrupted)
+        states = pair.discriminator.electra(corrupted, **share.inputs).last_hidden_state
+        losses, weights, more, sentence_loss = self._encoder_losses(pair, share, states, corrupted)
+        bag_loss = self._bag_loss(pair, share, states)
         counts = counts + more
         weighted = (losses * weights).sum()
         weight = recipe.discriminator_weight * _risen(moment.fraction, recipe.weight_warmup)
@@ -150,7 +155,8 @@ class Objective:
         elif trains_generator:
             loss = loss + generator_loss
         return StepResult(
-            loss=loss + recipe.sentence_weight * sentence_loss,
+            loss=loss + recipe.sentence_weight * sentence_loss + recipe.bag_weight * bag_loss,
+            bag_loss=bag_loss.detach(),
             generator_loss=generator_losses[-1].detach() if guesses else generator_loss,
             discriminator_loss=weighted.detach(),
             counts=counts,
@@ -227,16 +233,15 @@ class Objective:
         return counts
 
     def _encoder_losses(
-        self, pair: ElectraPair, share: Share, corrupted: torch.Tensor
+        self, pair: ElectraPair, share: Share, states: torch.Tensor, corrupted: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Losses of the discriminator, and the weights with which they add up to their mean.
+        """Losses of the discriminator by its states, and weights that add them up to their mean.
 
         Returns:
             float32 [b, L] losses, 0 where there is none; float32 [b, L] weights; int64 [8]
             counts to add; float32 [] sentence-level loss, 0 if there is none.
         """
         recipe = self.recipe
-        states = pair.discriminator.electra(corrupted, **share.inputs).last_hidden_state
         counts = share.places.new_zeros(len(COUNT_NAMES))
         sentence_loss = states.new_zeros((), dtype=torch.float32)
         if recipe.objective in DISCRIMINATING:
@@ -325,8 +330,10 @@ class Objective:
         counts[1] = counts[7]
         weights = self._mean_weights(scope, share)
         loss = (losses * weights).sum()
+        bag_loss = self._bag_loss(pair, share, states)
         return StepResult(
-            loss=loss,
+            loss=loss + self.recipe.bag_weight * bag_loss,
+            bag_loss=bag_loss.detach(),
             generator_loss=loss.detach(),
             discriminator_loss=torch.zeros_like(loss.detach()),
             counts=counts,
@@ -372,6 +379,20 @@ class Objective:
         labels = (per_text[share.documents] > 0).float()
         losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
         return torch.where(is_cls, losses, 0.0).sum() / self._total(is_cls).clamp(min=1)
+
+    def _bag_loss(self, pair: ElectraPair, share: Share, states: torch.Tensor) -> torch.Tensor:
+        """Cross entropy of a text's own words under [CLS]'s guess, mean over the words.
+
+        Of the first text in each row: in a batch of like lengths that is all of them; of packed
+        rows the number of texts differs, and reading it would make the device wait.
+        """
+        if self.recipe.bag_weight == 0:
+            return states.new_zeros((), dtype=torch.float32)
+        logits = pair.bag_logits(states[:, 0]).float() + self.tables.bias  # [b, V]
+        losses = -logits.log_softmax(dim=-1).gather(1, share.input_ids)  # [b, L]
+        guessable = self.tables.bias[share.input_ids] == 0
+        scope = share.real & guessable & (share.documents == share.documents[:, :1])
+        return torch.where(scope, losses, 0.0).sum() / self._total(scope).clamp(min=1)
 
     def _by_frequency(
         self, share: Share, losses: torch.Tensor, weights: torch.Tensor

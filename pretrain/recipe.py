@@ -64,6 +64,9 @@ class Recipe:
     """Fraction of the run over which the discriminator's weight rises from 0."""
     sentence_weight: float = 0.0
     """Weight of a loss on [CLS]: was anything in this text replaced? (tried in the paper)."""
+    bag_weight: float = 0.0
+    """Weight of a loss by which [CLS] guesses all words of its text, as a paragraph vector does
+    (Le and Mikolov 2014, PV-DBOW); 0: none. In a packed batch the first text of each row."""
     unigram_fraction: float = 0.0
     """Fraction of the run over which replacements change from unigram noise to the generator's
     samples, linearly; 1: noise only, and no generator is trained."""

@@ -323,6 +323,7 @@ def _prepare_networks(
         with_generator=recipe.needs_generator,
         span_boundary_head=recipe.generator_head == "sbo",
         encoder_lm_head=recipe.needs_encoder_lm_head,
+        bag_head=recipe.bag_weight > 0,
     )
     if _continues(settings):
         pair = load_pair(settings.init, shape)

@@ -143,6 +143,9 @@ class PretrainSettings:
     """Temperature at the start, decaying to --temperature (Fast-ELECTRA); by default constant."""
     forbid_original: bool = Recipe.forbid_original
     """Never draw the token that stood there."""
+    bag_weight: float = Recipe.bag_weight
+    """Weight of a loss by which [CLS] guesses all words of its text (paper: 0). Keeps what a text
+    is about where classifiers read it; promising for runs of few tokens (docs/experiments.md)."""
     unigram_fraction: float = Recipe.unigram_fraction
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples; 1: noise only, without a generator."""
@@ -217,6 +220,7 @@ class PretrainSettings:
             ("discriminator-weight", self.discriminator_weight, 0, float("inf")),
             ("weight-warmup", self.weight_warmup, 0, 1),
             ("sentence-weight", self.sentence_weight, 0, float("inf")),
+            ("bag-weight", self.bag_weight, 0, float("inf")),
             ("unigram-fraction", self.unigram_fraction, 0, 1),
             ("first-stage", self.first_stage, 0.01, 0.99),
             ("generator-size", self.generator_size, 1 / 16, 1),

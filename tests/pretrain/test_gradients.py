@@ -182,7 +182,7 @@ class Bandit(Objective):
     favourite: int
 
     def _encoder_losses(
-        self, pair: ElectraPair, share: Share, corrupted: torch.Tensor
+        self, pair: ElectraPair, share: Share, states: torch.Tensor, corrupted: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         rewards = ((corrupted == self.favourite) & share.masked).float()
         none = torch.zeros(())

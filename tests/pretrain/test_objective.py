@@ -1,7 +1,7 @@
 """The losses of every objective, against sums written out position by position."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -46,6 +46,7 @@ def pair_for(toy: Toy, recipe: Recipe, sharing: str = "instance") -> ElectraPair
         with_generator=recipe.needs_generator,
         span_boundary_head=recipe.generator_head == "sbo",
         encoder_lm_head=recipe.needs_encoder_lm_head,
+        bag_head=recipe.bag_weight > 0,
     )
     for name, parameter in pair.named_parameters():
         if name.endswith(("bias", "delta")):  # zero at the start, so mistakes would not show
@@ -318,6 +319,34 @@ def check(
 
 LAYOUTS = pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 MASK_MORE = {"mask_fraction": 0.4}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("objective", ["rtd", "mlm", "replace-mlm"])
+def test_cls_guesses_the_words_of_its_text(toy: Toy, objective: str, packed: bool) -> None:
+    recipe = Recipe(objective=objective, bag_weight=3.0, **MASK_MORE)
+    pair = pair_for(toy, recipe)
+    batch = toy.batch(PACKED if packed else PADDED, packed=packed)
+    seen: list[torch.Tensor] = []
+    pair.discriminator.electra.register_forward_hook(
+        lambda module, inputs, outputs: seen.append(outputs.last_hidden_state)
+    )
+    with torch.no_grad():
+        asked = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+        without = replace(recipe, bag_weight=0.0)
+        silent = Objective(recipe=without, tables=toy.tables)(pair, batch, source())
+    allowed = [bias == 0 for bias in toy.tables.bias.tolist()]
+    losses = []
+    for row, ids in enumerate(batch.input_ids.tolist()):
+        if not batch.is_real[row].any():
+            continue
+        scores = pair.bag_logits(seen[0][row, :1])[0].tolist()
+        expected = softmax(scores, allowed)
+        words = ids[: ids.index(toy.tokenizer.sep_token_id)]  # the row's first text
+        losses += [-math.log(expected[word]) for word in words if allowed[word]]
+    assert float(asked.bag_loss) == pytest.approx(sum(losses) / len(losses), rel=2e-4)
+    assert float(asked.loss - silent.loss) == pytest.approx(3 * float(asked.bag_loss), rel=2e-3)
+    assert float(silent.bag_loss) == 0
 
 
 @LAYOUTS

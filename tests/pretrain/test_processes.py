@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
 FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
 # Few enough that some batches have one row, and the second process none.
-FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
+FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--bag-weight", "2"]
 
 
 def free_port() -> int:
