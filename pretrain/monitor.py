@@ -260,6 +260,7 @@ def _mean(values: list[torch.Tensor]) -> torch.Tensor:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    # The last step of a run of so many minutes ends a little after them.
+    minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}"

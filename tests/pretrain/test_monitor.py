@@ -45,6 +45,7 @@ def watch(
     first_step: int = 0,
     warnings: list[str] | None = None,
     recipe: Recipe | None = None,
+    left: float = 60.0,
 ) -> Monitor:
     """Show results of a run of 1,000 steps, one every hundred steps."""
     with Monitor(
@@ -58,7 +59,7 @@ def watch(
     ) as monitor:
         for number, each in enumerate(results, 1):
             step = first_step + 100 * number
-            monitor.add(each, step=step, learning_rate=1e-3, fraction=step / 1_000, left=60.0)
+            monitor.add(each, step=step, learning_rate=1e-3, fraction=step / 1_000, left=left)
     return monitor
 
 
@@ -81,6 +82,13 @@ def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None
     assert row["discriminator_precision"] == pytest.approx(100 / 200)
     assert row["replaced_fraction"] == pytest.approx(200 / 2_000)
     assert row["generator_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_a_run_that_overstays_its_minutes_has_no_time_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch(tmp_path, [result()], left=-3.6)
+    assert capsys.readouterr().out.rstrip().endswith("left 0:00:00")
 
 
 def test_a_healthy_run_is_not_warned_of(tmp_path: Path) -> None:
