@@ -121,6 +121,11 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
         ids = np.memmap(directory / "ids.bin", dtype=_id_type(tokenizer), mode="r")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the tokenized corpus in {directory}: {error}") from error
+    if missing := {"corpus_sha256", "cleaning", "max_length"} - facts.keys():
+        raise InputError(
+            f"expected {', '.join(sorted(missing))} in {directory / FACTS_NAME}, found none; copy "
+            "the folder again"
+        )
     if len(ids) != offsets[-1]:
         raise InputError(
             f"expected {offsets[-1]:,} tokens in {directory / 'ids.bin'}, found {len(ids):,}; the "

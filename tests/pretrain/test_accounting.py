@@ -85,6 +85,20 @@ def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> Non
     assert cost(mask_fraction=0.1, last_mask_fraction=0.3) == pytest.approx(cost(mask_fraction=0.2))
 
 
+def test_a_guess_of_cls_costs_one_output_matrix_a_text() -> None:
+    config = ElectraConfig(vocab_size=30_000, embedding_size=128, hidden_size=256)
+
+    def cost(length: float, weight: float) -> float:
+        recipe = Recipe(objective="mlm", bag_weight=weight)
+        return paper_flops_per_token(recipe, config, None, length)
+
+    for length in (16, 128):
+        # Forward and backward; beside the product are the softmax and a layer of width 128.
+        added = (cost(length, 1.0) - cost(length, 0.0)) * length
+        assert 2 * 2 * 128 * 30_000 < added < 1.1 * 2 * 2 * 128 * 30_000
+    assert cost(16, 5.0) == cost(16, 1.0)
+
+
 def test_the_counter_counts_every_matrix_product() -> None:
     layer = torch.nn.Linear(7, 5)
     x = torch.randn(3, 7)

@@ -87,3 +87,9 @@ def test_a_tokenized_corpus_that_does_not_fit_is_refused(
     code, _, errors = pretrain_here(*given)
     assert code == 2 and "cut off" in errors and str(ids) in errors
     assert not (tmp_path / "run").exists()
+
+
+def test_facts_that_are_missing_are_named(tokenized: Path, pretrain_here: Command) -> None:
+    (tokenized / "corpus.json").write_text('{"max_length": 128}')
+    code, _, errors = pretrain_here("--corpus", str(tokenized), "--max-steps", "1")
+    assert code == 2 and errors.count("\n") == 1 and "cleaning, corpus_sha256" in errors
