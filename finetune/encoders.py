@@ -22,6 +22,7 @@ from finetune.model_files import (
     loading,
 )
 from finetune.tasks import PROBLEM_TYPES, Task
+from pretrain.networks import discriminator_folder
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -71,11 +72,8 @@ def encoder_source(source: str | Path) -> str:
     Raises:
         InputError: the directory is missing or has no weights.
     """
-    path = Path(source)
-    if path.is_dir() and not (path / CONFIG).is_file() and (path / ENCODER).is_dir():
-        path = path / ENCODER
-        return check_source(path)
-    return check_source(source)
+    found = discriminator_folder(source)
+    return check_source(found if found.is_dir() else source)
 
 
 def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:

@@ -319,10 +319,21 @@ def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraFor
     return ElectraForMaskedLM(config)
 
 
+def discriminator_folder(directory: str | Path) -> Path:
+    """Where the discriminator of a run or released checkpoint lies.
+
+    A run has it in `discriminator/`; a released checkpoint is one itself, so that
+    `AutoModel.from_pretrained` takes it. Whether it is there is not looked at.
+    """
+    path = Path(directory)
+    inner = path / "discriminator"
+    return path if (path / "config.json").is_file() and not inner.is_dir() else inner
+
+
 def _check_files(directory: str | Path) -> None:
     """Refuse a directory without a discriminator, before anything long is begun."""
     for file in ("config.json", "model.safetensors"):
-        path = Path(directory) / "discriminator" / file
+        path = discriminator_folder(directory) / file
         if not path.is_file():
             raise InputError(
                 "expected --init random, skip-gram or a directory with discriminator/ (and "
@@ -339,7 +350,7 @@ def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
     """
     _check_files(directory)
     try:
-        config = ElectraConfig.from_pretrained(Path(directory) / "discriminator")
+        config = ElectraConfig.from_pretrained(discriminator_folder(directory))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the configuration in {directory}: {error}") from error
     if config.hidden_size > PRESETS["small"].hidden_size:
@@ -354,7 +365,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
     from the discriminator's embeddings and random layers.
 
     Args:
-        directory: holds `discriminator/` and perhaps `generator/`.
+        directory: holds `discriminator/`, or is one, and perhaps `generator/`.
         shape: what the two are to share from here on; without `with_generator` the generator's
             weights serve as the masked-LM head where one is wanted.
 
@@ -366,7 +377,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
     shape = shape or PairShape()
     path = Path(directory)
     discriminator: ElectraForPreTraining = load_network(
-        path / "discriminator", ElectraForPreTraining
+        discriminator_folder(path), ElectraForPreTraining
     )
     if (path / "generator").is_dir():
         generator: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)

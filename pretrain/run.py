@@ -38,6 +38,7 @@ from pretrain.networks import (
     ElectraPair,
     PairShape,
     build_pair,
+    discriminator_folder,
     load_network,
     load_pair,
     preset_of,
@@ -252,7 +253,7 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     if settings.tokenizer is not None:
         return load_tokenizer(settings.tokenizer)
     if _continues(settings):
-        return load_tokenizer(Path(settings.init) / "discriminator")
+        return load_tokenizer(discriminator_folder(settings.init))
     return None
 
 

@@ -20,6 +20,7 @@ from pretrain.networks import (
     GradientDisentangledEmbedding,
     PairShape,
     build_pair,
+    discriminator_folder,
     load_pair,
 )
 from pretrain.objective import Objective
@@ -238,6 +239,21 @@ def test_without_a_saved_generator_one_starts_from_the_discriminators_embeddings
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     take_steps(toy, again)
     assert load_pair(tmp_path, PairShape(with_generator=False)).generator is None
+
+
+def test_a_released_checkpoint_is_a_discriminator_with_its_generator_below(
+    toy: Toy, tmp_path: Path
+) -> None:
+    pair = sharing_pair(toy, "instance")
+    take_steps(toy, pair)
+    pair.save_networks(tmp_path, toy.tokenizer)
+    for file in (tmp_path / "discriminator").iterdir():
+        file.rename(tmp_path / file.name)
+    (tmp_path / "discriminator").rmdir()
+    assert discriminator_folder(tmp_path) == tmp_path
+    again = load_pair(tmp_path, pair.shape)
+    for ours, theirs in zip(pair.networks().values(), again.networks().values(), strict=True):
+        assert torch.allclose(logits_of(ours, toy), logits_of(theirs, toy), atol=1e-5)
 
 
 def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Path) -> None:
