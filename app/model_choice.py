@@ -32,11 +32,13 @@ def display_name(path: Path) -> str:
 
 def mean_f1(path: Path) -> float | None:
     """Mean macro F1 over the folds of the run that made the model, 0 to 1; None if not known."""
-    try:
-        report = json.loads((path.parent / "report.json").read_text(encoding="utf-8"))
-        return float(report["mean_f1"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    for folder in (path.parent, path):  # a run has its report above, a released model beside
+        try:
+            report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+            return float(report["mean_f1"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def stamp(path: Path) -> float:
