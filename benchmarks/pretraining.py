@@ -11,7 +11,8 @@ On the reviews of ../shared, preset small, taken in turns within one run:
 
 Useful tokens are those of the texts with [CLS] and [SEP]; padding is none. Beside them: the time
 that the step's matrix products need alone at the machine's own rate, measured in the same rounds
-at the networks' own shapes, as a share of the step; memory; and the cost of a token in corpora of
+at the networks' own shapes, as a share of the step (of the linear layers; and with attention's own
+products counted at the same rate, padding included); memory; and the cost of a token in corpora of
 10^5 to 10^7 tokens. On a GPU add --device cuda.
 """
 
@@ -179,6 +180,10 @@ def main(settings: SpeedSettings) -> None:
     dtype = torch.bfloat16 if has_native_bf16(device) else torch.float32
     for arm in arms.values():
         timed(arm.step, device)  # shapes seen for the first time cost more
+    # Attention's own products are in these, and not in the linear layers' share below.
+    flops = {
+        name: hardware_flops_per_token(arm) for name, arm in arms.items() if isinstance(arm, Ours)
+    }
     rounds: list[dict[str, float]] = []
     for number in range(settings.rounds):
         row: dict[str, float] = {}
@@ -189,6 +194,7 @@ def main(settings: SpeedSettings) -> None:
                 shapes = matrix_shapes(arm.pair, arm.positions, arm.masked)
                 alone, rate = matrix_seconds(shapes, device, dtype, repeats=3)
                 row[f"{name}: share of matrix rate"] = alone / seconds
+                row[f"{name}: all products"] = flops[name] * row[name] / rate
                 row[f"{name}: matrix GFLOP/s"] = rate / 1e9
         rounds.append(row)
         print(number, {key: round(value, 3) for key, value in row.items()}, flush=True)
@@ -199,6 +205,10 @@ def main(settings: SpeedSettings) -> None:
         if name != "plain loop"
     }
     ours = arms["ours, like lengths"]
+
+    def medians_of(what: str) -> dict[str, float]:
+        return {name: round(medians[f"{name}: {what}"], 3) for name in flops}
+
     result: dict[str, Any] = {
         "preset": settings.preset,
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
@@ -209,13 +219,10 @@ def main(settings: SpeedSettings) -> None:
         "tokens_per_batch": PRESETS[settings.preset].tokens_per_batch,
         "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
         "median_ratio_to_plain_loop": {k: round(v, 2) for k, v in ratios.items()},
-        "median_share_of_matrix_rate": {
-            name: round(medians[f"{name}: share of matrix rate"], 3)
-            for name in arms
-            if name != "plain loop"
-        },
+        "median_share_of_matrix_rate": medians_of("share of matrix rate"),
+        "median_mfu_with_attention": medians_of("all products"),
         "matrix_gflops": round(medians["ours, like lengths: matrix GFLOP/s"]),
-        "hardware_flops_per_useful_token": hardware_flops_per_token(ours),
+        "hardware_flops_per_useful_token": {name: round(each) for name, each in flops.items()},
         "where_the_time_goes": where_time_goes(ours.step),
         "rounds": rounds,
         "peak_memory_gib": peak_memory(device),
@@ -226,8 +233,10 @@ def main(settings: SpeedSettings) -> None:
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
     for name, ratio in ratios.items():
         share = result["median_share_of_matrix_rate"][name]
+        mfu = result["median_mfu_with_attention"][name]
         print(
-            f"{name:20} {medians[name]:8,.0f} tokens/s  {ratio:5.2f}x  {share:.0%} of matrix rate"
+            f"{name:20} {medians[name]:8,.0f} tokens/s  {ratio:5.2f}x  linear layers alone "
+            f"{share:.0%} of the step, all matrix products {mfu:.0%} of their rate"
         )
 
 
@@ -265,15 +274,15 @@ def timed(
     return tokens, time.perf_counter() - began
 
 
-def hardware_flops_per_token(arm: Ours) -> float:
-    """Operations in matrix products that a step makes, for each useful token."""
+def hardware_flops_per_token(arm: Ours, steps: int = 8) -> float:
+    """Operations in matrix products for each useful token, over batches of several lengths."""
     tokens = 0
 
-    def step() -> None:
+    def take() -> None:
         nonlocal tokens
-        tokens = arm.step()
+        tokens = sum(arm.step() for _ in range(steps))
 
-    return hardware_flops(step) / tokens
+    return hardware_flops(take) / tokens
 
 
 def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
