@@ -107,7 +107,9 @@ def _one_fold(settings: SpeedSettings) -> dict[str, float]:
     training = replace(
         TrainSettings(epochs=settings.epochs, layer_decay=1.0), learning_rate=3e-4
     ).resolved(256)
-    fold_of = np.array(assign_folds(strata_of(examples), settings.folds, training.seed))
+    fold_of = np.array(
+        assign_folds(strata_of(examples.task, examples.targets), settings.folds, training.seed)
+    )
     train = _with_trainer if settings.arm == "trainer" else _with_ours
     seconds, found = train(examples, source, training, fold_of, settings)
     held_out = fold_of == settings.fold
@@ -142,7 +144,7 @@ def _with_ours(
             labels=examples.labels,
             tokens=tokens,
             targets=examples.targets,
-            strata=strata_of(examples),
+            strata=strata_of(examples.task, examples.targets),
         ),
         settings=training,
         folds=settings.folds,

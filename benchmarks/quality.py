@@ -2,41 +2,48 @@
 
     python benchmarks/quality.py --model runs/pretrain/NAME --tasks nsmc,three
     python benchmarks/quality.py --model runs/pretrain/NAME --random-weights
+    python benchmarks/quality.py --linear
 
 Learning rate and epochs are chosen on a part of the training file, with one seed; only then is the
 whole of it trained on, with every seed, and the test file scored, once for each. What is done is
 kept in the results, so that no second look at a test file can choose anything.
 """
 
-import random
 import sys
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-from downstream import NSMC, RATING_LABELS, REVIEWS, Results, fine_tune, mean_and_spread
+import numpy as np
+from downstream import Results, mean_and_spread
+from quality_tasks import TASKS, Comparison, Rows
+from scipy.sparse import hstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
 
-from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
-from finetune.encoders import encoder_source, find_encoder
-from finetune.training import TrainSettings
+from finetune.batches import DeviceTokens, tokenize_all
+from finetune.encoders import (
+    encoder_source,
+    find_encoder,
+    load_encoder_tokenizer,
+    load_for_classification,
+)
+from finetune.folds import assign_folds, strata_of
+from finetune.model_files import longest_input
+from finetune.predicting import predict_probabilities
+from finetune.scores import score_multi, score_regression, score_task
+from finetune.training import TrainingData, TrainSettings, train
+from pretrain.devices import choose_device
 
 RESULTS = Path(__file__).parent / "results" / "quality.json"
-Examples = list[tuple[str, str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """A training file, a test file, and what counts."""
-
-    train: Callable[[], Examples]
-    test: Callable[[], Examples]
-    metric: str
-    linear: float
-    """The same metric for character n-grams and a linear SVM (../shared/data/README.md)."""
+FOLDS = 5
+# That of the linear baselines in ../shared/data/README.md.
+LINEAR = "characters, linear SVM"
+LINEAR_C = 0.3
 
 
 @dataclass(kw_only=True)
@@ -49,7 +56,9 @@ class QualitySettings:
     """What it is called in the results; by default the name of its folder."""
     random_weights: bool = False
     """Start from random weights of the same shape instead."""
-    tasks: str = "nsmc,three"
+    linear: bool = False
+    """Character n-grams and a linear model instead of an encoder."""
+    tasks: str = ",".join(TASKS)
     """Comma-separated tasks."""
     seeds: int = 3
     """Fine-tuning runs on each whole training file."""
@@ -58,121 +67,193 @@ class QualitySettings:
     learning_rates: str = "1e-4,3e-4"
     """Comma-separated learning rates to choose from."""
     dev_train_size: int = 20_000
-    """Texts of the training file that a choice is trained on."""
+    """Rows of the training file that a choice is trained on, at most four fifths of it."""
     dev_size: int = 10_000
-    """Other texts of it that a choice is scored on."""
+    """Other rows of it that a choice is scored on, at most a fifth of it."""
     output: Path = RESULTS
     """JSON file of the results."""
 
 
 def main(settings: QualitySettings) -> None:
     """Choose, train, score what is missing, then print the table."""
-    if not NSMC.is_file():
-        print(f"skipped: no {NSMC.name} in ../shared/data")
-        return
     names = settings.tasks.split(",")
     if unknown := [name for name in names if name not in TASKS]:
         raise InputError(f"expected --tasks of {', '.join(TASKS)}, found {unknown[0]}")
-    source = encoder_source(settings.model or find_encoder())
-    # A run's encoder lies in its folder `discriminator`.
-    folder = Path(source).parent if Path(source).name == "discriminator" else Path(source)
-    encoder = settings.name or folder.name
-    if settings.random_weights:
-        encoder += ", random weights"
     results = Results(settings.output)
+    encoder = _name(settings)
     for name in names:
-        _measure(name, encoder, source, settings, results)
+        missing = [path for path in TASKS[name].needs if not path.is_file()]
+        if missing:
+            print(f"{name}: skipped, no {missing[0].name} in ../shared/data")
+        elif settings.linear:
+            _measure_linear(name, results)
+        else:
+            _measure(name, encoder, settings, results)
     for name in names:
-        task = TASKS[name]
-        rows = results.of(task=name, encoder=encoder, part="test")
-        scores = mean_and_spread([row[task.metric] for row in rows])
-        print(f"{name:8} {task.metric:9} {scores}   linear {task.linear:.2f}")
+        metric = TASKS[name].metric
+        for one in dict.fromkeys((encoder, LINEAR)):
+            rows = results.of(task=name, encoder=one, part="test")
+            if rows:
+                print(f"{name:9} {metric:9} {mean_and_spread([r[metric] for r in rows])}  {one}")
 
 
-def _measure(
-    name: str, encoder: str, source: str, settings: QualitySettings, results: Results
-) -> None:
-    task = TASKS[name]
-    train = task.train()
+def _name(settings: QualitySettings) -> str:
+    if settings.linear:
+        return LINEAR
+    if settings.name:
+        name = settings.name
+    else:
+        # A run's encoder lies in its folder `discriminator`.
+        folder = Path(encoder_source(settings.model or find_encoder()))
+        name = folder.parent.name if folder.name == "discriminator" else folder.name
+    return f"{name}, random weights" if settings.random_weights else name
+
+
+def _measure(name: str, encoder: str, settings: QualitySettings, results: Results) -> None:
+    comparison = TASKS[name]
     key: dict[str, Any] = {"task": name, "encoder": encoder}
-    shuffled = random.Random(0).sample(train, settings.dev_train_size + settings.dev_size)
-    # A text that occurs twice must not be learnt and asked.
-    learnt = {text for text, _ in shuffled[: settings.dev_train_size]}
-    dev = [pair for pair in shuffled[settings.dev_train_size :] if pair[0] not in learnt]
     choices = [
         {"epochs": int(epochs), "learning_rate": float(rate)}
         for epochs in settings.epochs.split(",")
         for rate in settings.learning_rates.split(",")
     ]
+    learn = comparison.train()
     for choice in choices if len(choices) > 1 else []:
         if not results.of(**key, **choice, part="dev"):
-            score = _score(source, shuffled[: settings.dev_train_size], dev, choice, 0, settings)
-            results.add(key | choice | {"part": "dev", "seed": 0} | score)
+            scores = _fit(comparison, *_dev_split(learn, settings), choice, 0, settings)
+            results.add(key | choice | {"part": "dev", "seed": 0} | scores)
     best = max(
         choices,
         key=lambda choice: max(
-            (row[task.metric] for row in results.of(**key, **choice, part="dev")), default=0.0
+            (row[comparison.metric] for row in results.of(**key, **choice, part="dev")),
+            default=0.0,
         ),
     )
-    test = task.test()
     for seed in range(settings.seeds):
-        if not results.of(**key, part="test", seed=seed):
-            score = _score(source, train, test, best, seed, settings)
-            results.add(key | best | {"part": "test", "seed": seed} | score)
+        if results.of(**key, part="test", seed=seed):
+            continue
+        if comparison.test is not None:
+            scores = _fit(comparison, learn, comparison.test(), best, seed, settings)
+        else:
+            folds = _folds(comparison, learn, seed)
+            each = [_fit(comparison, *fold, best, seed, settings) for fold in folds]
+            scores = {key: float(np.mean([fold[key] for fold in each])) for key in each[0]}
+        results.add(key | best | {"part": "test", "seed": seed} | scores)
 
 
-def _score(
-    source: str,
-    train: Examples,
-    test: Examples,
+def _dev_split(learn: Rows, settings: QualitySettings) -> tuple[Rows, Rows]:
+    """A part to train on and one to choose by; no text of the one is in the other."""
+    order = np.random.default_rng(0).permutation(len(learn.texts))
+    dev_size = min(settings.dev_size, len(order) // 5)
+    rest = order[: min(settings.dev_train_size, len(order) - dev_size)]
+    known = {learn.texts[place] for place in rest}
+    dev = [place for place in order[len(rest) :] if learn.texts[place] not in known]
+    return learn.at(np.sort(rest)), learn.at(np.array(dev[:dev_size]))
+
+
+def _folds(comparison: Comparison, rows: Rows, seed: int) -> list[tuple[Rows, Rows]]:
+    strata = strata_of(comparison.task, rows.targets)
+    fold_of = np.array(assign_folds(strata, FOLDS, seed))
+    return [
+        (rows.at(np.flatnonzero(fold_of != fold)), rows.at(np.flatnonzero(fold_of == fold)))
+        for fold in range(1, FOLDS + 1)
+    ]
+
+
+def _fit(
+    comparison: Comparison,
+    learn: Rows,
+    test: Rows,
     choice: dict[str, Any],
     seed: int,
     settings: QualitySettings,
-) -> dict[str, object]:
+) -> dict[str, float]:
+    """Train on the one, score the other; scores in percent, and the seconds of training."""
+    source = encoder_source(settings.model or find_encoder())
     # Random weights have nothing that a smaller rate in lower layers would keep.
     decay = 1.0 if settings.random_weights else None
     training = TrainSettings(**choice, seed=seed, layer_decay=decay)
-    return fine_tune(source, train, test, training, random_weights=settings.random_weights)
+    tokenizer = load_encoder_tokenizer(source)
+    model = load_for_classification(
+        source,
+        comparison.labels,
+        dropout=training.dropout,
+        seed=seed,
+        random_weights=settings.random_weights,
+        tokenizer=tokenizer,
+        task=comparison.task,
+    )
+    targets = np.concatenate([learn.targets, test.targets])
+    pairs = None if learn.pairs is None else [*learn.pairs, *(test.pairs or [])]
+    length = min(training.max_length, longest_input(model, tokenizer))
+    data = TrainingData(
+        task=comparison.task,
+        labels=comparison.labels,
+        tokens=tokenize_all(tokenizer, [*learn.texts, *test.texts], length, pairs=pairs),
+        targets=targets,
+        strata=strata_of(comparison.task, targets),
+    )
+    device = choose_device(training.device)
+    began = time.perf_counter()
+    trained = train(model, data, np.arange(len(learn.texts)), training, device=device)
+    seconds = time.perf_counter() - began
+    asked = np.arange(len(learn.texts), len(targets))
+    found = predict_probabilities(
+        model, DeviceTokens(data.tokens, device), asked, comparison.task, device
+    )
+    scores = score_task(comparison.task, test.targets, found, comparison.labels, trained.thresholds)
+    return _percent(scores) | {"seconds": round(seconds, 1)}
 
 
-def _rows(path: Path, text: str, label: str) -> list[tuple[str, str]]:
-    """All rows, without quoting, as NSMC's files are written; an empty cell stays a text."""
-    table = pd.read_csv(path, sep="\t", quoting=3, keep_default_na=False, dtype=str)
-    return list(zip(table[text], table[label], strict=True))
+def _percent(scores: dict[str, Any]) -> dict[str, float]:
+    names = ("accuracy", "macro_f1", "micro_f1", "spearman", "pearson")
+    return {name: 100 * scores[name] for name in names if name in scores}
 
 
-def _nsmc(path: Path) -> Examples:
-    return [(clean_text(text), label) for text, label in _rows(path, "document", "label")]
+def _measure_linear(name: str, results: Results) -> None:
+    """TF-IDF of 1 to 4 characters and a linear model; of similar pairs only their cosine."""
+    comparison = TASKS[name]
+    key = {"task": name, "encoder": LINEAR, "part": "test", "seed": 0}
+    if results.of(**key):
+        return
+    learn = comparison.train()
+    if comparison.test is not None:
+        scores = _fit_linear(comparison, learn, comparison.test())
+    else:
+        each = [_fit_linear(comparison, *fold) for fold in _folds(comparison, learn, 0)]
+        scores = {metric: float(np.mean([fold[metric] for fold in each])) for metric in each[0]}
+    results.add(key | scores)
 
 
-def _three_train() -> Examples:
-    """180,000 of the rated reviews, as many of each class (부정 1-4, 중립 5-8, 긍정 9-10)."""
-    by_label: dict[str, list[str]] = {}
-    for text, rating in _rows(REVIEWS, "document", "rating"):
-        if cleaned := clean_text(text):
-            by_label.setdefault(RATING_LABELS[rating], []).append(cleaned)
-    draw = random.Random(0)
-    chosen = [
-        (text, label) for label in sorted(by_label) for text in draw.sample(by_label[label], 60_000)
-    ]
-    draw.shuffle(chosen)
-    return chosen
+def _fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, float]:
+    vectorizer = TfidfVectorizer(
+        analyzer="char", ngram_range=(1, 4), min_df=2, sublinear_tf=True, dtype=np.float32
+    )
+    vectorizer.fit([*learn.texts, *(learn.pairs or [])])
+    features = [_features(vectorizer, rows) for rows in (learn, test)]
+    if comparison.task == "pair-regression":
+        # Rows of TF-IDF have length 1: the sum of the products is the cosine.
+        half = features[1].shape[1] // 2
+        cosine = np.asarray(features[1][:, half:].sum(axis=1)).ravel()
+        return _percent(score_regression(test.targets, cosine))
+    model = LinearSVC(C=LINEAR_C, random_state=0)
+    if comparison.task == "multi":
+        model = OneVsRestClassifier(model)
+    model.fit(features[0], learn.targets)
+    predicted = np.asarray(model.predict(features[1]))
+    if comparison.task == "multi":
+        return _percent(score_multi(test.targets, predicted, comparison.labels))
+    certain = np.eye(len(comparison.labels))[predicted]
+    return _percent(score_task(comparison.task, test.targets, certain, comparison.labels))
 
 
-def _three_test() -> Examples:
-    rows = _rows(NSMC.parent / "sentiment3_test.tsv", "document", "label")
-    return [(clean_text(text), label) for text, label in rows]
-
-
-TASKS = {
-    "nsmc": Task(
-        train=lambda: _nsmc(NSMC),
-        test=lambda: _nsmc(NSMC.parent / "ratings_test.txt"),
-        metric="accuracy",
-        linear=87.81,
-    ),
-    "three": Task(train=_three_train, test=_three_test, metric="macro_f1", linear=67.56),
-}
+def _features(vectorizer: TfidfVectorizer, rows: Rows) -> Any:
+    """TF-IDF; of a pair the differences and then the products of the two texts' weights."""
+    first = vectorizer.transform(rows.texts)
+    if rows.pairs is None:
+        return first
+    second = vectorizer.transform(rows.pairs)
+    return hstack([abs(first - second), first.multiply(second)]).tocsr()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedKFold
 
 from corpora.near_duplicates import BANDS, NearDuplicates, make_sketches
-from finetune.examples import Examples
+from finetune.tasks import Task
 
 # More texts than this with one band in common are one group without comparing every two of them.
 _LARGEST_COMPARED = 200
@@ -23,18 +23,21 @@ _VALUE_RANGES = 10
 _CHANCE = 1 / 256
 
 
-def strata_of(examples: Examples) -> np.ndarray:
+def strata_of(task: Task, targets: np.ndarray) -> np.ndarray:
     """What is to be spread evenly over the folds, int64 [N].
 
     The label; of several labels the rarest one of the data, for frequent ones are spread by
     chance (after Sechidis et al. 2011, "On the Stratification of Multi-Label Data", who begin with
     the rarest); of a value its decile.
+
+    Args:
+        task: decides which.
+        targets: see `finetune.examples.Examples.targets`.
     """
-    targets = examples.targets
-    if examples.task == "multi":
+    if task == "multi":
         counts = targets.sum(axis=0)
         return np.where(targets > 0, counts, np.inf).argmin(axis=1).astype(np.int64)
-    if examples.task == "pair-regression":
+    if task == "pair-regression":
         cuts = np.quantile(targets, np.linspace(0, 1, _VALUE_RANGES + 1)[1:-1])
         return np.searchsorted(cuts, targets).astype(np.int64)
     return targets.astype(np.int64)

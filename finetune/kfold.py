@@ -296,7 +296,7 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
     # The tokenizer remembers the length for later predictions.
     tokenizer.model_max_length = training.max_length
     tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
-    strata = strata_of(examples)
+    strata = strata_of(examples.task, examples.targets)
     groups = _groups(examples, settings)
     seeds = range(settings.seed, settings.seed + settings.seeds)
     experiment = Experiment(
