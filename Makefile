@@ -5,7 +5,7 @@ BIN := .venv/bin
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint format bench app clean
+.PHONY: help demo test lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -57,6 +57,9 @@ format: .venv/installed-test  ## Format the code
 
 bench: .venv/installed-bench  ## Run the benchmarks (hours); results go to benchmarks/results
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+release: .venv/installed  ## Make checkpoints/ anew from public texts (DATA=folder; hours, in sittings)
+	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data)
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

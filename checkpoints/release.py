@@ -1,0 +1,236 @@
+"""Make the released checkpoints from public texts: an encoder and the app's two classifiers.
+
+    make release
+    python checkpoints/release.py --data PATH --minutes 150
+    python checkpoints/release.py --check
+
+Stages, each kept under runs/release when it is done: a clean corpus; the encoder, in as many
+sittings as it needs; the classifiers of reviews and of memos, cross-validated; last,
+checkpoints/malmoi-small and its two classifiers, in half precision.
+"""
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from corpora.cleaning import clean_text
+from corpora.command_line import run_command
+from corpora.errors import InputError
+from finetune.packing import pack_classifier, pack_encoder
+
+ROOT = Path(__file__).parents[1]
+NAME = "malmoi-small"
+# What the encoder learns from is CC0, MIT and public record, and has no text of a test file.
+# Rated reviews of e9t/nsmc's raw release, without those that its test files were drawn from.
+REVIEWS = "reviews_rated.tsv.gz"
+REVIEWS_SHA256 = "5ceede1e996cad567ca8b7f7db7f5ff90999cdaa7bf3db21d03da76457ddfafa"
+FETCHED = {
+    "chatbot": ["ChatbotData.csv"],
+    "petitions": [
+        f"petitions_{month}.jsonl"
+        for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
+    ],
+}
+# Why these, is in docs/experiments.md.
+RECIPE = ["--preset", "tiny", "--vocab-size", "32000", "--unigram-fraction", "0.5"]
+CHECKED_STEPS = 500
+# Sums in another order, on other cores, drift apart; a wrong recipe is off by much more.
+TOLERANCE = 0.03
+RATINGS = {"부정": (1, 4), "중립": (5, 8), "긍정": (9, 10)}
+
+
+@dataclass(kw_only=True)
+class ReleaseSettings:
+    """Where the texts are, and how long to go on."""
+
+    data: Path = Path("data")
+    """Folder with reviews_rated.tsv.gz somewhere below it, and what there is of the other sources;
+    the rest of those is downloaded."""
+    tokens: float = 60e6
+    """Tokens that the encoder sees in all."""
+    minutes: float = 150
+    """Length of this sitting's pre-training; the same command goes on with the next."""
+    reviews_per_label: int = 60_000
+    """Rated reviews of each label that the review classifier learns from."""
+    work: Path = Path("runs/release")
+    """Folder of what is under way."""
+    output: Path = Path("checkpoints")
+    """Folder to release into."""
+    check: bool = False
+    """Only pre-train the first 500 steps again and hold their losses against the record's."""
+
+
+def main(settings: ReleaseSettings) -> None:
+    """Go on where the last sitting stopped."""
+    corpus = _corpus(settings)
+    if settings.check:
+        check(corpus, settings.output / NAME)
+        return
+    encoder = settings.work / "encoder"
+    if not pretrain(corpus, encoder, settings.tokens, settings.minutes):
+        print("this sitting is over; the same command goes on")
+        return
+    reviews = rated_reviews(settings)
+    _classify(encoder, settings.work / "reviews", RATINGS, "--data", reviews, "--folds", 2)
+    memos = ("꿈", "일기", "일정", "메모", "오류")
+    _classify(encoder, settings.work / "memos", memos)
+    pack_encoder(encoder, settings.output / NAME)
+    for task in ("reviews", "memos"):
+        pack_classifier(settings.work / task, settings.output / f"{NAME}-{task}")
+    print(f"released into {settings.output}")
+
+
+def _run(*command: object) -> None:
+    subprocess.run([sys.executable, *map(str, command)], check=True)
+
+
+def _reviews(data: Path) -> Path:
+    """The file of rated reviews that the record was made from.
+
+    Raises:
+        InputError: it is not there, or another one is.
+    """
+    found = sorted(data.rglob(REVIEWS))
+    if not found:
+        raise InputError(
+            f"expected {REVIEWS} below {data}, found none; the card of {NAME} says how it is made "
+            "from e9t/nsmc's raw release; name its folder with --data"
+        )
+    sha256 = hashlib.sha256(found[0].read_bytes()).hexdigest()
+    if sha256 != REVIEWS_SHA256:
+        raise InputError(f"expected {found[0]} with SHA-256 {REVIEWS_SHA256}, found {sha256}")
+    return found[0]
+
+
+def _corpus(settings: ReleaseSettings) -> Path:
+    """The clean corpus, made if need be."""
+    corpus = settings.work / "corpus"
+    if corpus.is_dir():
+        return corpus
+    texts = [_reviews(settings.data)]
+    for source, files in FETCHED.items():
+        folder = settings.work / "sources" / source
+        if not folder.is_dir():
+            _run("-m", "corpora", "fetch", source, "--from", settings.data, "--output", folder)
+        if missing := [name for name in files if not (folder / name).is_file()]:
+            # The rest comes from the network.
+            _run("-m", "corpora", "fetch", source, "--output", folder)
+            print(f"{source}: {', '.join(missing)} downloaded")
+        texts += [folder] if source == "chatbot" else [folder / name for name in files]
+    _run("-m", "corpora", "clean", *texts, "--output", corpus)
+    return corpus
+
+
+def _pretraining(corpus: Path, run: Path, tokens: float) -> list[str]:
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
+    command += [*RECIPE, "--max-tokens", str(tokens), "--output", str(run)]
+    return [*command, "--resume"] if (run / "state").is_dir() else command
+
+
+def pretrain(corpus: Path, run: Path, tokens: float, minutes: float) -> bool:
+    """Go on with the encoder for the minutes of one sitting; whether it is finished.
+
+    Raises:
+        subprocess.CalledProcessError: the training failed.
+    """
+    if _is_finished(run):
+        return True
+    process = subprocess.Popen(_pretraining(corpus, run, tokens))
+    try:
+        code = process.wait(minutes * 60)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)  # it saves, and goes on from there
+        code = process.wait()
+    if code:
+        raise subprocess.CalledProcessError(code, process.args)
+    return _is_finished(run)
+
+
+def _is_finished(run: Path) -> bool:
+    return (run / "run.json").is_file() and _read(run / "run.json").get("status") == "finished"
+
+
+def check(corpus: Path, released: Path, steps: int = CHECKED_STEPS) -> None:
+    """Pre-train the first steps again and hold their losses against the released record.
+
+    Raises:
+        InputError: a loss differs by more than TOLERANCE.
+    """
+    recorded = _losses(released / "metrics.jsonl")
+    tokens = _read(released / "run.json")["settings"]["max_tokens"]
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        process = subprocess.Popen(_pretraining(corpus, run, tokens))
+        while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
+            time.sleep(1)
+        process.terminate()
+        process.wait()
+        found = _losses(run / "metrics.jsonl")
+    common = sorted(step for step in recorded.keys() & found if step <= steps)
+    if not common or common[-1] < steps:
+        raise InputError(
+            f"expected losses up to step {steps} in both, found them up to "
+            f"{max(recorded, default=0)} in the record and {max(found, default=0)} in the new run"
+        )
+    worst = 0.0
+    for step in common:
+        worst = max(worst, abs(found[step] / recorded[step] - 1))
+        print(f"step {step:4}  recorded {recorded[step]:.4f}  found {found[step]:.4f}")
+    print(f"largest difference {worst:.2%}")
+    if worst > TOLERANCE:
+        raise InputError(f"expected losses within {TOLERANCE:.0%} of the record, found {worst:.1%}")
+
+
+def _losses(path: Path) -> dict[int, float]:
+    """Step to discriminator's loss; a line that is half-written is left out."""
+    if not path.is_file():
+        return {}
+    rows = map(json.loads, path.read_text(encoding="utf-8").split("\n")[:-1])
+    return {row["step"]: row["discriminator_loss"] for row in rows}
+
+
+def rated_reviews(settings: ReleaseSettings) -> Path:
+    """Rated reviews, as many of each label, with the project's own written ones."""
+    path = settings.work / "reviews.csv"
+    if path.is_file():
+        return path
+    table = pd.read_csv(_reviews(settings.data), sep="\t", quoting=3, keep_default_na=False)
+    draw = random.Random(0)
+    label_of: dict[str, str] = {}
+    for label, (low, high) in RATINGS.items():
+        texts = table["document"][table["rating"].between(low, high)]
+        unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
+        for text in draw.sample(unique, min(settings.reviews_per_label, len(unique))):
+            label_of.setdefault(text, label)  # people rate one text differently
+    written = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
+    label_of |= dict(zip(map(clean_text, written["text"]), written["label"], strict=True))
+    rows = list(label_of.items())
+    draw.shuffle(rows)
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
+    return path
+
+
+def _classify(encoder: Path, run: Path, labels: Any, *flags: object) -> None:
+    if not (run / "report.json").is_file():
+        names = ",".join(labels)
+        script = ROOT / "finetune" / "kfold.py"
+        _run(script, "--model", encoder, "--labels", names, *flags, "--output", run)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(ReleaseSettings, main, "Make the released checkpoints."))
