@@ -137,7 +137,7 @@ def _measure(
 ) -> dict[str, object]:
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
-    given += ["--max-flops", settings.flops, "--save-steps", 500, *flags]
+    given += ["--max-flops", settings.flops, "--save-steps", 500, "--vocab-size", 16_000, *flags]
     if settings.tokenizer is not None:
         given += ["--tokenizer", settings.tokenizer]
     run = pretrain_once(

@@ -166,6 +166,8 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
+    # The first runs had it; what larger ones bring is in docs/experiments.md.
+    flags += ["--vocab-size", 16_000]
     flags += ["--init", "skip-gram" if start == "warm" else "random"]
     if settings.tokenizer is not None:
         flags += ["--tokenizer", settings.tokenizer]

@@ -95,7 +95,7 @@ class PretrainSettings:
     """Passes over the corpus when no --max-... is given."""
     tokenizer: Path | None = None
     """Tokenizer directory; one is trained on the corpus when not given."""
-    vocab_size: int = 16_000
+    vocab_size: int = 32_000
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128."""
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative

@@ -52,7 +52,7 @@ def train_tokenizer(
     texts: Sequence[str],
     *,
     model: ModelKind = "wordpiece",
-    vocab_size: int = 16_000,
+    vocab_size: int = 32_000,
     min_frequency: int = 2,
 ) -> Trained:
     """Train a tokenizer; the same texts give the same tokenizer.
