@@ -30,9 +30,8 @@ def without_spaces(text: str, draw: random.Random) -> str:
 
 
 def drawn_out(text: str, draw: random.Random) -> str:
-    """ㅋㅋ, ㅠㅠ and signs drawn out to eight, and eight more ㅋ behind."""
-    drawn = "".join(one * 8 if one in "ㅋㅎㅠㅜ!?.~" else one for one in text)
-    return f"{drawn} {'ㅋ' * 8}"
+    """ㅋㅋ, ㅠㅠ and signs eight times as long."""
+    return "".join(one * 8 if one in "ㅋㅎㅠㅜ!?.~" else one for one in text)
 
 
 def decomposed(text: str, draw: random.Random) -> str:

@@ -37,6 +37,8 @@ from matplotlib import pyplot
 RESULTS = Path(__file__).parent / "results" / "token_budget.json"
 RUNS = ROOT / "runs" / "benchmarks" / "token_budget"
 
+# The first runs had 16,000 entries; what more of them bring is in docs/experiments.md.
+VOCABULARY: list[object] = ["--vocab-size", 16_000]
 # Flags of each arm; `warm` begins with the skip-gram vectors, once made for each seed.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
@@ -116,7 +118,7 @@ def main(settings: BudgetSettings) -> None:
                     encoder = pretrain_once(
                         RUNS / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
-                        + ["--max-tokens", tokens, "--save-steps", 500, *flags],
+                        + ["--max-tokens", tokens, "--save-steps", 500, *VOCABULARY, *flags],
                         corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
@@ -166,8 +168,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
-    # The first runs had it; what larger ones bring is in docs/experiments.md.
-    flags += ["--vocab-size", 16_000]
+    flags += VOCABULARY
     flags += ["--init", "skip-gram" if start == "warm" else "random"]
     if settings.tokenizer is not None:
         flags += ["--tokenizer", settings.tokenizer]

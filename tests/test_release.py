@@ -3,7 +3,7 @@
 import gzip
 import importlib.util
 import json
-import shutil
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -41,23 +41,38 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     monkeypatch.chdir(tmp_path)
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
-    run = tmp_path / "encoder"
-    # The first sitting ends before the tokens are seen, however fast the machine is.
-    assert not small.pretrain(corpus, run, 50e6, 0.5)
-    first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
-    assert first["step"] == STEPS // 2
-    assert (run / "state").is_dir()
-    released = tmp_path / "released"
-    released.mkdir()
-    for name in ("metrics.jsonl", "run.json"):
-        shutil.copyfile(run / name, released / name)
-    small.check(corpus, released, steps=STEPS)
-    rows = [json.loads(line) for line in (released / "metrics.jsonl").read_text().splitlines()]
+    run = tmp_path / "released"
+    tokens = 1.5 * STEPS * 512
+    began = time.monotonic()
+    assert small.pretrain(corpus, run, tokens, 60)
+    minutes = (time.monotonic() - began) / 60
+    assert small.pretrain(corpus, run, tokens, 60)  # nothing is left to do
+    # A sitting of half as long again, by this machine's own measure, cannot do a hundred times the
+    # work; the next goes on where it stopped.
+    long = tmp_path / "long"
+    steps = []
+    for _ in range(2):
+        assert not small.pretrain(corpus, long, 100 * tokens, 1.5 * minutes)
+        steps.append(max(small._losses(long / "metrics.jsonl")))
+    assert STEPS // 2 <= steps[0] < steps[1]
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     rows[1]["discriminator_loss"] *= 1.1
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    (released / "metrics.jsonl").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"within 3% of the record, found \d"):
-        small.check(corpus, released, steps=STEPS)
+    (run / "metrics.jsonl").write_text(text, encoding="utf-8")
+    # 1 - 1 / 1.1 to the digit: nothing else differs from the record.
+    with pytest.raises(InputError, match=r"within 3% of the record, found 9\.1%"):
+        small.check(corpus, run, steps=STEPS)
+
+
+def test_a_stage_that_fails_ends_the_release_with_its_code(
+    release: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing.txt"
+    with pytest.raises(SystemExit) as ended:
+        release.pretrain(missing, tmp_path / "run", 1e6, 1)
+    assert ended.value.code == 2
+    errors = capfd.readouterr().err
+    assert str(missing) in errors and "Traceback" not in errors
 
 
 def test_missing_and_changed_reviews_are_refused(release: ModuleType, tmp_path: Path) -> None:

@@ -136,6 +136,14 @@ def test_score_of_the_model_is_shown(trained_workplace: Path) -> None:
     assert [one for one in open_app().caption if "교차 검증 F1 0.52" in one.value]
 
 
+def test_score_of_a_released_model_is_shown(trained_workplace: Path) -> None:
+    released = trained_workplace / "checkpoints" / "malmoi-reviews"
+    released.parent.mkdir()
+    (trained_workplace / "runs/finetune/x/model").rename(released)
+    (released / "report.json").write_text('{"mean_f1": 0.8125}', encoding="utf-8")
+    assert [one for one in open_app().caption if "교차 검증 F1 0.81" in one.value]
+
+
 def test_cp949_upload(trained_workplace: Path) -> None:
     data = "번호,리뷰\n1,배송이 빨라요\n2,\n3,똠방각하 별로예요\n".encode("cp949")
     page = upload(open_app(), "리뷰.csv", data)
