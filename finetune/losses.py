@@ -23,8 +23,9 @@ def make_loss(
 ) -> Loss:
     """The loss of logits [B, K] float32 and targets, a mean over the batch.
 
-    Targets are [B] int64 label ids; [B, K] 0 and 1 for `multi` (mean over labels as well);
-    [B] float32 for `pair-regression`, whose loss is the squared error.
+    Targets are [B] int64 label ids, or [B, K] probabilities of a teacher where the loss is cross
+    entropy; [B, K] 0 and 1 for `multi` (mean over labels as well); [B] float32 for
+    `pair-regression`, whose loss is the squared error.
 
     Args:
         task: decides the kind.

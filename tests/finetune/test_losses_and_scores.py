@@ -25,6 +25,15 @@ def test_no_focus_is_cross_entropy() -> None:
     torch.testing.assert_close(smooth, functional.cross_entropy(LOGITS, IDS, label_smoothing=0.1))
 
 
+def test_probabilities_of_a_teacher() -> None:
+    certain = functional.one_hot(IDS, 3).float()
+    loss = make_loss("single")
+    torch.testing.assert_close(loss(LOGITS, certain), loss(LOGITS, IDS))
+    teacher = torch.tensor([[0.7, 0.2, 0.1]]).expand(4, 3)
+    expected = -(teacher * LOGITS.log_softmax(-1)).sum(1).mean()
+    torch.testing.assert_close(loss(LOGITS, teacher), expected)
+
+
 def test_focal_loss_by_its_formula() -> None:
     p = LOGITS.softmax(-1)[torch.arange(4), IDS]
     expected = (-((1 - p) ** 2) * p.log()).mean()
