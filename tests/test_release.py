@@ -1,9 +1,11 @@
 """The recipe of the released checkpoints: sittings, the check of its record, what is refused."""
 
 import gzip
-import importlib.util
+import importlib
 import json
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,13 +19,11 @@ STEPS = 20
 
 
 @pytest.fixture(scope="module")
-def release() -> ModuleType:
+def release() -> Iterator[ModuleType]:
     """checkpoints/release.py, which lies in no package."""
-    spec = importlib.util.spec_from_file_location("release", ROOT / "checkpoints" / "release.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "checkpoints")
+        yield importlib.import_module("release")
 
 
 @pytest.fixture
@@ -106,3 +106,58 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
     for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
         low, high = release.RATINGS[label]
         assert low <= ratings[text] <= high
+
+
+def test_cards_say_what_the_records_say(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = release.ReleaseSettings(output=tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="expected a released malmoi-small in"):
+        release.write_cards(settings)
+    record = {
+        "settings": {"seed": 7, "mask_fraction": 0.15, "unigram_fraction": 1.0, "bag_weight": 5.0},
+        "networks": {
+            "discriminator": {
+                "parameters": 7_420_161,
+                "num_hidden_layers": 4,
+                "hidden_size": 256,
+            }
+        },
+        "vocab_size": 32_000,
+        "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
+        "device": "cpu",
+        "threads": 2,
+    }
+    corpus = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
+    report = {
+        "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
+        "data": {"per_label": {"꿈": 500, "오류": 501}},
+    }
+    rows = [
+        {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
+        for seed, score in enumerate((88.0, 89.0))
+    ]
+    rows.append(rows[0] | {"part": "dev", "accuracy": 1.0})
+    results = tmp_path / "quality.json"
+    results.write_text(json.dumps({"runs": rows}), encoding="utf-8")
+    monkeypatch.setattr(sys.modules["cards"], "QUALITY", results)
+    for name, files in {
+        "malmoi-small": {"run.json": record, "corpus.json": corpus},
+        "malmoi-small-reviews": {"report.json": report},
+        "malmoi-small-memos": {"report.json": report},
+    }.items():
+        (settings.output / name).mkdir(parents=True)
+        for file, content in files.items():
+            (settings.output / name / file).write_text(json.dumps(content), encoding="utf-8")
+    release.write_cards(settings)
+    encoder = (settings.output / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    for fact in (
+        "7.4 million parameters",
+        "50 million tokens (12,345 steps) in 2.0 hours",
+        "seed 7",
+    ):
+        assert fact in encoder
+    assert "| 14,455 | MIT |" in encoder and "| 3 | public record, KOGL |" in encoder
+    assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
+    memos = (settings.output / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
+    assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
