@@ -83,6 +83,10 @@ def write_classifier_card(folder: Path, task: str, encoder: str) -> None:
         f"Macro F1 over {len(folds)} folds: {statistics.mean(folds):.4f} "
         f"(standard deviation {statistics.stdev(folds):.4f}); texts: {counts}."
     )
+    for origin, found in report.get("by_origin", {}).items():
+        scores += (
+            f" {origin.capitalize()} reviews alone ({found['texts']:,}): {found['macro_f1']:.4f}."
+        )
     _fill(
         "classifier",
         ABOUT[task] | {"name": folder.name, "encoder": encoder, "scores": scores},

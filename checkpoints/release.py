@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pandas as pd
 from cards import read_json, write_classifier_card, write_encoder_card
+from sklearn.metrics import f1_score
 
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
@@ -97,6 +98,13 @@ def main(settings: ReleaseSettings) -> None:
     shutil.copyfile(corpus / "report.json", settings.output / NAME / "corpus.json")
     for task in CLASSIFIERS:
         pack_classifier(settings.work / task, settings.output / f"{NAME}-{task}")
+    report = settings.output / f"{NAME}-reviews" / "report.json"
+    by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
+    report.write_text(
+        json.dumps(read_json(report) | {"by_origin": by_origin}, ensure_ascii=False, indent=2)
+        + "\n",
+        encoding="utf-8",
+    )
     write_cards(settings)
     print(f"released into {settings.output}")
 
@@ -241,12 +249,30 @@ def rated_reviews(settings: ReleaseSettings) -> Path:
         unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
         for text in draw.sample(unique, min(settings.reviews_per_label, len(unique))):
             label_of.setdefault(text, label)  # people rate one text differently
-    written = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
-    label_of |= dict(zip(map(clean_text, written["text"]), written["label"], strict=True))
+    label_of |= _written_reviews()
     rows = list(label_of.items())
     draw.shuffle(rows)
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
     return path
+
+
+def _written_reviews() -> dict[str, str]:
+    """The project's own reviews, cleaned, with their labels."""
+    table = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
+    return dict(zip(map(clean_text, table["text"]), table["label"], strict=True))
+
+
+def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
+    """Texts and macro F1 of the held-out predictions, rated and written reviews apart."""
+    table = pd.read_csv(predictions, keep_default_na=False)
+    written = table["text"].isin(list(_written_reviews()))
+    return {
+        origin: {
+            "texts": len(rows),
+            "macro_f1": float(f1_score(rows["label"], rows["predicted"], average="macro")),
+        }
+        for origin, rows in (("rated", table[~written]), ("written", table[written]))
+    }
 
 
 def _classify(encoder: Path, work: Path, task: str, labels: Iterable[str], *data: object) -> None:

@@ -108,6 +108,18 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
         assert low <= ratings[text] <= high
 
 
+def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
+    written = list(release._written_reviews().items())[:30]
+    rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
+    for n, label in enumerate(release.RATINGS):
+        rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
+    pd.DataFrame(rows).to_csv(tmp_path / "predictions.csv", index=False, encoding="utf-8-sig")
+    scores = release.scores_by_origin(tmp_path / "predictions.csv")
+    assert scores["written"] == {"texts": 30, "macro_f1": 1.0}
+    # One of three right, all called 긍정: F1 of 0.5, 0 and 0.
+    assert scores["rated"] == {"texts": 3, "macro_f1": pytest.approx(1 / 6)}
+
+
 def test_cards_say_what_the_records_say(
     release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +144,7 @@ def test_cards_say_what_the_records_say(
     report = {
         "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
         "data": {"per_label": {"꿈": 500, "오류": 501}},
+        "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
     }
     rows = [
         {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
@@ -161,3 +174,4 @@ def test_cards_say_what_the_records_say(
     assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
     memos = (settings.output / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
     assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
+    assert "Rated reviews alone (1,000): 0.7000." in memos
