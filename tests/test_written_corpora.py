@@ -88,3 +88,17 @@ def test_disagreements_are_settled_in_the_corpus(name: str) -> None:
     for row in disputed:
         assert row["first"] != row["second"] and {row["first"], row["second"]} <= LABELS[name]
         assert labels.get(row["id"], "") == row["settled"] and row["why"]
+
+
+@pytest.mark.parametrize("name", ["memos", "reviews"])
+def test_every_text_was_read_twice(name: str) -> None:
+    """What the two readers did not agree on is the list of disagreements, and nothing else is."""
+    labels = {row["id"]: row["label"] for row in corpus(name)}
+    twice = {row["id"]: row for row in rows_of(CORPORA / "second_reading" / f"{name}.csv")}
+    disputed = {row["id"]: row for row in rows_of(CORPORA / "disagreements" / f"{name}.csv")}
+    assert labels.keys() | disputed.keys() <= twice.keys()
+    assert {key for key, row in twice.items() if row["first"] != row["second"]} == disputed.keys()
+    for key, row in disputed.items():
+        assert (row["first"], row["second"]) == (twice[key]["first"], twice[key]["second"])
+    for key in labels.keys() - disputed.keys():
+        assert labels[key] == twice[key]["first"]
