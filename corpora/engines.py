@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, Literal, TypeVar
 
-from corpora.errors import InputError
+from corpora.errors import InputError, UnfinishedError
 from corpora.units import Unit, UnitCleaner
 
 Engine = Literal["local", "ray"]
@@ -32,7 +32,7 @@ _RAY_MISSING = (
 )
 
 
-class LostWorkerError(InputError):
+class LostWorkerError(UnfinishedError):
     """A worker was killed from outside; what the others finished can be used again."""
 
 

@@ -164,7 +164,7 @@ def _line_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
             "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
         )
     for number, line in _lines(source):
-        yield Record(id=f"{source.name}:{number}", text=line, source=source.name)
+        yield Record(id=f"{source.name}:{number}", text=line, source=source.name, line=number)
 
 
 def _table_records(source: Source, file_format: str, request: ColumnRequest) -> Iterator[Record]:
@@ -183,6 +183,7 @@ def _table_records(source: Source, file_format: str, request: ColumnRequest) -> 
                 text=cell_text(text, where),
                 label=None if places.label is None else _label(label, where, request),
                 source=source.name,
+                line=number,
             )
     if empty:
         raise no_rows(source)
@@ -210,6 +211,7 @@ def _json_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
             text=text,
             label=None if places.label is None else _label(row[keys[places.label]], where, request),
             source=source.name,
+            line=number,
         )
 
 

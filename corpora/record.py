@@ -1,6 +1,6 @@
 """The one shape in which a text walks through every room."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,9 +12,11 @@ class Record:
         text: the text as read; cleaned text once it went through `corpora.cleaning`.
         label: the class name, or None for an unlabelled text.
         source: the file it was read from, relative to the folder that was given.
+        line: where it begins there, a line or a row of a sheet, from 1; 0 if that is not known.
     """
 
     id: str
     text: str
     label: str | None = None
     source: str = ""
+    line: int = field(default=0, compare=False)

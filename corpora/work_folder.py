@@ -10,8 +10,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from corpora.atomic import write_at_once
-from corpora.engines import LostWorkerError
-from corpora.errors import InputError
+from corpora.errors import InputError, UnfinishedError
 
 _PLAN = "plan.json"
 _LOCK = ".lock"
@@ -22,7 +21,8 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     """Yield the work folder of `output`, `.NAME.work` beside it, with what an earlier run left.
 
     What a run with another plan left is deleted. The folder goes when the run ends well, or when
-    it meets input that it cannot use; it stays when the run is killed or the disk is full.
+    it meets input that it cannot use; it stays when the run is killed, the disk is full, or inside
+    `worth_keeping`.
 
     Args:
         output: the directory that the run makes; must not exist yet, its parents may be missing.
@@ -45,13 +45,30 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
         try:
             yield folder
         except InputError as error:
-            if not isinstance(error, LostWorkerError):
+            if not isinstance(error, UnfinishedError):
                 shutil.rmtree(folder)
                 with suppress(OSError):  # another run may have put something there meanwhile
                     for path in made:
                         path.rmdir()
             raise
         shutil.rmtree(folder)
+
+
+@contextmanager
+def worth_keeping() -> Iterator[None]:
+    """Inside, what goes wrong leaves the work folder as it is: what is in it took long.
+
+    Raises:
+        UnfinishedError: instead of any other InputError.
+    """
+    try:
+        yield
+    except UnfinishedError:
+        raise
+    except InputError as error:
+        raise UnfinishedError(
+            f"{error}; what is finished is kept, the same data and settings go on from it"
+        ) from error
 
 
 @contextmanager

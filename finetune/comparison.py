@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import f1_score
 
 from corpora.atomic import write_at_once
 from finetune import report_page
 from finetune.baselines import (
+    PUBLISHED,
     Baseline,
+    Published,
     classical_baselines,
     comparison_table,
     fold_f1,
+    macro_f1,
     median_latency_ms,
 )
 from finetune.batches import DeviceTokens
@@ -35,6 +37,7 @@ _ENCODER = "this encoder"
 _UNTAUGHT = "the same encoder, random weights"
 # The page is read by labelling teams.
 _KOREAN = {
+    _ENCODER: "이 모델",
     "majority label": "다수결",
     "characters, SVM": "글자 n-gram, 선형 SVM",
     "morphemes, logistic regression": "형태소, 로지스틱 회귀",
@@ -50,12 +53,15 @@ def compare(
     result: CrossValidation,
     work: Path,
     llm: LlmSettings,
-) -> list[Baseline]:
+) -> tuple[list[Baseline], list[dict[str, Any]]]:
     """Measure the baselines in the folds of the first seed, and print the table.
 
     Args:
         work: holds the trained model, and the folds of random weights once they are done.
         llm: asked too when it names a model; the texts of its sample are sent there.
+
+    Returns:
+        The rows, and what report.json says of each.
 
     Raises:
         InputError: the endpoint cannot be used, or the analyser fails.
@@ -70,16 +76,19 @@ def compare(
         print(f"  {baseline.name}: {baseline.mean_f1:.4f}", flush=True)
         rows.append(baseline)
     if not experiment.random_weights:
+        print(f"  {_UNTAUGHT}: as many trainings again", flush=True)
         rows.append(_random_weights(experiment, result, work))
         print(f"  {rows[-1].name}: {rows[-1].mean_f1:.4f}", flush=True)
+    summaries = [row.summary() for row in rows]
     if llm.model:
         print(f"  asking {llm.model}: texts are sent to {llm.base_url}", flush=True)
         asked = ask_llm(examples.texts, label_ids, fold_of, examples.labels, seed, llm)
         for line in asked.lines():
             print(f"  {line}", flush=True)
         rows.append(asked.baseline)
+        summaries.append(asked.summary())
     print(comparison_table(rows), flush=True)
-    return rows
+    return rows, summaries
 
 
 def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baseline:
@@ -148,7 +157,9 @@ def measure_learning_curve(
             train(model, experiment.data, np.sort(np.array(train_places)), settings, device=device)
             found = predict_probabilities(model, tokens, np.array(test_places), "single", device)
             expected = experiment.data.targets[test_places]
-            scores[key] = float(f1_score(expected, found.argmax(axis=1), average="macro"))
+            scores[key] = macro_f1(
+                expected.tolist(), found.argmax(axis=1).tolist(), len(result.labels)
+            )
             write_at_once(kept, json.dumps(scores))
         return scores[key]
 
@@ -173,10 +184,41 @@ def calibrate(result: CrossValidation) -> Calibration:
     return calibrate_out_of_fold(result.probabilities(seed), result.targets, result.fold_of(seed))
 
 
-def _price(row: Baseline) -> str:
+def _price(row: Baseline | Published) -> list[str]:
     """What one text takes, in time and money."""
-    time = "" if row.latency_ms is None else f"한 글에 {row.latency_ms:,.1f} ms"
-    return time + (f", {row.won_per_text:,.2f}원" if row.won_per_text else "")
+    time = [] if row.latency_ms is None else [f"한 글에 {row.latency_ms:,.1f} ms"]
+    return time + ([f"{row.won_per_text:,.2f}원"] if row.won_per_text else [])
+
+
+def _sample(row: Baseline) -> list[str]:
+    """How many texts it is about, if not all."""
+    known = sum(prediction is not None for prediction in row.predictions)
+    total = len(row.predictions)
+    return [] if known == total else [f"글 {total:,}개 가운데 {known:,}개로 잰 값"]
+
+
+def _page_rows(baselines: list[Baseline]) -> list[report_page.Baseline]:
+    """The table of the page: measured rows, then published ones, which are of other data."""
+    measured = [
+        report_page.Baseline(
+            name=_KOREAN.get(row.name, row.name),
+            mean_f1=row.mean_f1,
+            sd_f1=row.sd_f1,
+            note=", ".join(_price(row) + _sample(row)),
+            own=row.name == _ENCODER,
+        )
+        for row in sorted(baselines, key=lambda row: -row.mean_f1)
+    ]
+    published = [
+        report_page.Baseline(
+            name=row.name,
+            mean_f1=row.mean_f1,
+            sd_f1=row.sd_f1,
+            note=", ".join(["다른 메모로 발표된 값이라 견줄 수 없음", *_price(row)]),
+        )
+        for row in PUBLISHED
+    ]
+    return measured + published if measured else []
 
 
 def write_page(
@@ -205,16 +247,7 @@ def write_page(
                 one: [fold.scores["macro_f1"] for fold in result.of_seed(one)]
                 for one in result.seeds
             },
-            baselines=[
-                report_page.Baseline(
-                    name=_KOREAN.get(row.name, row.name),
-                    mean_f1=row.mean_f1,
-                    sd_f1=row.sd_f1,
-                    note=_price(row),
-                )
-                for row in baselines
-                if row.name != _ENCODER
-            ],
+            baselines=_page_rows(baselines),
             learning_curve=curve,
             settings=settings,
             environment=environment,

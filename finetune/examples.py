@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -149,10 +149,10 @@ def read_examples(
     )
     rows = iter_rows(path, form)
     reader = _Reader(path, labels, task, label_separator, ignore_ids)
-    for number, record, pair in rows:
-        reader.add(number, record, pair)
+    for record, pair in rows:
+        reader.add(record, pair)
     examples = reader.examples(paired=form.paired)
-    _check_enough(examples, per_label)
+    reader.check_enough(examples, per_label)
     return examples
 
 
@@ -178,15 +178,16 @@ class _Reader:
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._first_unlabelled = ""
         self._found: Counter[str] = Counter()
-        self._first_unexpected: dict[str, str] = {}
+        self._first_seen: dict[str, str] = {}
 
-    def add(self, number: int, record: Record, pair: str | None) -> None:
-        """Take a row, `number` of its file from 1."""
+    def add(self, record: Record, pair: str | None) -> None:
+        """Take a row."""
         self._rows += 1
         # A record's own id says nothing about the file; the default one is "file:line" already.
         own = not record.id.startswith(record.source)
-        where = f"{record.source}, row {number}, id {record.id}" if own else record.id
-        identifier = f"{record.source}:{number}" if own and self._ignore_ids else record.id
+        place = f"{record.source}:{record.line}"
+        where = f"{place}, id {record.id}" if own else record.id
+        identifier = place if own and self._ignore_ids else record.id
         if identifier in self._ids:
             raise InputError(
                 f"{self._path}: expected every id once, found {where} again; make the ids "
@@ -232,10 +233,8 @@ class _Reader:
         names = self._names.setdefault(names, names)  # one object for all equal ones
         if self._task != "pair-regression":
             self._found.update(names)
-            if self._expected is not None:
-                for name in names:
-                    if name not in self._expected:
-                        self._first_unexpected.setdefault(name, where)
+            for name in names:
+                self._first_seen.setdefault(name, where)
         return names
 
     def examples(self, *, paired: bool) -> Examples:
@@ -282,7 +281,7 @@ class _Reader:
                     f"{', '.join(self._found) or 'none'}; there is nothing to tell apart"
                 )
             return sorted(self._found)
-        if self._first_unexpected:
+        if self._found.keys() - set(self._labels):
             raise InputError(
                 f"{self._path} has labels that --labels lacks: {self._unexpected()}; "
                 "add or remove them"
@@ -296,15 +295,32 @@ class _Reader:
         return self._labels
 
     def _unexpected(self) -> str:
-        names = sorted(self._first_unexpected, key=lambda name: -self._found[name])
+        expected = self._labels or []
+        names = sorted(self._found.keys() - set(expected), key=lambda name: -self._found[name])
+        return self._told(names, self._found, expected)
+
+    def _told(self, names: Sequence[str], counts: Mapping[str, int], others: Sequence[str]) -> str:
+        """How often and where labels were met, and which others they may have been meant to be."""
         shown = []
         for name in names[:_SHOWN_LABELS]:
-            near = nearest_label(name, self._labels or [])
+            near = nearest_label(name, others)
             advice = f"; did you mean {near}?" if near else ""
-            shown.append(
-                f"{name} ({self._found[name]:,}, first {self._first_unexpected[name]}{advice})"
-            )
+            shown.append(f"{name} ({counts[name]:,}, first {self._first_seen[name]}{advice})")
         return ", ".join(shown) + (" ..." if len(names) > _SHOWN_LABELS else "")
+
+    def check_enough(self, examples: Examples, per_label: int) -> None:
+        """Refuse labels, or pairs with values, that do not reach for every fold."""
+        if examples.task == "pair-regression":
+            _check_values(examples, per_label)
+            return
+        few = [label for label, count in examples.counts.items() if count < per_label]
+        if few:
+            enough = [label for label in examples.labels if label not in few]
+            raise InputError(
+                f"{examples.path} has too few different texts of "
+                f"{self._told(few, examples.counts, enough)}: each label needs at least "
+                f"{per_label}, one a fold; correct or add texts, or lower --folds"
+            )
 
 
 def nearest_label(name: str, labels: Sequence[str]) -> str | None:
@@ -318,24 +334,16 @@ def nearest_label(name: str, labels: Sequence[str]) -> str | None:
     return letters[near[0]] if near else None
 
 
-def _check_enough(examples: Examples, per_label: int) -> None:
-    if examples.task == "pair-regression":
-        if len(examples.texts) < per_label:
-            raise InputError(
-                f"{examples.path} has {len(examples.texts)} different pairs, fewer than folds; "
-                "add pairs or lower --folds"
-            )
-        if min(examples.values) == max(examples.values):
-            raise InputError(
-                f"all {len(examples.values):,} values of {examples.path} are "
-                f"{examples.values[0]:g}; there is nothing to tell apart"
-            )
-        return
-    few = [f"{label} ({n})" for label, n in examples.counts.items() if n < per_label]
-    if few:
+def _check_values(examples: Examples, least: int) -> None:
+    if len(examples.texts) < least:
         raise InputError(
-            f"{examples.path} has too few different texts of {', '.join(few)}: each label needs at "
-            f"least {per_label}, one a fold; add texts or lower --folds"
+            f"{examples.path} has {len(examples.texts)} different pairs, fewer than folds; "
+            "add pairs or lower --folds"
+        )
+    if min(examples.values) == max(examples.values):
+        raise InputError(
+            f"all {len(examples.values):,} values of {examples.path} are "
+            f"{examples.values[0]:g}; there is nothing to tell apart"
         )
 
 

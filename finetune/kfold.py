@@ -18,7 +18,8 @@ from corpora.atomic import directory_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
-from corpora.work_folder import work_folder
+from corpora.work_folder import work_folder, worth_keeping
+from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
 from finetune.comparison import (
     calibrate,
@@ -44,7 +45,8 @@ from finetune.encoders import (
 from finetune.examples import Examples, parse_labels, read_examples
 from finetune.fold_processes import run_jobs
 from finetune.folds import assign_folds, near_duplicate_groups, strata_of
-from finetune.llm_baseline import LlmSettings
+from finetune.learning_curve import CurvePoint
+from finetune.llm_baseline import LlmSettings, check_llm
 from finetune.model_files import longest_input
 from finetune.output import (
     check_free,
@@ -199,6 +201,8 @@ def main(settings: KfoldSettings) -> None:
         label_separator=settings.label_separator,
         ignore_ids=settings.ignore_ids,
     )
+    if settings.llm.model is not None:
+        check_llm(settings.llm, examples.labels)
     experiment, untrained = _prepare(examples, settings)
     _print_header(examples, experiment, untrained, settings)
     plan = _plan(examples, experiment, untrained, settings, device.type)
@@ -207,36 +211,38 @@ def main(settings: KfoldSettings) -> None:
     check_free(output)
     with work_folder(output, plan) as work:
         result = _train(experiment, work, settings.jobs)
-        print(fold_table(result), flush=True)
-        report = _report(examples, result, experiment, settings, model_facts(work))
-        baselines, curve = [], []
-        if settings.baselines:
-            baselines = compare(examples, experiment, result, work, settings.llm)
-            report["baselines"] = [baseline.summary() for baseline in baselines]
-        if settings.learning_curve:
-            print("learning curve of the first fold", flush=True)
-            curve = measure_learning_curve(experiment, result, work)
-            report["learning_curve"] = [asdict(point) for point in curve]
-        calibration = calibrate(result) if settings.task == "single" else None
-        if calibration is not None:
-            report["calibration"] = calibration.describe()
-        with directory_at_once(output) as scratch:
-            write_predictions(scratch / "predictions.csv", examples, result)
-            report["seconds"] = round(time.monotonic() - started, 1)
-            write_report(scratch / "report.json", report)
+        with worth_keeping():
+            print(fold_table(result), flush=True)
+            report = _report(examples, result, experiment, settings, model_facts(work))
+            baselines: list[Baseline] = []
+            curve: list[CurvePoint] = []
+            if settings.baselines:
+                baselines, summaries = compare(examples, experiment, result, work, settings.llm)
+                report["baselines"] = summaries
+            if settings.learning_curve:
+                print("learning curve of the first fold", flush=True)
+                curve = measure_learning_curve(experiment, result, work)
+                report["learning_curve"] = [asdict(point) for point in curve]
+            calibration = calibrate(result) if settings.task == "single" else None
             if calibration is not None:
-                write_page(
-                    scratch / "report.html",
-                    examples,
-                    result,
-                    baselines=baselines,
-                    curve=curve,
-                    settings=report["settings"] | {"model": experiment.source},
-                    environment=package_versions() | {"device": device.type},
-                )
-                save_temperature(work / MODEL, calibration.temperature)
-            check_free(output)  # hours have passed
-            (work / MODEL).rename(scratch / "model")
+                report["calibration"] = calibration.describe()
+            with directory_at_once(output) as scratch:
+                write_predictions(scratch / "predictions.csv", examples, result)
+                report["seconds"] = round(time.monotonic() - started, 1)
+                write_report(scratch / "report.json", report)
+                if calibration is not None:
+                    write_page(
+                        scratch / "report.html",
+                        examples,
+                        result,
+                        baselines=baselines,
+                        curve=curve,
+                        settings=report["settings"] | {"model": experiment.source},
+                        environment=package_versions() | {"device": device.type},
+                    )
+                    save_temperature(work / MODEL, calibration.temperature)
+                check_free(output)  # hours have passed
+                (work / MODEL).rename(scratch / "model")
     if calibration is not None:
         print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)

@@ -18,7 +18,7 @@ _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
     "pair-regression": ("score", "label"),
 }
 
-Row = tuple[int, Record, str | None]
+Row = tuple[Record, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class RowFormat:
 
 
 def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
-    """Number in its file from 1, record and second text of every row.
+    """Record and second text of every row.
 
     Raises:
         InputError: as `corpora.reading.iter_records`, or a label database where pairs are asked.
@@ -64,8 +64,8 @@ def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
         records = iter_records(
             path, text_column=form.text_column, label_column=form.label_column, need_label=True
         )
-    for number, record in _numbered(records):
-        yield number, record, None
+    for record in records:
+        yield record, None
 
 
 def _pair_rows(path: Path, form: RowFormat) -> Iterator[Row]:
@@ -74,16 +74,8 @@ def _pair_rows(path: Path, form: RowFormat) -> Iterator[Row]:
         path, text_column=form.text_column, label_column=form.label_column, need_label=True
     )
     seconds = iter_records(path, text_column=form.pair_column, label_column=form.label_column)
-    for (number, first), second in zip_longest(_numbered(firsts), seconds):
-        yield number, first, second.text
-
-
-def _numbered(records: Iterator[Record]) -> Iterator[tuple[int, Record]]:
-    source, number = "", 0
-    for record in records:
-        number = number + 1 if record.source == source else 1
-        source = record.source
-        yield number, record
+    for first, second in zip_longest(firsts, seconds):
+        yield first, second.text
 
 
 def _found_columns(path: Path, form: RowFormat) -> RowFormat:

@@ -63,12 +63,15 @@ class LlmSettings:
     won_per_dollar: float | None = None
     """Exchange rate; not needed where the prices are 0."""
     budget_won: float = 5000.0
-    """Never spend more on this sample, what earlier runs paid for it included."""
+    """Never spend more on this sample; answers of earlier runs count, calls of theirs that broke
+    off do not."""
     sample: int = 300
     """Texts to ask about, spread evenly over labels and folds."""
     prompt: Path | None = None
     """Instructions for the model, {labels} stands for their names; default: the guideline of the
     project's own labels."""
+    max_characters: int = 4000
+    """Longest part of a text that is sent; one very long text would use up the budget."""
     max_output_tokens: int = 32
     """Longest answer; a label name takes up to about 10."""
     concurrency: int = 4
@@ -109,6 +112,7 @@ class LlmSettings:
             "won_per_dollar": (self.won_per_dollar or 0, 0),
             "budget_won": (self.budget_won, 0),
             "sample": (self.sample, 1),
+            "max_characters": (self.max_characters, 1),
             "max_output_tokens": (self.max_output_tokens, 1),
             "concurrency": (self.concurrency, 1),
             "timeout_seconds": (self.timeout_seconds, 0.001),
@@ -131,6 +135,7 @@ class LlmResult:
         nonsense: texts whose answer was no label twice; they count as wrong.
         refused: texts that the endpoint's content filter refused; they count as wrong.
         failed: texts without an answer after all tries; they are left out.
+        cut: texts of which only the beginning was sent.
         out_of_budget: texts not asked about, for it could have exceeded the budget.
         retries: calls repeated after a failure.
         answers: calls that were answered, earlier runs included.
@@ -149,6 +154,7 @@ class LlmResult:
     nonsense: int
     refused: int
     failed: int
+    cut: int
     out_of_budget: int
     retries: int
     answers: int
@@ -162,10 +168,10 @@ class LlmResult:
     latency_p95_ms: float
 
     def summary(self) -> dict[str, Any]:
-        """Everything but the predictions, ready for JSON."""
+        """Row and counts, without the predictions, ready for JSON."""
         counts = asdict(self)
-        counts["baseline"] = self.baseline.summary()
-        return counts
+        del counts["baseline"]
+        return self.baseline.summary() | counts
 
     def lines(self) -> list[str]:
         """What a reader of the table has to know besides, for a terminal."""
@@ -182,6 +188,7 @@ class LlmResult:
             (self.nonsense, "{:,} texts got no label name twice: counted as wrong"),
             (self.refused, "{:,} texts were refused by a content filter: counted as wrong"),
             (self.failed, "warning: {:,} texts got no answer and are left out"),
+            (self.cut, "{:,} texts were longer than --llm.max-characters; the rest was not sent"),
             (self.out_of_budget, "warning: {:,} texts not asked, to stay within the budget"),
             (self.without_usage, "{:,} answers without usage: counted at the most they can cost"),
             (self.lost_won, "up to {:,.2f} won more for calls that broke off"),
@@ -191,6 +198,16 @@ class LlmResult:
         if not self.at_temperature_0:
             lines.append("warning: the model takes no temperature, so its answers vary")
         return lines
+
+
+def check_llm(settings: LlmSettings, labels: Sequence[str]) -> tuple[str, str]:
+    """Key and instructions, checked before any time or money is spent.
+
+    Raises:
+        InputError: a setting is wrong, the key is missing, or the prompt cannot be used.
+    """
+    settings.check()
+    return _api_key(settings.base_url), read_prompt(settings.prompt, labels)
 
 
 def ask_llm(
@@ -222,10 +239,9 @@ def ask_llm(
             or fails text after text, or the budget does not reach for one text. Answers that were
             paid for stay in the cache.
     """
-    settings.check()
-    key = _api_key(settings.base_url)
-    system = read_prompt(settings.prompt, labels)
+    key, system = check_llm(settings, labels)
     order = sample_order(label_ids, fold_of, settings.sample, seed)
+    sent = {place: texts[place][: settings.max_characters] for place in order}
     rate = (settings.won_per_dollar or 0.0) / 1e6
     budget = Budget(
         limit_won=settings.budget_won,
@@ -234,7 +250,7 @@ def ask_llm(
     )
     with _open_cache(settings.cache) as cache:
         run = _Run(settings, cache, budget, system, labels)
-        asyncio.run(run.classify({place: texts[place] for place in order}, key, progress))
+        asyncio.run(run.classify(sent, key, progress))
     if not run.predictions:
         raise InputError(
             f"no text was answered within --llm.budget-won {settings.budget_won:g} (each call is "
@@ -256,6 +272,7 @@ def ask_llm(
         nonsense=run.nonsense,
         refused=run.refused,
         failed=run.failed,
+        cut=sum(len(text) < len(texts[place]) for place, text in sent.items()),
         out_of_budget=run.out_of_budget,
         retries=run.retries,
         answers=len(run.answers),

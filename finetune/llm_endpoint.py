@@ -147,7 +147,7 @@ class Endpoint:
         self._max_output_tokens = max_output_tokens
         self._patience = patience
         self._budget = budget
-        self._reached = False
+        self._reached = self._answered = False
         self.retries = 0
 
     async def __aenter__(self) -> "Endpoint":
@@ -202,6 +202,7 @@ class Endpoint:
             lost = worst  # until the body turns out to be readable
             text, usage = _read_completion(raw.text)
             lost = 0.0
+            self._answered = True
             tokens = usage or (most_input, self._max_output_tokens)
             spent = self._budget.won(*tokens)
             return Answer(
@@ -248,6 +249,11 @@ class Endpoint:
             raise _RetryableError(
                 f"HTTP {status}: {told}", retry_after=error.response.headers.get("retry-after")
             ) from error
+        # What one text is refused for, too long for the model say, is no reason to give up on all.
+        if status in (400, 413, 422) and (
+            self._answered or error.code == "context_length_exceeded"
+        ):
+            raise EndpointError(f"HTTP {status}: {told}") from error
         advice = {
             401: "check the key in OPENAI_API_KEY",
             403: "check what the key in OPENAI_API_KEY is allowed to do",

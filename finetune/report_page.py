@@ -61,12 +61,14 @@ class Baseline:
         mean_f1: mean of the folds' macro F1.
         sd_f1: standard deviation over folds, if known.
         note: such as where the number is from.
+        own: whether it is the model that the page is about.
     """
 
     name: str
     mean_f1: float
     sd_f1: float | None = None
     note: str = ""
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ class ReportContent:
             seeds, those of the first seed of `fold_f1`.
         fold_of: [N], the fold that predicted each text.
         fold_f1: seed to the macro F1 of its folds, in order.
-        baselines: other models on the same folds.
+        baselines: rows to compare, this model's among them, in the order to show.
         learning_curve: see `finetune.learning_curve.learning_curve`; left out if empty.
         settings: names and values to show.
         environment: versions, device and so on, to show.
@@ -245,16 +247,14 @@ def _folds(content: ReportContent) -> str:
 def _baselines(content: ReportContent) -> str:
     if not content.baselines:
         return ""
-    values = _all_f1(content)
-    own = Baseline(name="이 모델", mean_f1=float(np.mean(values)), sd_f1=_sd(values))
     rows = [
         [
-            f"<b>{escape(row.name)}</b>" if row is own else escape(row.name),
+            f"<b>{escape(row.name)}</b>" if row.own else escape(row.name),
             bar(row.mean_f1),
             "" if row.sd_f1 is None else f"{row.sd_f1:.3f}",
             f'<span class="note">{escape(row.note)}</span>',
         ]
-        for row in sorted([own, *content.baselines], key=lambda row: -row.mean_f1)
+        for row in content.baselines
     ]
     return table(["모델", "평균 매크로 F1", "표준편차", "비고"], rows, "bars")
 

@@ -229,8 +229,8 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             FEW,
             [],
             "꿈,일기,일정",
-            "{data} has too few different texts of 일정 (3): each label needs at least 5, one a "
-            "fold; add texts or lower --folds",
+            "{data} has too few different texts of 일정 (3, first memos.csv:44): each label needs "
+            "at least 5, one a fold; correct or add texts, or lower --folds",
         ),
         (
             [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
@@ -298,7 +298,7 @@ def test_unlabelled_rows_with_ids_of_their_own(kfold: Run, tmp_path: Path) -> No
     code, _, errors = kfold(f"--data={data}")
     assert code == 2
     assert "1 of 2 rows" in errors
-    assert "the first is own.jsonl, row 2, id a2;" in errors
+    assert "the first is own.jsonl:2, id a2;" in errors
 
 
 def test_no_sample_with_these_labels(kfold: Run) -> None:

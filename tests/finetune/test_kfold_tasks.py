@@ -196,21 +196,21 @@ PAIR = ["--task=pair-regression"]
             [*ROWS, ("x", "또 하나", "일긔")],
             [],
             "꿈,일기,일정",
-            "{data} has labels that --labels lacks: 일긔 (1, first table.csv, row 64, id x; did "
+            "{data} has labels that --labels lacks: 일긔 (1, first table.csv:65, id x; did "
             "you mean 일기?); add or remove them",
         ),
         (
             [*ROWS, ("r7", "또 하나", "일기")],
             [],
             "꿈,일기,일정",
-            "{data}: expected every id once, found table.csv, row 64, id r7 again; make the ids "
+            "{data}: expected every id once, found table.csv:65, id r7 again; make the ids "
             "different, or number the rows instead with --ignore-ids",
         ),
         (
             [*ROWS, ("x", "또 하나", "NaN")],
             [],
             None,
-            "1 of 64 rows of {data} have no label, the first is table.csv, row 64, id x; label or "
+            "1 of 64 rows of {data} have no label, the first is table.csv:65, id x; label or "
             "remove them",
         ),
         (
@@ -307,3 +307,12 @@ def test_labels_are_those_of_the_data(kfold: Run, write_csv: WriteCsv) -> None:
     assert code == 0
     assert "(꿈 21, 일기 21, 일정 21)" in output
     assert len(fold_lines(output)) == 3
+
+
+def test_a_misspelt_label_is_named_without_labels_given(kfold: Run, write_csv: WriteCsv) -> None:
+    data = write_csv([*separable(), ("또 하나", "일긔")])
+    code, _, errors = kfold(f"--data={data}", labels=None)
+    assert code == 2
+    assert (
+        f"too few different texts of 일긔 (1, first {data.name}:65; did you mean 일기?)" in errors
+    )

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
-from corpora.errors import InputError
+from corpora.errors import InputError, UnfinishedError
 from finetune.baselines import NO_LABEL
+from finetune.kfold import KfoldSettings, main
 from finetune.llm_baseline import (
+    OPENAI_URL,
     LlmResult,
     LlmSettings,
     ask_llm,
@@ -24,7 +26,7 @@ from finetune.llm_baseline import (
     read_prompt,
     sample_order,
 )
-from tests.finetune.conftest import LABELS
+from tests.finetune.conftest import LABELS, WriteCsv, separable
 
 KEY = "sk-test-0123456789"
 # The label of each text is its first word.
@@ -242,11 +244,12 @@ def test_texts_without_an_answer_are_left_out_and_said(
     assert ask(settings).baseline.predictions == LABEL_IDS
 
 
-@pytest.mark.parametrize("trouble", [fail(500), malformed])
+@pytest.mark.parametrize("trouble", [fail(500), malformed, stall])
 def test_an_endpoint_that_is_down_ends_the_run(
     server: Server, settings: LlmSettings, trouble: Reply
 ) -> None:
     server.plan = [trouble]
+    settings.timeout_seconds = 0.3 if trouble is stall else 5.0
     message = refusal(settings)
     assert message.startswith(f"{server.url} failed 5 texts in a row (")
     assert "\n" not in message
@@ -279,6 +282,68 @@ def test_a_content_filter_refuses_one_text(server: Server, settings: LlmSettings
     assert result.baseline.predictions[3] == NO_LABEL
     assert ask(settings).refused == 1
     assert server.times_asked()[TEXTS[3]] == 1
+
+
+def test_one_text_that_is_too_long_is_left_out(server: Server, settings: LlmSettings) -> None:
+    too_long = fail(400, "too many tokens", code="context_length_exceeded")
+    server.plans = {text: [too_long] for text in TEXTS[:2]} | {TEXTS[9]: [fail(413, "too large")]}
+    result = ask(settings)
+    assert (result.failed, result.retries) == (3, 0)
+    assert sum(found is None for found in result.baseline.predictions) == 3
+
+
+def test_of_a_very_long_text_only_the_beginning_is_sent(
+    server: Server, settings: LlmSettings
+) -> None:
+    settings.max_characters = 50
+    texts = [TEXTS[0] + " 그리고" * 30_000, *TEXTS[1:]]
+    result = ask(settings, texts=texts)
+    assert result.baseline.predictions == LABEL_IDS
+    assert max(map(len, server.times_asked())) == 50
+    assert "1 texts were longer than --llm.max-characters; the rest was not sent" in result.lines()
+
+
+def test_trained_folds_survive_an_endpoint_that_is_down(
+    encoder: Path,
+    write_csv: WriteCsv,
+    server: Server,
+    settings: LlmSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings.timeout_seconds, settings.retries = 0.2, 0
+    run = KfoldSettings(
+        data=write_csv(separable()),
+        model=str(encoder),
+        output=Path("run"),
+        folds=2,
+        epochs=1,
+        baselines=True,
+        llm=settings,
+    )
+    server.plan = [stall]
+    with pytest.raises(UnfinishedError, match=r"failed 5 texts in a row .* is finished is kept"):
+        main(run)
+    work = Path(".run.work")
+    assert len(list(work.glob("*.npz"))) == 2 and (work / "model").is_dir()
+    assert not Path("run").exists()
+    server.plan = [say("꿈")]
+    capsys.readouterr()
+    main(run)
+    assert "3 of 3 trainings are done" in capsys.readouterr().out
+    report = json.loads(Path("run/report.json").read_text(encoding="utf-8"))
+    asked = report["baselines"][-1]
+    assert (asked["name"], asked["texts"], asked["answers"]) == ("tiny", 63, 63)
+    page = Path("run/report.html").read_text(encoding="utf-8")
+    assert "GPT-4-turbo" in page and "tiny" in page
+    # Nothing is trained before the key is known to be there.
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setattr("finetune.kfold._train", None)
+    settings.base_url, run.output = OPENAI_URL, Path("other")
+    with pytest.raises(InputError, match="expected a key for https"):
+        main(run)
 
 
 def test_the_budget_is_not_exceeded(server: Server, settings: LlmSettings) -> None:
