@@ -105,6 +105,15 @@ def read_record(run: Path) -> dict[str, Any]:
     return record
 
 
+def encoder_name(source: str) -> str:
+    """What an encoder is called in results: its run, its released folder or its Hub id."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return source
+    # A run's encoder lies in its folder `discriminator`.
+    return folder.parent.name if folder.name == "discriminator" else folder.name
+
+
 def mean_and_spread(scores: Sequence[float]) -> str:
     """`85.16 ± 0.12 (3 seeds)`; the spread is the standard deviation over the seeds."""
     if not scores:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from downstream import encoder_name
 from sklearn.metrics import f1_score
 
 from corpora.atomic import write_at_once
@@ -49,7 +50,7 @@ class SpeedSettings:
     """What is trained."""
 
     model: str | None = None
-    """Encoder; by default the newest finished pre-training run."""
+    """Encoder; by default the newest finished pre-training run, else the released one."""
     epochs: int = 5
     """Passes over the training texts."""
     folds: int = 5
@@ -82,8 +83,12 @@ def main(settings: SpeedSettings) -> None:
         theirs["seconds"] / ours["seconds"]
         for theirs, ours in zip(by_arm["trainer"], by_arm["ours"], strict=True)
     ]
+    differences = [
+        ours["macro_f1"] - theirs["macro_f1"]
+        for theirs, ours in zip(by_arm["trainer"], by_arm["ours"], strict=True)
+    ]
     result = {
-        "encoder": Path(source).parent.name,
+        "encoder": encoder_name(source),
         "epochs": settings.epochs,
         "batch_size": 32,
         "threads": torch.get_num_threads(),
@@ -92,6 +97,7 @@ def main(settings: SpeedSettings) -> None:
             arm: round(statistics.mean(row["macro_f1"] for row in mine), 4)
             for arm, mine in by_arm.items()
         },
+        "f1_difference_points": round(100 * statistics.mean(differences), 2),
         "peak_memory_gib": {
             arm: max(row["peak_memory_gib"] for row in mine) for arm, mine in by_arm.items()
         },

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from downstream import Results, mean_and_spread
+from downstream import Results, encoder_name, mean_and_spread
 from perturbations import PERTURBATIONS
 from quality_tasks import TASKS, Comparison, Rows
 from scipy.sparse import hstack
@@ -108,12 +108,7 @@ def main(settings: QualitySettings) -> None:
 def _name(settings: QualitySettings) -> str:
     if settings.linear:
         return LINEAR
-    if settings.name:
-        name = settings.name
-    else:
-        # A run's encoder lies in its folder `discriminator`.
-        folder = Path(encoder_source(settings.model or find_encoder()))
-        name = folder.parent.name if folder.name == "discriminator" else folder.name
+    name = settings.name or encoder_name(encoder_source(settings.model or find_encoder()))
     return f"{name}, random weights" if settings.random_weights else name
 
 

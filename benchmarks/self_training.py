@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from downstream import NSMC, REVIEWS, ROOT, Results
+from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name
 from quality_tasks import TASKS, Rows
 from scipy.special import expit, logit
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -70,8 +70,7 @@ def main(settings: SelfTrainingSettings) -> None:
         print(f"skipped: no {missing[0].name} in ../shared/data")
         return
     source = encoder_source(settings.model)
-    folder = Path(source)
-    name = folder.parent.name if folder.name == "discriminator" else folder.name
+    name = encoder_name(source)
     output = settings.output or ROOT / "runs" / "benchmarks" / "self_training" / name
     if output.exists():
         raise InputError(f"expected a new folder, found {output}; name another with --output")

@@ -68,6 +68,16 @@ def test_baselines_curve_and_page_of_a_run(
     assert temperature == pytest.approx(report["calibration"]["temperature"])
 
 
+def test_baselines_take_a_text_of_100_000_characters(
+    encoder: Path, write_csv: WriteCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [*separable(), ("친구와 싸워서 속상했다 " * 7_700, "일기")]
+    main(settings(encoder, write_csv(rows), epochs=1, baselines=True, output=Path("run")))
+    report = json.loads(Path("run/report.json").read_text(encoding="utf-8"))
+    assert [row["texts"] for row in report["baselines"]] == [64] * 5
+
+
 def test_the_classifier_divides_by_the_fitted_temperature(
     classifier_directory: Path, tmp_path: Path
 ) -> None:
