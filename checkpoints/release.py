@@ -48,7 +48,7 @@ FETCHED = {
 # The best of docs/experiments.md so far (one seed, 2026-11-22); nothing is released with it yet.
 RECIPE = ["--preset", "tiny", "--vocab-size", "32000"]
 RECIPE += ["--unigram-fraction", "1", "--bag-weight", "5"]
-# Flags of finetune/kfold.py. Assumption: 180,000 reviews need no third pass.
+# Flags of finetune/kfold.py. Assumption: 120,000 reviews need no third pass.
 CLASSIFIERS = {"reviews": ["--folds", "2", "--epochs", "2"], "memos": []}
 CHECKED_STEPS = 500
 # Sums in another order, on other cores, drift apart; a wrong recipe is off by much more.
@@ -67,7 +67,7 @@ class ReleaseSettings:
     """Tokens that the encoder sees in all."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
-    reviews_per_label: int = 60_000
+    reviews_per_label: int = 40_000
     """Rated reviews of each label that the review classifier learns from."""
     work: Path = Path("runs/release")
     """Folder of what is under way."""
