@@ -19,13 +19,13 @@ from downstream import (
     NSMC,
     RATING_LABELS,
     REVIEWS,
-    ROOT,
     PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
     read_record,
+    runs_of,
     split_reviews,
 )
 
@@ -39,7 +39,6 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 RESULTS = Path(__file__).parent / "results" / "ablation.json"
-RUNS = ROOT / "runs" / "benchmarks" / "ablation"
 
 # Clark et al. 2020: objectives Table 5, schedules Figure 3 (right) and Appendix F, sharing
 # Section 3.2, generator sizes Figure 3 (left).
@@ -106,6 +105,8 @@ def main(settings: AblationSettings) -> None:
     }
     results = Results(
         settings.output,
+        corpus=settings.corpus.name,
+        tokenizer=None if settings.tokenizer is None else str(settings.tokenizer),
         preset=settings.preset,
         flops=settings.flops,
         init=settings.init,
@@ -140,9 +141,8 @@ def _measure(
     given += ["--max-flops", settings.flops, "--save-steps", 500, "--vocab-size", 16_000, *flags]
     if settings.tokenizer is not None:
         given += ["--tokenizer", settings.tokenizer]
-    run = pretrain_once(
-        RUNS / f"{settings.preset}-{settings.flops:g}-{name}-{seed}", given, corpus=settings.corpus
-    )
+    folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
+    run = pretrain_once(folder, given, corpus=settings.corpus)
     record = read_record(run)
     scores: dict[str, object] = {}
     for task, (train, dev) in tasks.items():
