@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import tyro
 
 from corpora.errors import InputError
 from pretrain.run_directory import settings_as_json
@@ -17,12 +18,18 @@ from pretrain.settings import PretrainSettings
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def downstream() -> Iterator[ModuleType]:
-    """benchmarks/downstream.py, which lies in no package."""
+@pytest.fixture(scope="module", autouse=True)
+def on_path() -> Iterator[None]:
+    """benchmarks/ lies in no package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("downstream")
+        yield
+
+
+@pytest.fixture(scope="module")
+def downstream(on_path: None) -> ModuleType:
+    """benchmarks/downstream.py."""
+    return importlib.import_module("downstream")
 
 
 def test_results_go_on_with_their_own_setting_only(downstream: ModuleType, tmp_path: Path) -> None:
@@ -136,3 +143,27 @@ def test_a_run_of_other_flags_is_not_taken(
             corpus=Path("texts.txt"),
         )
     assert difference in str(error.value) and not commands
+
+
+def generator_size(flags: list[str]) -> str:
+    return flags[flags.index("--generator-size") + 1] if "--generator-size" in flags else "0.25"
+
+
+def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
+    on_path: None, tmp_path: Path
+) -> None:
+    ablation = importlib.import_module("ablation")
+    groups = ablation.GROUPS
+    for group in groups.keys() - {"generator size"}:
+        assert len({generator_size(flags) for flags in groups[group].values()}) == 1, group
+    # Arms of the same flags, in whatever order, have one key and so one run.
+    arms = [flags for group in groups.values() for flags in group.values()]
+    assert len({" ".join(flags) for flags in arms}) == len({frozenset(flags) for flags in arms})
+    for flags in arms:
+        tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
+    runs = [
+        {"flags": " ".join(flags), "nsmc": 80.0 + n, "three": 60.0 + n}
+        for n, flags in enumerate(arms)
+    ]
+    ablation._plot(runs, list(groups), tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
