@@ -130,6 +130,8 @@ class Trainer:
         self.average = WeightAverage()
         self.last_positions = 0
         """Positions of this sitting's last batch, padding included."""
+        self.last_gradient_norm = torch.zeros(())
+        """Norm of its gradients, before they were clipped."""
         self._total_steps = total_steps
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
@@ -169,7 +171,7 @@ class Trainer:
             True when the run is complete, False when SIGTERM ended it after a checkpoint.
 
         Raises:
-            InputError: the loss is not finite, or explodes.
+            InputError: the loss or the gradient is not finite, or the loss explodes.
         """
         settings, progress, processes = self.settings, self.progress, self.processes
         plans = iter_plans(
@@ -205,8 +207,8 @@ class Trainer:
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
                 stopping = asks and processes.any_of(bool(received))
                 saving = stopping or (fraction < 1 and progress.step % settings.save_steps == 0)
-                # Reading the loss waits for the device, so only when something depends on it:
-                # weights that are no longer numbers must not become a checkpoint.
+                # Reading losses and gradients waits for the device, so only when something depends
+                # on it: weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
                     self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
                 if saving:
@@ -246,7 +248,7 @@ class Trainer:
             progress.hardware_flops_per_token = flops / batch.num_tokens
         self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
-        clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
+        self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
         self.optimizers.step()
         if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
             self.average.add(self.pair)
@@ -271,5 +273,8 @@ class Trainer:
         advice = f"go on from the last checkpoint with --resume and {half}, or start again with it"
         if not math.isfinite(loss):
             raise InputError(f"the loss is no longer finite {where}; {advice}")
+        # The loss is that of the weights before the step; after it they are only as finite as this.
+        if not math.isfinite(float(self.last_gradient_norm)):
+            raise InputError(f"the gradient is no longer finite {where}; {advice}")
         if exploded := monitor.exploded():
             raise InputError(f"the loss exploded {where}: {exploded}; {advice}")

@@ -58,6 +58,8 @@ class StepResult:
     """Masked-LM loss of the generator, or of the encoder with objective mlm."""
     discriminator_loss: torch.Tensor
     """Loss of the discriminator, or of the guesses of its encoder."""
+    trains_discriminator: bool = True
+    """False in the first of two stages and of the masked LM, where that loss is 0."""
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
     binned_loss: torch.Tensor
@@ -135,6 +137,7 @@ class Objective:
                 loss=generator_loss,
                 generator_loss=generator_loss.detach(),
                 discriminator_loss=torch.zeros_like(generator_loss.detach()),
+                trains_discriminator=False,
                 bag_loss=torch.zeros_like(generator_loss.detach()),
                 counts=counts,
                 binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
@@ -336,6 +339,7 @@ class Objective:
             bag_loss=bag_loss.detach(),
             generator_loss=loss.detach(),
             discriminator_loss=torch.zeros_like(loss.detach()),
+            trains_discriminator=False,
             counts=counts,
             binned_loss=self._by_frequency(share, losses.detach(), weights),
         )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,12 @@ def watch(
     warnings: list[str] | None = None,
     recipe: Recipe | None = None,
     left: float = 60.0,
+    log_steps: int = 1,
 ) -> Monitor:
     """Show results of a run of 1,000 steps, one every hundred steps."""
     with Monitor(
         directory,
-        log_steps=1,
+        log_steps=100 * log_steps if log_steps > 1 else 1,
         first_step=first_step,
         recipe=recipe or Recipe(),
         unigram_entropy=UNIGRAM_ENTROPY,
@@ -159,6 +161,51 @@ def test_two_nats_above_the_start_is_an_explosion(
     tmp_path: Path, worse: StepResult, named: str
 ) -> None:
     assert watch(tmp_path, [result(), result(), worse]).exploded() == named
+
+
+NOISE = Recipe(unigram_fraction=1.0)
+# Rows come with every step here, and twenty are looked at together.
+STEADY = [result(generator=0.0, discriminator=0.6)] * 20
+
+
+@pytest.mark.parametrize(
+    ("recipe", "what"),
+    [
+        (NOISE, "for telling original from replaced tokens"),
+        (Recipe(schedule="frozen-generator"), "for telling original from replaced tokens"),
+        (Recipe(schedule="adversarial"), "for telling original from replaced tokens"),
+        (Recipe(objective="replace-mlm", unigram_fraction=1.0), "for guessing a token"),
+    ],
+)
+def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(
+    tmp_path: Path, recipe: Recipe, what: str
+) -> None:
+    worse = [result(generator=0.0, discriminator=2.7)] * 20
+    monitor = watch(tmp_path, [*STEADY, *worse], recipe=recipe)
+    assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
+
+
+def test_a_discriminator_may_jump_and_come_back(tmp_path: Path) -> None:
+    jump = [result(generator=0.0, discriminator=5.0)] * 5
+    assert watch(tmp_path, [*STEADY, *jump], recipe=NOISE).exploded() == ""
+
+
+def test_the_second_of_two_stages_is_held_against_its_own_start(tmp_path: Path) -> None:
+    recipe = Recipe(schedule="two-stage", objective="replace-mlm")
+    first = replace(result(discriminator=0.0), trains_discriminator=False)
+    second, worse = result(discriminator=9.0), result(discriminator=11.1)
+    assert watch(tmp_path, [first] * 3 + [second] * 30, recipe=recipe).exploded() == ""
+    monitor = watch(tmp_path, [worse] * 20, recipe=recipe, first_step=3_300)
+    assert monitor.exploded() == "11.10 for guessing a token, 9.00 at the start"
+
+
+def test_a_row_where_two_stages_meet_has_the_loss_of_the_steps_that_have_one(
+    tmp_path: Path,
+) -> None:
+    first = replace(result(discriminator=0.0), trains_discriminator=False)
+    monitor = watch(tmp_path, [first, first, first, result(discriminator=0.6)], log_steps=4)
+    assert monitor.last["discriminator_loss"] == pytest.approx(0.6)
+    assert monitor.last["generator_loss"] == pytest.approx(5.0)
 
 
 def test_the_start_is_remembered_over_a_break(tmp_path: Path) -> None:
