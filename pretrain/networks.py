@@ -342,6 +342,17 @@ def _check_files(directory: str | Path) -> None:
             )
 
 
+def check_generator_files(directory: str | Path) -> None:
+    """Refuse a `--generator-from` without a generator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        path = Path(directory) / "generator" / file
+        if not path.is_file():
+            raise InputError(
+                f"expected a run with a trained generator as --generator-from, found no {path}; "
+                "give one of pretrain/run.py that trained one"
+            )
+
+
 def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
     """The preset whose learning rate and batch suit the checkpoint in `directory` best.
 

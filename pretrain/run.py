@@ -38,6 +38,7 @@ from pretrain.networks import (
     ElectraPair,
     PairShape,
     build_pair,
+    check_generator_files,
     discriminator_folder,
     load_network,
     load_pair,
@@ -247,14 +248,30 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
-    """The tokenizer of the run, the flag or the checkpoint; None if one has to be trained."""
+    """The tokenizer of the run, the flag or the checkpoint; None if one has to be trained.
+
+    Raises:
+        InputError: it cannot be read, or a frozen generator is of another one.
+    """
     if settings.resume:
         return load_tokenizer(directory / "state" / "tokenizer")
+    given = None
     if settings.tokenizer is not None:
-        return load_tokenizer(settings.tokenizer)
-    if _continues(settings):
-        return load_tokenizer(discriminator_folder(settings.init))
-    return None
+        given = load_tokenizer(settings.tokenizer)
+    elif _continues(settings):
+        given = load_tokenizer(discriminator_folder(settings.init))
+    if settings.generator_from is None:
+        return given
+    check_generator_files(settings.generator_from)
+    theirs = load_tokenizer(settings.generator_from / "generator")
+    if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
+        flag = "--tokenizer" if settings.tokenizer is not None else "--init"
+        raise InputError(
+            f"expected {flag} with the tokenizer of the generator in {settings.generator_from}, "
+            f"found another one: its samples would be other words; leave {flag} out, or give a "
+            "generator of the same tokenizer"
+        )
+    return theirs
 
 
 def _prepare_corpus(
@@ -288,7 +305,8 @@ def _open_corpus(
     if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
         raise InputError(
             f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
-            "given by --tokenizer, --init or --resume; give the texts themselves as --corpus"
+            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
+            "as --corpus"
         )
     longest = corpus.facts["max_length"]
     if settings.max_length < longest:
