@@ -16,6 +16,8 @@ GeneratorHead = Literal["mlm", "sbo"]
 Sampling = Literal["inverse", "gumbel"]
 Sharing = Literal["none", "word", "instance", "gdes", "all"]
 
+# Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2).
+GENERATOR_SIZE = 0.25
 # Objectives that end in the discriminator's own head, which says replaced or original.
 DISCRIMINATING = ("rtd", "electra-15")
 

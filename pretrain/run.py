@@ -343,6 +343,7 @@ def _prepare_networks(
         span_boundary_head=recipe.generator_head == "sbo",
         encoder_lm_head=recipe.needs_encoder_lm_head,
         bag_head=recipe.bag_weight > 0,
+        one_size=recipe.schedule == "two-stage",
     )
     if _continues(settings):
         pair = load_pair(settings.init, shape)

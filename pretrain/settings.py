@@ -6,6 +6,7 @@ from typing import Literal
 
 from corpora.errors import InputError
 from pretrain.recipe import (
+    GENERATOR_SIZE,
     GeneratorHead,
     Masking,
     Objective,
@@ -131,7 +132,7 @@ class PretrainSettings:
     """What the networks share. none; word: word and position embeddings; instance: the whole
     embedding module; gdes: as word, without the discriminator's gradients (DeBERTaV3); all: the
     whole encoder. By default instance, or none where the schedule forbids sharing."""
-    generator_size: float = 0.25
+    generator_size: float = GENERATOR_SIZE
     """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
     generator_layers: int | None = None
     """Layers of the generator; by default as many as the discriminator has."""
