@@ -248,6 +248,13 @@ class PretrainSettings:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
             )
+        # With room for rounding: 0.9 and 0.1 are one whole.
+        if self.schedule == "two-stage" and self.first_stage + self.average_fraction > 1 + 1e-9:
+            raise InputError(
+                "--average-fraction would take in the discriminator before its stage begins, found "
+                f"{self.average_fraction:g} with --first-stage {self.first_stage:g}; together at "
+                "most 1"
+            )
         check_recipe(
             self.recipe(),
             sharing=self.resolved_sharing(),

@@ -73,6 +73,10 @@ def check(**flags: Any) -> None:
         ({**FROZEN, **SBO}, "a span boundary head that nothing has trained"),
         ({"sentence_weight": 1.0, "objective": "mlm"}, "--objective mlm has none; take rtd"),
         ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
+        (
+            {**TWO_STAGE, "first_stage": 0.7, "average_fraction": 0.4},
+            "before its stage begins, found 0.4 with --first-stage 0.7; together at most 1",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
@@ -97,6 +101,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], r
         {**SBO, "replaced_spans": True, "objective": "electra-15"},
         {**TWO_STAGE, **SBO},
         {**TWO_STAGE, "sharing": "none"},
+        {**TWO_STAGE, "first_stage": 0.9, "average_fraction": 0.1},
         {**ADVERSARIAL, "sharing": "gdes", "sentence_weight": 1.0},
         {**FROZEN, "first_temperature": 2.0},
         {**FROZEN, "objective": "all-tokens-mlm", "masking": "rare"},
