@@ -167,3 +167,8 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
     ]
     ablation._plot(runs, list(groups), tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
+    for _, flags in importlib.import_module("token_budget").ARMS.values():
+        tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
