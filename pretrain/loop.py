@@ -104,7 +104,9 @@ class Trainer:
     """Takes steps from where `progress` stands.
 
     Order, masks, samples and dropout depend on the seed and the step alone, so a resumed run
-    draws what the uninterrupted one would have drawn.
+    draws what the uninterrupted one would have drawn. What depends on how much of the run is done
+    (learning rate, masked fraction, share of noise) is the same too, save with `--max-minutes`,
+    where the clock says it.
     """
 
     def __init__(

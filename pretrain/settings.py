@@ -87,7 +87,8 @@ class PretrainSettings:
     max_steps: int | None = None
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
     max_minutes: float | None = None
-    """Stop after this many minutes of training (preparing the corpus not counted)."""
+    """Stop after this many minutes of training (preparing the corpus not counted). The clock sets
+    the learning rate then, so no second run, resumed or not, is the same to the bit."""
     max_tokens: float | None = None
     """Stop after this many tokens, padding not counted; 20e6 is 20 million."""
     max_flops: float | None = None
@@ -104,7 +105,8 @@ class PretrainSettings:
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
-    """Go on from the last checkpoint of --output, or of the newest unfinished run."""
+    """Go on from the last checkpoint of --output, or of the newest unfinished run: to the bit as
+    if it had never stopped, save with --max-minutes."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
