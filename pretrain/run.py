@@ -119,7 +119,9 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
     pair = _prepare_networks(settings, tokenizer, corpus)
-    record = _describe(settings, tokenizer, corpus, pair, processes)
+    batched = _with_batching(settings, before)
+    record = {"settings": settings_as_json(settings)}
+    record |= _describe(batched, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
@@ -160,6 +162,7 @@ def _run(
     settings: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
+    settings = _with_batching(settings, prepared.record)
     directory, pair, tokenizer = prepared.directory, prepared.pair, prepared.tokenizer
     device = processes.device
     pair.to(device)
@@ -245,6 +248,13 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
         )
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
     return replace(settings, preset=settings.preset or preset_of(settings.init))
+
+
+def _with_batching(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
+    """The batching that a record tells of: `auto` must not become another on another device."""
+    if "packed" not in record:
+        return settings
+    return replace(settings, batching="packed" if record["packed"] else "length")
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
@@ -384,7 +394,6 @@ def _describe(
     counts = parameter_counts(pair)
     generator = None if pair.generator is None else pair.generator.config
     return {
-        "settings": settings_as_json(settings),
         "sharing": settings.resolved_sharing(),
         "learning_rate": peak_learning_rate(settings),
         "tokens_per_batch": batch_tokens(settings),

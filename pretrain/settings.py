@@ -193,7 +193,8 @@ class PretrainSettings:
     overfit, and on a CPU it costs a third of the time)."""
     batching: Literal["auto", "length", "packed"] = "auto"
     """length: texts of like length together; packed: rows of --max-length filled with texts,
-    each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md)."""
+    each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md);
+    a resumed run keeps what it began with."""
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile the encoders; auto: on a GPU (on a CPU no gain was seen in the noise)."""
     save_steps: int = 200

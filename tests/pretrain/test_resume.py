@@ -12,10 +12,11 @@ from filelock import FileLock
 
 import pretrain.run
 from corpora.command_line import run_command
-from pretrain.loop import Trainer
+from pretrain import loop
+from pretrain.loop import Trainer, packs_rows
 from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings
-from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows
+from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
 
 
 @pytest.fixture
@@ -75,6 +76,27 @@ def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) 
     break_off(5, *flags)
     slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
     assert pretrain_here(*flags, *slower, "--resume")[0] == 0
+
+
+def test_a_run_keeps_its_batching_on_another_device(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "12", "--output", "straight")[0] == 0
+    before = json.loads((broken_off / "run.json").read_text())
+
+    def on_a_gpu(settings: PretrainSettings, device: torch.device) -> bool:
+        return packs_rows(settings, torch.device("cuda"))
+
+    with monkeypatch.context() as patched:
+        for module in (loop, pretrain.run):
+            patched.setattr(module, "packs_rows", on_a_gpu)
+        assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    after = json.loads((broken_off / "run.json").read_text())
+    for key in ("packed", "planned_steps"):
+        assert after[key] == before[key]
+    assert after["settings"]["batching"] == "auto"
+    expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
 
 
 def test_a_corpus_that_has_changed_since_is_refused(
