@@ -292,7 +292,7 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
         "GELU": ("gelu",),
         "LayerNorm": ("layer_norm",),
         "softmax and cross entropy": ("softmax", "nll_loss", "cumsum", "searchsorted", "argmax"),
-        "copies and casts": ("copy_", "clone", "cat", "fill_", "zero_", "index"),
+        "copies and casts": ("copy", "clone", "cat", "fill_", "zero_", "index"),
         "optimizer": ("adamw", "norm", "foreach"),
         "sums and additions": ("sum", "add", "mul", "div"),
     }
@@ -300,15 +300,8 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
         step()
     times: dict[str, float] = dict.fromkeys([*kinds, "other"], 0.0)
     for event in recorded.key_averages():
-        name = event.key.removeprefix("aten::").strip("_")
-        kind = next(
-            (
-                k
-                for k, parts in kinds.items()
-                if any(name.startswith(p) or p in name for p in parts)
-            ),
-            "other",
-        )
+        name = event.key.removeprefix("aten::")
+        kind = next((k for k, parts in kinds.items() if any(p in name for p in parts)), "other")
         times[kind] += event.self_cpu_time_total
     total = sum(times.values())
     return {kind: round(value / total, 3) for kind, value in times.items()}

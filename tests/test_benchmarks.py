@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 import tyro
 
 from corpora.errors import InputError
@@ -172,3 +173,20 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
 def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
     for _, flags in importlib.import_module("token_budget").ARMS.values():
         tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
+
+
+def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:
+    shares = importlib.import_module("pretraining").where_time_goes(copy_and_cast)
+    assert shares["copies and casts"] > 0.8
+    assert shares["matrix products"] == 0
+
+
+def copy_and_cast() -> int:
+    x = torch.zeros(2_000_000)
+    y = x.clone()
+    for _ in range(5):
+        x.to(torch.bfloat16)
+        x.copy_(y)
+        x.fill_(1.0)
+        x.zero_()
+    return len(x)
