@@ -18,7 +18,7 @@ from pretrain.corruption import vocabulary_tables
 from pretrain.devices import autocast, has_native_bf16
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair
-from pretrain.objective import Moment, Objective, StepResult
+from pretrain.objective import SEED_STRIDE, Moment, Objective, StepResult
 from pretrain.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
@@ -230,7 +230,8 @@ class Trainer:
         settings, progress = self.settings, self.progress
         stage = self._stage(fraction)
         step_seed = settings.seed * 1_000_003 + progress.step
-        torch.manual_seed(step_seed)  # dropout
+        # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
+        torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
         self._random.manual_seed(step_seed + 1)  # masks and samples
         # A step's rate is that of its middle, so that neither first nor last is zero.
         middle = min(1.0, fraction + 0.5 * self._fraction_of(batch))

@@ -39,8 +39,9 @@ COUNT_NAMES = (
 # Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; a
 # fifth of the run as its time constant is an assumption.
 _TEMPERATURE_DECAY = 0.2
-# 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32.
-_SEED_STRIDE = 0x9E3779B9
+# 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32. Between processes, whose
+# seeds must not be those of the next steps.
+SEED_STRIDE = 0x9E3779B9
 
 
 @dataclass(kw_only=True)
@@ -221,7 +222,7 @@ class Objective:
         if self.rank == 0:
             return random
         # Spread over 32 bits, all that the generator of a CPU reads of a seed.
-        seed = random.initial_seed() + self.rank * _SEED_STRIDE
+        seed = random.initial_seed() + self.rank * SEED_STRIDE
         return torch.Generator(device=random.device).manual_seed(seed % 2**32)
 
     def _generator_counts(self, share: Share, guesses: list[Guesses]) -> torch.Tensor:
