@@ -201,6 +201,8 @@ class Trainer:
                 monitor.add(
                     result,
                     step=progress.step,
+                    tokens=progress.tokens,
+                    flops=progress.flops,
                     learning_rate=rate,
                     fraction=fraction,
                     left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
@@ -238,8 +240,7 @@ class Trainer:
         rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
-        # Counting costs time, so the first step stands for all of them.
-        with counter if progress.step == 0 and not self.compiled else nullcontext():
+        with self._counting(counter):
             with autocast(self.processes.device):
                 result = self.objective(
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
@@ -257,13 +258,27 @@ class Trainer:
             self.average.add(self.pair)
         return rate, result
 
+    @contextmanager
+    def _counting(self, counter: FlopCounterMode) -> Iterator[None]:
+        """Count a step's operations, if it is the first of a run or of its second stage.
+
+        Counting costs time, so that step stands for the others. The counter sees nothing of
+        compiled networks, so it is taken without compiling.
+        """
+        if self.progress.hardware_flops_per_token:
+            yield
+            return
+        eager = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
+        with eager, counter:
+            yield
+
     def _stage(self, fraction: float) -> int:
         """0 while a two-stage run trains its generator; on the way to 1 the weights go over."""
         if self.settings.schedule != "two-stage":
             return 1
         if self.progress.stage == 0 and fraction >= self.settings.first_stage:
             self.pair.start_discriminator_from_generator()
-            self.progress.stage = 1
+            self.progress.begin_stage(1)
         if self.progress.stage == 1:
             self.pair.freeze_generator()
         return self.progress.stage

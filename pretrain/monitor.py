@@ -115,20 +115,39 @@ class Monitor:
             print(line, flush=True)
 
     def add(
-        self, result: StepResult, *, step: int, learning_rate: float, fraction: float, left: float
+        self,
+        result: StepResult,
+        *,
+        step: int,
+        tokens: int,
+        flops: float,
+        learning_rate: float,
+        fraction: float,
+        left: float,
     ) -> None:
         """Take one step's result.
 
         Args:
             step: optimizer steps done, this one included.
+            tokens: tokens seen in them.
+            flops: operations spent on them, by the paper's counting.
             fraction: how much of the run is done, 0 to 1.
             left: seconds left, estimated.
         """
         self._results.append(result)
         if step % self._log_steps == 0 or fraction >= 1:
-            self._report(step, learning_rate, fraction, left)
+            so_far = {"step": step, "tokens_seen": tokens, "paper_flops": flops}
+            self._report(so_far, learning_rate, fraction, left)
 
-    def _report(self, step: int, learning_rate: float, fraction: float, left: float) -> None:
+    def add_cost(self, cost: dict[str, float]) -> None:
+        """Show in TensorBoard, at the last step, what is known only at the end of the run."""
+        if self._board is not None:
+            for name, value in cost.items():
+                self._board.add_scalar(f"cost/{name}", value, int(self.last.get("step", 0)))
+
+    def _report(
+        self, so_far: dict[str, float], learning_rate: float, fraction: float, left: float
+    ) -> None:
         # The only place that waits for the device.
         add_up = self._processes.add_up
         counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
@@ -137,8 +156,8 @@ class Monitor:
         discriminator_losses = [
             r.discriminator_loss for r in self._results if r.trains_discriminator
         ] or [self._results[-1].discriminator_loss]
-        row = {
-            "step": step,
+        step = int(so_far["step"])
+        row = so_far | {
             "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
             "discriminator_loss": float(add_up(_mean(discriminator_losses))),

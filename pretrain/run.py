@@ -209,9 +209,11 @@ def _run(
         warnings=progress.warnings,
     ) as monitor:
         finished = trainer.run(prepared.corpus, tokenizer, directory, monitor)
-    if not finished or not processes.is_main:
-        return
-    save_state(state, pair, optimizers, progress, average)
+        if not finished or not processes.is_main:
+            return
+        save_state(state, pair, optimizers, progress, average)
+        cost = _cost(settings, pair, trainer, processes)
+        monitor.add_cost(cost | {"parameters": pair.num_parameters()})
     _save_networks(directory, pair, tokenizer)
     write_record(
         directory,
@@ -220,7 +222,7 @@ def _run(
             "status": "finished",
             "progress": {k: v for k, v in asdict(progress).items() if k != "warnings"},
             "final_metrics": monitor.last,
-            "cost": _cost(settings, pair, trainer, processes),
+            "cost": cost,
             "warnings": monitor.warnings,
             # Kilobytes on Linux; of the process, mapped files included.
             "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -446,7 +448,7 @@ def _cost(
     progress = trainer.progress
     cost = {
         "paper_flops": progress.flops,
-        "hardware_flops": progress.hardware_flops_per_token * progress.tokens,
+        "hardware_flops": progress.hardware_flops,
     }
     if trainer.last_positions == 0:
         return cost
@@ -455,7 +457,7 @@ def _cost(
     dtype = torch.bfloat16 if has_native_bf16(processes.device) else torch.float32
     _, rate = matrix_seconds(matrix_shapes(pair, positions, masked), processes.device, dtype)
     cost["matrix_flops_per_second"] = rate
-    if progress.hardware_flops_per_token and progress.seconds:
+    if progress.hardware_flops and progress.seconds:
         available = progress.seconds * rate * processes.world_size
         cost["model_flops_utilization"] = cost["hardware_flops"] / available
     return cost

@@ -4,9 +4,11 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pretrain import monitor as monitor_module
 from pretrain.monitor import Monitor
@@ -39,6 +41,21 @@ def result(
     )
 
 
+def watching(directory: Path, **more: Any) -> Monitor:
+    """A monitor that reports every step, unless `more` says otherwise."""
+    given = {"log_steps": 1, "first_step": 0, "recipe": Recipe()} | more
+    cpu = Processes(device=torch.device("cpu"))
+    return Monitor(directory, unigram_entropy=UNIGRAM_ENTROPY, processes=cpu, **given)
+
+
+def show(
+    monitor: Monitor, each: StepResult, *, step: int, fraction: float, left: float = 60.0
+) -> None:
+    """One step of 1,000 tokens."""
+    so_far = {"tokens": 1_000 * step, "flops": 2e6 * step}
+    monitor.add(each, step=step, learning_rate=1e-3, fraction=fraction, left=left, **so_far)
+
+
 def watch(
     directory: Path,
     results: list[StepResult],
@@ -50,40 +67,46 @@ def watch(
     log_steps: int = 1,
 ) -> Monitor:
     """Show results of a run of 1,000 steps, one every hundred steps."""
-    with Monitor(
+    with watching(
         directory,
         log_steps=100 * log_steps if log_steps > 1 else 1,
         first_step=first_step,
         recipe=recipe or Recipe(),
-        unigram_entropy=UNIGRAM_ENTROPY,
-        processes=Processes(device=torch.device("cpu")),
         warnings=warnings,
     ) as monitor:
         for number, each in enumerate(results, 1):
             step = first_step + 100 * number
-            monitor.add(each, step=step, learning_rate=1e-3, fraction=step / 1_000, left=left)
+            show(monitor, each, step=step, fraction=step / 1_000, left=left)
     return monitor
 
 
 def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None:
-    monitor = Monitor(
-        tmp_path,
-        log_steps=2,
-        first_step=0,
-        recipe=Recipe(),
-        unigram_entropy=UNIGRAM_ENTROPY,
-        processes=Processes(device=torch.device("cpu")),
-    )
-    with monitor:
+    with watching(tmp_path, log_steps=2) as monitor:
         for step, each in enumerate([result(6.0, found=40), result(4.0, found=60)], 1):
-            monitor.add(each, step=step, learning_rate=1e-3, fraction=0.1, left=60.0)
+            show(monitor, each, step=step, fraction=0.1)
     (row,) = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert row["step"] == 2
+    assert (row["step"], row["tokens_seen"], row["paper_flops"]) == (2, 2_000, 4e6)
     assert row["generator_loss"] == pytest.approx(5.0)
     assert row["discriminator_recall"] == pytest.approx(100 / 200)
     assert row["discriminator_precision"] == pytest.approx(100 / 200)
     assert row["replaced_fraction"] == pytest.approx(200 / 2_000)
     assert row["generator_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_path: Path) -> None:
+    with watching(tmp_path) as monitor:
+        for number, loss in enumerate((6.0, 4.0), 1):
+            show(monitor, result(loss), step=100 * number, fraction=number / 2)
+        monitor.add_cost({"model_flops_utilization": 0.6, "parameters": 5_000})
+    board = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    names = {*rows[0]} - {"step"} | {"cost/model_flops_utilization", "cost/parameters"}
+    assert set(board.Tags()["scalars"]) == names
+    for name in names - {"cost/model_flops_utilization", "cost/parameters"}:
+        events = board.Scalars(name)
+        assert [event.step for event in events] == [100, 200]
+        assert [event.value for event in events] == pytest.approx([row[name] for row in rows])
+    assert [(e.step, e.value) for e in board.Scalars("cost/parameters")] == [(200, 5_000)]
 
 
 def test_a_run_that_overstays_its_minutes_has_no_time_left(

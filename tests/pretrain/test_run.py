@@ -52,10 +52,14 @@ def test_progress_and_record_say_what_was_done(finished: Path) -> None:
     assert record["progress"]["step"] == 24
     assert record["progress"]["tokens"] > 24 * 300
     assert record["progress"]["flops"] > 0
+    cost = record["cost"]
+    assert cost["paper_flops"] == record["progress"]["flops"]
+    assert cost["model_flops_utilization"] > 0
     assert record["settings"]["init"] == "skip-gram"
     assert len(record["corpus_sha256"]) == 64
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [6, 12, 18, 24]
+    assert rows[-1]["tokens_seen"] == record["progress"]["tokens"]
     assert rows[-1]["generator_loss"] < rows[0]["generator_loss"]
     assert list((finished / "tensorboard").glob("events*"))
 
