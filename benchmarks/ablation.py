@@ -19,13 +19,13 @@ from downstream import (
     NSMC,
     RATING_LABELS,
     REVIEWS,
-    ROOT,
     PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
     read_record,
+    runs_of,
     split_reviews,
 )
 
@@ -39,10 +39,11 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 RESULTS = Path(__file__).parent / "results" / "ablation.json"
-RUNS = ROOT / "runs" / "benchmarks" / "ablation"
 
 # Clark et al. 2020: objectives Table 5, schedules Figure 3 (right) and Appendix F, sharing
-# Section 3.2, generator sizes Figure 3 (left).
+# Section 3.2, generator sizes Figure 3 (left). Within a group everything else is equal: two-stage
+# and sharing all need a generator of full size, so the others of their groups have one too. Arms
+# of the same flags are one run.
 GROUPS: dict[str, dict[str, list[str]]] = {
     "objective": {
         "ELECTRA": [],
@@ -54,12 +55,13 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     "schedule": {
         "joint": ["--generator-size", "1"],
         "two-stage": ["--schedule", "two-stage", "--generator-size", "1"],
-        "adversarial": ["--schedule", "adversarial"],
+        "adversarial": ["--schedule", "adversarial", "--generator-size", "1"],
     },
     "sharing": {
-        "none": ["--sharing", "none"],
-        "word": ["--sharing", "word"],
-        "gdes": ["--sharing", "gdes"],
+        "none": ["--sharing", "none", "--generator-size", "1"],
+        "word": ["--sharing", "word", "--generator-size", "1"],
+        "instance": ["--generator-size", "1"],
+        "gdes": ["--sharing", "gdes", "--generator-size", "1"],
         "all": ["--sharing", "all", "--generator-size", "1"],
     },
     "generator size": {
@@ -106,6 +108,8 @@ def main(settings: AblationSettings) -> None:
     }
     results = Results(
         settings.output,
+        corpus=settings.corpus.name,
+        tokenizer=None if settings.tokenizer is None else str(settings.tokenizer),
         preset=settings.preset,
         flops=settings.flops,
         init=settings.init,
@@ -140,9 +144,8 @@ def _measure(
     given += ["--max-flops", settings.flops, "--save-steps", 500, "--vocab-size", 16_000, *flags]
     if settings.tokenizer is not None:
         given += ["--tokenizer", settings.tokenizer]
-    run = pretrain_once(
-        RUNS / f"{settings.preset}-{settings.flops:g}-{name}-{seed}", given, corpus=settings.corpus
-    )
+    folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
+    run = pretrain_once(folder, given, corpus=settings.corpus)
     record = read_record(run)
     scores: dict[str, object] = {}
     for task, (train, dev) in tasks.items():
@@ -177,18 +180,23 @@ def split_by_rating(
 
 
 def _plot(runs: list[dict[str, object]], groups: list[str], path: Path) -> None:
-    """One panel a group: every run a dot, the mean a line."""
-    figure, axes = pyplot.subplots(1, len(groups), figsize=(4 * len(groups), 4), sharey=True)
-    for axis, group in zip([axes] if len(groups) == 1 else axes, groups, strict=True):
-        for place, flags in enumerate(GROUPS[group].values()):
-            scores = [float(str(r["nsmc"])) for r in runs if r["flags"] == " ".join(flags)]
-            if scores:
-                axis.scatter([place] * len(scores), scores, s=18)
-                axis.hlines(sum(scores) / len(scores), place - 0.3, place + 0.3)
-        axis.set_xticks(range(len(GROUPS[group])), list(GROUPS[group]), rotation=30, ha="right")
-        axis.set_title(group)
-    first = axes if len(groups) == 1 else axes[0]
-    first.set_ylabel("NSMC dev accuracy, %")
+    """One column a group, one row a task: every run a dot, the mean a line."""
+    tasks = {"nsmc": "NSMC dev accuracy, %", "three": "three classes dev macro F1, %"}
+    size = (4 * len(groups), 3.5 * len(tasks))
+    figure, axes = pyplot.subplots(
+        len(tasks), len(groups), figsize=size, sharex="col", sharey="row", squeeze=False
+    )
+    for row, (task, label) in zip(axes, tasks.items(), strict=True):
+        row[0].set_ylabel(label)
+        for axis, group in zip(row, groups, strict=True):
+            for place, flags in enumerate(GROUPS[group].values()):
+                scores = [float(str(r[task])) for r in runs if r["flags"] == " ".join(flags)]
+                if scores:
+                    axis.scatter([place] * len(scores), scores, s=18)
+                    axis.hlines(sum(scores) / len(scores), place - 0.3, place + 0.3)
+    for top, bottom, group in zip(axes[0], axes[-1], groups, strict=True):
+        top.set_title(group)
+        bottom.set_xticks(range(len(GROUPS[group])), list(GROUPS[group]), rotation=30, ha="right")
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

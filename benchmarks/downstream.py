@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tyro
 from sklearn.metrics import accuracy_score, f1_score
 
 from corpora.atomic import write_at_once
@@ -24,10 +25,14 @@ from corpora.reading import iter_records
 from finetune.classifier import Classifier
 from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
 from finetune.training import TrainSettings, train_classifier
+from pretrain.run_directory import settings_as_json
+from pretrain.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
 NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
 REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
+# Flags of pretrain/run.py that change nothing of what a run learns.
+_OF_NO_EFFECT = {"output", "resume", "device", "save_steps", "log_steps"}
 # Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
 RATING_LABELS = (
     dict.fromkeys(("1", "2", "3", "4"), "부정")
@@ -61,18 +66,36 @@ class Results:
 
     The file is read anew every time: two processes may fill it together, if they measure
     different arms.
+
+    Args:
+        setting: what all rows have in common. None is the default, so that a file from before a
+            setting existed counts as made with it.
+
+    Raises:
+        InputError: the file has rows of another setting, which must not stand in for ours.
     """
 
     def __init__(self, path: Path, **setting: object) -> None:
         self._path = path
-        self._setting = setting
+        before = self._read().get("setting", {})
+        self._setting = before | setting
+        for name, value in setting.items():
+            if self.rows and before.get(name) != value:
+                raise InputError(
+                    f"expected results with {name} {value} in {path}, found some with "
+                    f"{before.get(name)}; name another file by --output"
+                )
+
+    def _read(self) -> dict[str, Any]:
+        if not self._path.is_file():
+            return {"runs": []}
+        everything: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        return everything
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All rows so far."""
-        if not self._path.is_file():
-            return []
-        rows: list[dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))["runs"]
+        rows: list[dict[str, Any]] = self._read()["runs"]
         return rows
 
     def of(self, **key: object) -> list[dict[str, Any]]:
@@ -87,16 +110,43 @@ class Results:
         print(json.dumps(brief, ensure_ascii=False), flush=True)
 
 
+def runs_of(results: Path) -> Path:
+    """Where the pre-training runs behind a file of results lie: another file, other runs."""
+    return ROOT / "runs" / "benchmarks" / results.stem
+
+
 def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Path:
-    """The finished run in `output`, made or gone on with if need be."""
-    if (output / "discriminator").is_dir():
+    """The finished run in `output`, made or gone on with if need be.
+
+    Raises:
+        InputError: the run there was made by other flags.
+    """
+    arguments = ["--corpus", str(corpus), *map(str, flags), "--output", str(output)]
+    record = read_record(output) if (output / "run.json").is_file() else {}
+    _check_same_run(output, arguments, record.get("settings", {}))
+    if record.get("status") == "finished":
         return output
-    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += [*map(str, flags), "--output", str(output)]
-    if (output / "state").is_dir():
-        command.append("--resume")
+    if any((output / "state").glob("step-*")):
+        arguments.append("--resume")
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), *arguments]
     subprocess.run(command, cwd=ROOT, check=True)
     return output
+
+
+def _check_same_run(output: Path, arguments: list[str], made: dict[str, Any]) -> None:
+    settings = tyro.cli(PretrainSettings, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
+    for name, value in settings_as_json(settings).items():
+        found = made.get(name, value)
+        if name == "init":  # a run of ours, checked like this one, or a word; checkouts move
+            value, found = Path(value).name, Path(found).name
+        # The record has the preset that was taken where none was given.
+        if name in _OF_NO_EFFECT or found == value or (name == "preset" and value is None):
+            continue
+        flag = name.replace("_", "-")
+        raise InputError(
+            f"expected the run in {output} with --{flag} {value}, found --{flag} {found}; move it "
+            "away, or name another file of results by --output"
+        )
 
 
 def read_record(run: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,7 +37,7 @@ from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.reading import iter_records
 from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
-from pretrain.batches import iter_plans, make_batch
+from pretrain.batches import Prefetcher, iter_plans
 from pretrain.checkpoint import Progress
 from pretrain.devices import attention_for, choose_device, has_native_bf16
 from pretrain.loop import Trainer, make_objective
@@ -116,7 +116,7 @@ class Plain:
 
 
 class Ours:
-    """The engine's own step, batch making included."""
+    """The engine's own step; batches are made in a thread beside it, as in a run."""
 
     def __init__(
         self,
@@ -145,24 +145,28 @@ class Ours:
             Progress(),
             total_steps=10**9,
             flops_per_token=0.0,
+            compiled=device.type == "cuda",
         )
-        self.corpus, self.tokenizer, self.device = corpus, tokenizer, device
-        self.plans: Iterator[Any] = iter_plans(
+        plans = iter_plans(
             corpus.lengths,
             PRESETS[preset].tokens_per_batch,
             0,
             row_length=MAX_LENGTH if batching == "packed" else None,
         )
-        self.positions = self.masked = 0
+        self.batches = Prefetcher(corpus, plans, tokenizer, device)
+        self.counts = torch.zeros(1)
 
     def step(self) -> int:
-        """One optimizer step. Returns its useful tokens."""
-        batch = make_batch(self.corpus, next(self.plans), self.tokenizer, self.device)
-        self.trainer.progress.step += 1
+        """One optimizer step. Returns its useful tokens, without waiting for the device."""
+        batch = next(self.batches)
         _, result = self.trainer.take_step(batch, 0.5)
-        self.positions = batch.input_ids.numel()
-        self.masked = int(result.counts[0])
+        self.trainer.progress.step += 1
+        self.counts = result.counts
         return batch.num_tokens
+
+    def shapes(self) -> dict[tuple[int, int, int], int]:
+        """Of the last step's matrix products."""
+        return matrix_shapes(self.pair, self.trainer.last_positions, int(self.counts[0]))
 
 
 def main(settings: SpeedSettings) -> None:
@@ -178,12 +182,12 @@ def main(settings: SpeedSettings) -> None:
         "ours, packed": Ours(settings.preset, "packed", corpus, tokenizer, device),
     }
     dtype = torch.bfloat16 if has_native_bf16(device) else torch.float32
-    for arm in arms.values():
-        timed(arm.step, device)  # shapes seen for the first time cost more
     # Attention's own products are in these, and not in the linear layers' share below.
     flops = {
         name: hardware_flops_per_token(arm) for name, arm in arms.items() if isinstance(arm, Ours)
     }
+    for arm in arms.values():
+        timed(arm.step, device)  # shapes seen for the first time cost more
     rounds: list[dict[str, float]] = []
     for number in range(settings.rounds):
         row: dict[str, float] = {}
@@ -191,8 +195,7 @@ def main(settings: SpeedSettings) -> None:
             tokens, seconds = timed(arm.step, device)
             row[name] = tokens / seconds
             if isinstance(arm, Ours):
-                shapes = matrix_shapes(arm.pair, arm.positions, arm.masked)
-                alone, rate = matrix_seconds(shapes, device, dtype, repeats=3)
+                alone, rate = matrix_seconds(arm.shapes(), device, dtype, repeats=3)
                 row[f"{name}: share of matrix rate"] = alone / seconds
                 row[f"{name}: all products"] = flops[name] * row[name] / rate
                 row[f"{name}: matrix GFLOP/s"] = rate / 1e9
@@ -227,7 +230,10 @@ def main(settings: SpeedSettings) -> None:
         "rounds": rounds,
         "peak_memory_gib": peak_memory(device),
     }
-    del arms, ours
+    for arm in arms.values():
+        if isinstance(arm, Ours):
+            arm.batches.close()
+    del arms, arm, ours
     gc.collect()
     result["cost_of_a_token"] = cost_by_corpus_size(settings.preset, corpus, tokenizer, device)
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
@@ -266,23 +272,34 @@ def timed(
 ) -> tuple[int, float]:
     """Take steps for at least so many seconds. Returns useful tokens and seconds."""
     tokens = 0
+    wait(device)
     began = time.perf_counter()
     while time.perf_counter() - began < least:
         tokens += step()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+    # Once: to wait after each step would add the time in which the host prepares the next.
+    wait(device)
     return tokens, time.perf_counter() - began
 
 
+def wait(device: torch.device) -> None:
+    """Until a GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def hardware_flops_per_token(arm: Ours, steps: int = 8) -> float:
-    """Operations in matrix products for each useful token, over batches of several lengths."""
+    """Operations in matrix products for each useful token, over batches of several lengths.
+
+    Compiled networks would hide them from the counter.
+    """
     tokens = 0
 
     def take() -> None:
         nonlocal tokens
         tokens = sum(arm.step() for _ in range(steps))
 
-    return hardware_flops(take) / tokens
+    with torch.compiler.set_stance("force_eager"):
+        return hardware_flops(take) / tokens
 
 
 def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
@@ -292,7 +309,7 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
         "GELU": ("gelu",),
         "LayerNorm": ("layer_norm",),
         "softmax and cross entropy": ("softmax", "nll_loss", "cumsum", "searchsorted", "argmax"),
-        "copies and casts": ("copy_", "clone", "cat", "fill_", "zero_", "index"),
+        "copies and casts": ("copy", "clone", "cat", "fill_", "zero_", "index"),
         "optimizer": ("adamw", "norm", "foreach"),
         "sums and additions": ("sum", "add", "mul", "div"),
     }
@@ -300,15 +317,8 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
         step()
     times: dict[str, float] = dict.fromkeys([*kinds, "other"], 0.0)
     for event in recorded.key_averages():
-        name = event.key.removeprefix("aten::").strip("_")
-        kind = next(
-            (
-                k
-                for k, parts in kinds.items()
-                if any(name.startswith(p) or p in name for p in parts)
-            ),
-            "other",
-        )
+        name = event.key.removeprefix("aten::")
+        kind = next((k for k, parts in kinds.items() if any(p in name for p in parts)), "other")
         times[kind] += event.self_cpu_time_total
     total = sum(times.values())
     return {kind: round(value / total, 3) for kind, value in times.items()}
@@ -332,11 +342,13 @@ def cost_by_corpus_size(
         began = time.perf_counter()
         arm = Ours(preset, "length", part, tokenizer, device)
         arm.step()
+        wait(device)
         planning = time.perf_counter() - began
         speeds = []
         for _ in range(3):
             tokens, seconds = timed(arm.step, device)
             speeds.append(seconds / tokens)
+        arm.batches.close()
         rows.append(
             {
                 "corpus_tokens": int(part.num_tokens),

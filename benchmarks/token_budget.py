@@ -5,7 +5,7 @@
 
 For every arm, number of tokens and seed: pre-training (tiny, reviews), then fine-tuning on 20,000
 NSMC training reviews and scoring on 20,000 others of the same file. Takes hours; what is done is
-kept, and the same command goes on. Runs lie under runs/benchmarks/token_budget.
+kept, and the same command goes on. Runs lie under runs/benchmarks, in a folder named as --output.
 """
 
 import statistics
@@ -17,13 +17,13 @@ from typing import Any
 import matplotlib
 from downstream import (
     NSMC,
-    ROOT,
     PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
     read_record,
+    runs_of,
     split_reviews,
 )
 
@@ -35,7 +35,6 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 RESULTS = Path(__file__).parent / "results" / "token_budget.json"
-RUNS = ROOT / "runs" / "benchmarks" / "token_budget"
 
 # The first runs had 16,000 entries; what more of them bring is in docs/experiments.md.
 VOCABULARY: list[object] = ["--vocab-size", 16_000]
@@ -99,6 +98,7 @@ def main(settings: BudgetSettings) -> None:
     results = Results(
         settings.output,
         corpus=settings.corpus.name,
+        tokenizer=None if settings.tokenizer is None else str(settings.tokenizer),
         preset="tiny",
         train_size=len(train),
         dev_size=len(dev),
@@ -116,7 +116,7 @@ def main(settings: BudgetSettings) -> None:
                 encoder = _start(start, seed, settings)
                 if tokens:
                     encoder = pretrain_once(
-                        RUNS / f"{arm}-{tokens}-{seed}",
+                        runs_of(settings.output) / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
                         + ["--max-tokens", tokens, "--save-steps", 500, *VOCABULARY, *flags],
                         corpus=settings.corpus,
@@ -172,7 +172,8 @@ def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     flags += ["--init", "skip-gram" if start == "warm" else "random"]
     if settings.tokenizer is not None:
         flags += ["--tokenizer", settings.tokenizer]
-    return pretrain_once(RUNS / f"start-{start}-{seed}", flags, corpus=settings.corpus)
+    folder = runs_of(settings.output) / f"start-{start}-{seed}"
+    return pretrain_once(folder, flags, corpus=settings.corpus)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from downstream import (
     NSMC,
-    ROOT,
     PretrainedSettings,
     Results,
     fine_tune,
     mean_and_spread,
     pretrain_once,
     read_record,
+    runs_of,
     split_reviews,
 )
 
@@ -75,7 +75,7 @@ def main(settings: Settings) -> None:
             if results.of(**key):
                 continue
             encoder = pretrain_once(
-                ROOT / "runs" / "benchmarks" / f"kinds-{name}-{settings.tokens}-{seed}",
+                runs_of(settings.output) / f"{name}-{settings.tokens}-{seed}",
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
                 + ["--max-tokens", settings.tokens],
                 corpus=settings.corpus,

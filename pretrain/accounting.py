@@ -74,6 +74,8 @@ def paper_flops_per_token(
             total *= 1 - recipe.first_stage
             passes = 1 + recipe.first_stage
         total += passes * (_encoder(generator, length) + _lm_head(generator, masked))
+        if recipe.generator_head == "sbo":  # beside the other head, with the same output matrix
+            total += passes * _span_boundary_head(generator, masked)
     return total
 
 
@@ -97,6 +99,13 @@ def _encoder(config: ElectraConfig, s: float) -> float:
 def _lm_head(config: ElectraConfig, share: float) -> float:
     h, e, v = config.hidden_size, config.embedding_size, config.vocab_size
     return share * (2 * e * v + 2 * h * e + (1 + _GELU + _LAYER_NORM) * e + (_SOFTMAX + 2) * v)
+
+
+def _span_boundary_head(config: ElectraConfig, share: float) -> float:
+    """Two layers over both boundaries and the place, then the vocabulary."""
+    h, e, v = config.hidden_size, config.embedding_size, config.vocab_size
+    layers = 2 * (2 * h + e) * e + 2 * e * e + 2 * (1 + _GELU + _LAYER_NORM) * e
+    return share * (layers + 2 * e * v + (_SOFTMAX + 2) * v)
 
 
 def _binary_head(config: ElectraConfig) -> float:

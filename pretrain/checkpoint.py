@@ -35,12 +35,29 @@ class Progress:
     stage: int = 0
     """Of a two-stage run: 0 while the generator is trained, then 1."""
     hardware_flops_per_token: float = 0.0
-    """Operations in matrix products for each token of the first step, forward and backward, by
-    torch's counter; 0 where compiled networks hide them from it."""
+    """Operations in matrix products for each token of the stage's first step, forward and
+    backward, by torch's counter; 0 before it."""
+    tokens_of_first_stage: int = 0
+    """Tokens seen before the second of two stages."""
+    hardware_flops_of_first_stage: float = 0.0
+    """Operations spent on them."""
     averaged: int = 0
     """Steps whose weights are in the average."""
     warnings: list[str] = field(default_factory=list)
     """What the monitor has warned of so far."""
+
+    @property
+    def hardware_flops(self) -> float:
+        """Operations in matrix products so far."""
+        tokens = self.tokens - self.tokens_of_first_stage
+        return self.hardware_flops_of_first_stage + self.hardware_flops_per_token * tokens
+
+    def begin_stage(self, stage: int) -> None:
+        """Go over to a stage whose steps cost something else."""
+        self.hardware_flops_of_first_stage = self.hardware_flops
+        self.tokens_of_first_stage = self.tokens
+        self.hardware_flops_per_token = 0.0
+        self.stage = stage
 
 
 def save_state(

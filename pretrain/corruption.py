@@ -246,7 +246,10 @@ def guess(
         left, right, offsets = (t.flatten()[share.places] for t in span_bounds(share.masked))
         width = share.masked.shape[1]
         row_begins = share.places // width * width
-        made.append(pair.span_head(flat[row_begins + left], flat[row_begins + right], offsets))
+        # Spans share boundaries, and threads add up the gradient of flat[...] in any order; that of
+        # a lookup is added up in one. (At `places` all that repeats has a gradient of zero.)
+        ends = [functional.embedding(row_begins + end, flat) for end in (left, right)]
+        made.append(pair.span_head(ends[0], ends[1], offsets))
     return [
         cross_entropies(generator.generator_lm_head(features), targets, share.is_place, tables)
         for features in made

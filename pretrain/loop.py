@@ -18,7 +18,7 @@ from pretrain.corruption import vocabulary_tables
 from pretrain.devices import autocast, has_native_bf16
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair
-from pretrain.objective import Moment, Objective, StepResult
+from pretrain.objective import SEED_STRIDE, Moment, Objective, StepResult
 from pretrain.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
@@ -104,7 +104,9 @@ class Trainer:
     """Takes steps from where `progress` stands.
 
     Order, masks, samples and dropout depend on the seed and the step alone, so a resumed run
-    draws what the uninterrupted one would have drawn.
+    draws what the uninterrupted one would have drawn. What depends on how much of the run is done
+    (learning rate, masked fraction, share of noise) is the same too, save with `--max-minutes`,
+    where the clock says it.
     """
 
     def __init__(
@@ -130,6 +132,8 @@ class Trainer:
         self.average = WeightAverage()
         self.last_positions = 0
         """Positions of this sitting's last batch, padding included."""
+        self.last_gradient_norm = torch.zeros(())
+        """Norm of its gradients, before they were clipped."""
         self._total_steps = total_steps
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
@@ -169,7 +173,7 @@ class Trainer:
             True when the run is complete, False when SIGTERM ended it after a checkpoint.
 
         Raises:
-            InputError: the loss is not finite, or explodes.
+            InputError: the loss or the gradient is not finite, or the loss explodes.
         """
         settings, progress, processes = self.settings, self.progress, self.processes
         plans = iter_plans(
@@ -197,6 +201,8 @@ class Trainer:
                 monitor.add(
                     result,
                     step=progress.step,
+                    tokens=progress.tokens,
+                    flops=progress.flops,
                     learning_rate=rate,
                     fraction=fraction,
                     left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
@@ -205,8 +211,8 @@ class Trainer:
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
                 stopping = asks and processes.any_of(bool(received))
                 saving = stopping or (fraction < 1 and progress.step % settings.save_steps == 0)
-                # Reading the loss waits for the device, so only when something depends on it:
-                # weights that are no longer numbers must not become a checkpoint.
+                # Reading losses and gradients waits for the device, so only when something depends
+                # on it: weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
                     self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
                 if saving:
@@ -226,15 +232,15 @@ class Trainer:
         settings, progress = self.settings, self.progress
         stage = self._stage(fraction)
         step_seed = settings.seed * 1_000_003 + progress.step
-        torch.manual_seed(step_seed)  # dropout
+        # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
+        torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
         self._random.manual_seed(step_seed + 1)  # masks and samples
         # A step's rate is that of its middle, so that neither first nor last is zero.
         middle = min(1.0, fraction + 0.5 * self._fraction_of(batch))
         rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
-        # Counting costs time, so the first step stands for all of them.
-        with counter if progress.step == 0 and not self.compiled else nullcontext():
+        with self._counting(counter):
             with autocast(self.processes.device):
                 result = self.objective(
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
@@ -246,11 +252,25 @@ class Trainer:
             progress.hardware_flops_per_token = flops / batch.num_tokens
         self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
-        clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
+        self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
         self.optimizers.step()
         if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
             self.average.add(self.pair)
         return rate, result
+
+    @contextmanager
+    def _counting(self, counter: FlopCounterMode) -> Iterator[None]:
+        """Count a step's operations, if it is the first of a run or of its second stage.
+
+        Counting costs time, so that step stands for the others. The counter sees nothing of
+        compiled networks, so it is taken without compiling.
+        """
+        if self.progress.hardware_flops_per_token:
+            yield
+            return
+        eager = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
+        with eager, counter:
+            yield
 
     def _stage(self, fraction: float) -> int:
         """0 while a two-stage run trains its generator; on the way to 1 the weights go over."""
@@ -258,7 +278,7 @@ class Trainer:
             return 1
         if self.progress.stage == 0 and fraction >= self.settings.first_stage:
             self.pair.start_discriminator_from_generator()
-            self.progress.stage = 1
+            self.progress.begin_stage(1)
         if self.progress.stage == 1:
             self.pair.freeze_generator()
         return self.progress.stage
@@ -271,5 +291,8 @@ class Trainer:
         advice = f"go on from the last checkpoint with --resume and {half}, or start again with it"
         if not math.isfinite(loss):
             raise InputError(f"the loss is no longer finite {where}; {advice}")
+        # The loss is that of the weights before the step; after it they are only as finite as this.
+        if not math.isfinite(float(self.last_gradient_norm)):
+            raise InputError(f"the gradient is no longer finite {where}; {advice}")
         if exploded := monitor.exploded():
             raise InputError(f"the loss exploded {where}: {exploded}; {advice}")

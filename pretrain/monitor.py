@@ -7,6 +7,7 @@ original, so precision and recall are shown beside it and a recall stuck at 0 is
 import json
 import math
 import time
+from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -30,6 +31,9 @@ _STALLED_FRACTION = 0.5
 # By so many nats more than at the start: nothing but a learning rate too high does that, save for
 # a generator that is trained to mislead.
 _EXPLODED_BY = 2.0
+# A discriminator's loss may jump by as much and be well again five steps later (seen), so it is
+# the mean over so many steps that has to be higher.
+_EXPLODED_STEPS = 20
 
 
 class Monitor:
@@ -60,7 +64,9 @@ class Monitor:
         self._recipe = recipe
         self._unigram_entropy = unigram_entropy
         self._processes = processes
-        self._first_loss: float | None = None
+        self._first_losses: dict[str, float] = {}
+        # Losses of the network that does not guess [MASK]: the last rows of this sitting.
+        self._recent: deque[float] = deque(maxlen=-(-_EXPLODED_STEPS // log_steps))
         self.last: dict[str, float] = {}
         self._metrics: TextIO | None = None
         self._board: SummaryWriter | None = None
@@ -68,7 +74,8 @@ class Monitor:
             rows = _rows_until(directory / "metrics.jsonl", first_step)
             if rows:
                 self.last = rows[-1]
-                self._first_loss = rows[0]["generator_loss"]
+                for row in rows:
+                    self._first_losses.setdefault(self._watched(row), row[self._watched(row)])
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
             self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
         self._bar = (
@@ -108,31 +115,52 @@ class Monitor:
             print(line, flush=True)
 
     def add(
-        self, result: StepResult, *, step: int, learning_rate: float, fraction: float, left: float
+        self,
+        result: StepResult,
+        *,
+        step: int,
+        tokens: int,
+        flops: float,
+        learning_rate: float,
+        fraction: float,
+        left: float,
     ) -> None:
         """Take one step's result.
 
         Args:
             step: optimizer steps done, this one included.
+            tokens: tokens seen in them.
+            flops: operations spent on them, by the paper's counting.
             fraction: how much of the run is done, 0 to 1.
             left: seconds left, estimated.
         """
         self._results.append(result)
         if step % self._log_steps == 0 or fraction >= 1:
-            self._report(step, learning_rate, fraction, left)
+            so_far = {"step": step, "tokens_seen": tokens, "paper_flops": flops}
+            self._report(so_far, learning_rate, fraction, left)
 
-    def _report(self, step: int, learning_rate: float, fraction: float, left: float) -> None:
+    def add_cost(self, cost: dict[str, float]) -> None:
+        """Show in TensorBoard, at the last step, what is known only at the end of the run."""
+        if self._board is not None:
+            for name, value in cost.items():
+                self._board.add_scalar(f"cost/{name}", value, int(self.last.get("step", 0)))
+
+    def _report(
+        self, so_far: dict[str, float], learning_rate: float, fraction: float, left: float
+    ) -> None:
         # The only place that waits for the device.
         add_up = self._processes.add_up
         counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
         count = dict(zip(COUNT_NAMES, counts, strict=True))
-        row = {
-            "step": step,
+        # Where two stages meet, those steps only that have one.
+        discriminator_losses = [
+            r.discriminator_loss for r in self._results if r.trains_discriminator
+        ] or [self._results[-1].discriminator_loss]
+        step = int(so_far["step"])
+        row = so_far | {
             "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
-            "discriminator_loss": float(
-                add_up(_mean([r.discriminator_loss for r in self._results]))
-            ),
+            "discriminator_loss": float(add_up(_mean(discriminator_losses))),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
             "bag_loss": float(add_up(_mean([r.bag_loss for r in self._results]))),
@@ -146,8 +174,10 @@ class Monitor:
             # 1: the commonest tokens, a fifth of the corpus; 5: the rarest.
             row[f"loss_by_frequency_{number}"] = loss / max(1.0, tokens)
         self.last = row
-        if self._first_loss is None:
-            self._first_loss = row["generator_loss"]
+        watched = self._watched(row)
+        self._first_losses.setdefault(watched, row[watched])
+        if watched == "discriminator_loss":
+            self._recent.append(row[watched])
         if self._metrics is not None and self._board is not None:
             self._metrics.write(json.dumps(row) + "\n")
             self._metrics.flush()
@@ -191,17 +221,30 @@ class Monitor:
             parts.append(f"bag loss {row['bag_loss']:.3f}")
         return "  ".join(parts)
 
-    def exploded(self) -> str:
-        """How much worse guessing tokens has become than it was at the start; empty if it is not.
+    def _watched(self, row: dict[str, float]) -> str:
+        """The loss that must not rise: of guessing [MASK] where that is learnt, else the other."""
+        recipe = self._recipe
+        if recipe.schedule == "two-stage":
+            return "discriminator_loss" if row["discriminator_loss"] > 0 else "generator_loss"
+        guesses = recipe.needs_generator or recipe.objective == "mlm"
+        return "generator_loss" if guesses and recipe.schedule == "joint" else "discriminator_loss"
 
-        Of the guesses alone: a discriminator's loss may jump by as much and come back.
+    def exploded(self) -> str:
+        """How much worse a network has become than it was at the start; empty if it is not.
+
+        Where a generator learns to guess, that is the surest sign; else it is the discriminator.
         """
-        now, first = self.last.get("generator_loss"), self._first_loss
-        if now is None or first is None or self._recipe.schedule == "adversarial":
+        if not self.last:
             return ""
-        if now <= first + _EXPLODED_BY:
-            return ""
-        return f"{now:.2f} for guessing a token, {first:.2f} at the start"
+        watched = self._watched(self.last)
+        now, first, what = self.last[watched], self._first_losses[watched], "for guessing a token"
+        if watched == "discriminator_loss":
+            if len(self._recent) < (self._recent.maxlen or 0):
+                return ""
+            now = sum(self._recent) / len(self._recent)
+            if self._recipe.objective in DISCRIMINATING:
+                what = "for telling original from replaced tokens"
+        return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
 
     def _warn_if_stalled(self, step: int, loss: float, fraction: float) -> None:
         learns = self._recipe.needs_generator or self._recipe.objective == "mlm"

@@ -22,7 +22,7 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from corpora.errors import InputError
-from pretrain.recipe import Sharing
+from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import PRESETS, Preset
 
@@ -99,7 +99,7 @@ class PairShape:
     """none; word: word and position embeddings; instance: the whole embedding module, its type
     embeddings and LayerNorm too (ELECTRA's code); gdes: as word, without the discriminator's
     gradients (DeBERTaV3); all: all of the encoder."""
-    generator_size: float = 0.25
+    generator_size: float = GENERATOR_SIZE
     """Width of the generator as a fraction of the discriminator's."""
     generator_layers: int | None = None
     """Its layers; None: as many as the discriminator has."""
@@ -111,6 +111,8 @@ class PairShape:
     """A masked-LM head on the discriminator's encoder, for the objectives that guess with it."""
     bag_head: bool = False
     """A head on [CLS] that guesses the words of the text; it is not handed out."""
+    one_size: bool = False
+    """Whether one network will start from the other's weights, as in two stages."""
 
 
 class ElectraPair(nn.Module):
@@ -158,7 +160,8 @@ class ElectraPair(nn.Module):
                 if sharing == "gdes":
                     setattr(ours.embeddings, name, GradientDisentangledEmbedding(base))
                 else:
-                    getattr(ours.embeddings, name).weight = base.weight
+                    # The discriminator's stays, as with all other sharings: it is what is kept.
+                    base.weight = getattr(ours.embeddings, name).weight
         generator.generator_lm_head.weight = generator.electra.embeddings.word_embeddings.weight
 
     def word_tables(self) -> list[torch.Tensor]:
@@ -342,6 +345,17 @@ def _check_files(directory: str | Path) -> None:
             )
 
 
+def check_generator_files(directory: str | Path) -> None:
+    """Refuse a `--generator-from` without a generator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        path = Path(directory) / "generator" / file
+        if not path.is_file():
+            raise InputError(
+                f"expected a run with a trained generator as --generator-from, found no {path}; "
+                "give one of pretrain/run.py that trained one"
+            )
+
+
 def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
     """The preset whose learning rate and batch suit the checkpoint in `directory` best.
 
@@ -371,7 +385,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
 
     Raises:
         InputError: the discriminator is missing, one of the two is damaged, keys do not fit, or
-            the two cannot share what `shape` says.
+            the two are not of the sizes that `shape` says or cannot share what it says.
     """
     _check_files(directory)
     shape = shape or PairShape()
@@ -401,11 +415,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         if isinstance(module, nn.Embedding)
     }
     if shape.with_generator:
-        if shape.sharing == "all" and _sizes(generator.config) != _sizes(discriminator.config):
-            raise InputError(
-                f"expected networks of one size in {path} for --sharing all, found generator "
-                f"{_sizes(generator.config)} and discriminator {_sizes(discriminator.config)}"
-            )
+        _check_sizes(path, generator.config, discriminator.config, shape)
         pair = ElectraPair(generator, discriminator, shape)
     else:
         pair = ElectraPair(None, discriminator, shape)
@@ -422,6 +432,35 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
             base = getattr(generator.electra.embeddings, name).weight
             module.delta.data.copy_(own[name] - base.detach())
     return pair
+
+
+def _check_sizes(
+    path: Path, generator: ElectraConfig, discriminator: ElectraConfig, shape: PairShape
+) -> None:
+    """Refuse a generator that the flags would have otherwise: it is as it is."""
+    if (shape.sharing == "all" or shape.one_size) and _sizes(generator) != _sizes(discriminator):
+        flag = "--sharing all" if shape.sharing == "all" else "--schedule two-stage"
+        raise InputError(
+            f"expected networks of one size in {path} for {flag}, found generator "
+            f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads)"
+        )
+    width = discriminator.hidden_size
+    asked = [
+        # The default asks for nothing.
+        (
+            "--generator-size",
+            round(width * shape.generator_size) / width,
+            generator.hidden_size / width,
+            round(width * GENERATOR_SIZE) / width,
+        ),
+        ("--generator-layers", shape.generator_layers, generator.num_hidden_layers, None),
+    ]
+    for flag, wanted, found, default in asked:
+        if wanted not in (default, found):
+            raise InputError(
+                f"expected {flag} {found:g}, as the generator in {path} has it, found {wanted:g}; "
+                f"leave {flag} out, or start from --init random"
+            )
 
 
 def _sizes(config: ElectraConfig) -> tuple[int, int, int]:

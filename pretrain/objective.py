@@ -39,8 +39,9 @@ COUNT_NAMES = (
 # Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; a
 # fifth of the run as its time constant is an assumption.
 _TEMPERATURE_DECAY = 0.2
-# 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32.
-_SEED_STRIDE = 0x9E3779B9
+# 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32. Between processes, whose
+# seeds must not be those of the next steps.
+SEED_STRIDE = 0x9E3779B9
 
 
 @dataclass(kw_only=True)
@@ -58,6 +59,8 @@ class StepResult:
     """Masked-LM loss of the generator, or of the encoder with objective mlm."""
     discriminator_loss: torch.Tensor
     """Loss of the discriminator, or of the guesses of its encoder."""
+    trains_discriminator: bool = True
+    """False in the first of two stages and of the masked LM, where that loss is 0."""
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
     binned_loss: torch.Tensor
@@ -135,6 +138,7 @@ class Objective:
                 loss=generator_loss,
                 generator_loss=generator_loss.detach(),
                 discriminator_loss=torch.zeros_like(generator_loss.detach()),
+                trains_discriminator=False,
                 bag_loss=torch.zeros_like(generator_loss.detach()),
                 counts=counts,
                 binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
@@ -218,7 +222,7 @@ class Objective:
         if self.rank == 0:
             return random
         # Spread over 32 bits, all that the generator of a CPU reads of a seed.
-        seed = random.initial_seed() + self.rank * _SEED_STRIDE
+        seed = random.initial_seed() + self.rank * SEED_STRIDE
         return torch.Generator(device=random.device).manual_seed(seed % 2**32)
 
     def _generator_counts(self, share: Share, guesses: list[Guesses]) -> torch.Tensor:
@@ -336,6 +340,7 @@ class Objective:
             bag_loss=bag_loss.detach(),
             generator_loss=loss.detach(),
             discriminator_loss=torch.zeros_like(loss.detach()),
+            trains_discriminator=False,
             counts=counts,
             binned_loss=self._by_frequency(share, losses.detach(), weights),
         )

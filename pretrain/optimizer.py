@@ -164,7 +164,13 @@ class WeightAverage:
                     parameter.copy_(self.mean[name])
 
 
-def clip_gradients(parameters: Iterable[torch.nn.Parameter], limit: float) -> None:
-    """Scale all gradients so that their norm together is at most `limit`; 0: leave them."""
+def clip_gradients(parameters: Iterable[torch.nn.Parameter], limit: float) -> torch.Tensor:
+    """Scale all gradients so that their norm together is at most `limit`; 0: leave them.
+
+    Returns:
+        float32 [], the norm they had: whoever reads it waits for the device.
+    """
     if limit > 0:
-        torch.nn.utils.clip_grad_norm_(parameters, limit)
+        return torch.nn.utils.clip_grad_norm_(parameters, limit)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return torch.nn.utils.get_total_norm(gradients)

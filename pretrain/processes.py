@@ -1,4 +1,6 @@
-"""One process or several: `torchrun` or `accelerate launch`, data parallel.
+"""One process or several, started by `torchrun`, data parallel.
+
+The tests start them on CPUs; `accelerate launch` on GPUs sets the same variables and is untested.
 
 Every process draws the masks of the whole batch and works on its own rows of it; gradients are
 added up, so weights stay equal in all of them and a run can go on with another number.
@@ -97,7 +99,7 @@ class Processes:
 
 
 def join_processes(device_name: str) -> Processes:
-    """Join the processes that torchrun or accelerate has started, if it has.
+    """Join the processes that torchrun has started, if it has.
 
     Raises:
         InputError: more processes than GPUs, or a device that is not there.

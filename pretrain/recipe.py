@@ -4,7 +4,7 @@ The names are the paper's (Clark et al. 2020, "ELECTRA"): Section 3.4 and Table 
 objectives, Appendix F for the schedules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from corpora.errors import InputError
@@ -16,6 +16,8 @@ GeneratorHead = Literal["mlm", "sbo"]
 Sampling = Literal["inverse", "gumbel"]
 Sharing = Literal["none", "word", "instance", "gdes", "all"]
 
+# Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2).
+GENERATOR_SIZE = 0.25
 # Objectives that end in the discriminator's own head, which says replaced or original.
 DISCRIMINATING = ("rtd", "electra-15")
 
@@ -181,6 +183,27 @@ def check_recipe(
             "--schedule two-stage has no stage for unigram noise; leave out --unigram-fraction",
         ),
         (
+            r.schedule == "two-stage" and 0 < r.weight_warmup <= r.first_stage,
+            "--weight-warmup counts from the start of the run, where --schedule two-stage trains "
+            f"no discriminator, found {r.weight_warmup:g} with --first-stage {r.first_stage:g}; "
+            "take more, or leave it out",
+        ),
+        (
+            r.objective == "electra-15" and r.forbid_original,
+            "--forbid-original replaces every masked token, so --objective electra-15, which asks "
+            "at these alone, has one answer; leave out --forbid-original, or take rtd",
+        ),
+        (
+            r.sentence_weight > 0 and r.forbid_original,
+            "--forbid-original replaces something in every text, so --sentence-weight, which asks "
+            "for that, has one answer; leave out one of them",
+        ),
+        (
+            r.unigram_fraction == 1 and sharing not in ("instance", "none"),
+            f"--unigram-fraction 1 trains no generator, so --sharing {sharing} has nothing to "
+            "share; leave --sharing out",
+        ),
+        (
             sharing == "all" and generator_size != 1,
             "--sharing all needs networks of one size, found --generator-size "
             f"{generator_size:g}; take 1",
@@ -228,3 +251,40 @@ def check_recipe(
     for wrong, reason in refused:
         if wrong:
             raise InputError(reason)
+    _refuse_idle(r, generator_size, generator_layers)
+
+
+def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | None) -> None:
+    """Refuse flags that would change nothing: whoever gives one expects that it does.
+
+    The default given by hand cannot be told from a flag left out, and passes.
+    """
+    changed = {f.name for f in fields(Recipe) if getattr(recipe, f.name) != f.default}
+    if generator_size != GENERATOR_SIZE:
+        changed.add("generator_size")
+    if generator_layers is not None:
+        changed.add("generator_layers")
+    generator = ("generator_size", "generator_layers")
+    samples = ("sampling", "temperature", "first_temperature")
+    idle = [
+        (
+            recipe.objective == "mlm",
+            "--objective mlm trains one network and replaces nothing",
+            (*generator, *samples, "forbid_original", "discriminator_weight", "weight_warmup"),
+        ),
+        (
+            recipe.unigram_fraction == 1,
+            "--unigram-fraction 1 replaces by noise and trains no generator",
+            (*generator, *samples, "kept_fraction", "random_fraction"),
+        ),
+        (
+            recipe.schedule == "frozen-generator",
+            "--schedule frozen-generator takes a trained generator as it is",
+            generator,
+        ),
+    ]
+    for applies, reason, names in idle:
+        for name in names:
+            if applies and name in changed:
+                flag = name.replace("_", "-")
+                raise InputError(f"{reason}, so --{flag} has no effect; leave it out")

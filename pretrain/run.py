@@ -38,6 +38,7 @@ from pretrain.networks import (
     ElectraPair,
     PairShape,
     build_pair,
+    check_generator_files,
     discriminator_folder,
     load_network,
     load_pair,
@@ -118,7 +119,9 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
     pair = _prepare_networks(settings, tokenizer, corpus)
-    record = _describe(settings, tokenizer, corpus, pair, processes)
+    batched = _with_batching(settings, before)
+    record = {"settings": settings_as_json(settings)}
+    record |= _describe(batched, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
@@ -159,6 +162,7 @@ def _run(
     settings: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
+    settings = _with_batching(settings, prepared.record)
     directory, pair, tokenizer = prepared.directory, prepared.pair, prepared.tokenizer
     device = processes.device
     pair.to(device)
@@ -205,9 +209,11 @@ def _run(
         warnings=progress.warnings,
     ) as monitor:
         finished = trainer.run(prepared.corpus, tokenizer, directory, monitor)
-    if not finished or not processes.is_main:
-        return
-    save_state(state, pair, optimizers, progress, average)
+        if not finished or not processes.is_main:
+            return
+        save_state(state, pair, optimizers, progress, average)
+        cost = _cost(settings, pair, trainer, processes)
+        monitor.add_cost(cost | {"parameters": pair.num_parameters()})
     _save_networks(directory, pair, tokenizer)
     write_record(
         directory,
@@ -216,7 +222,7 @@ def _run(
             "status": "finished",
             "progress": {k: v for k, v in asdict(progress).items() if k != "warnings"},
             "final_metrics": monitor.last,
-            "cost": _cost(settings, pair, trainer, processes),
+            "cost": cost,
             "warnings": monitor.warnings,
             # Kilobytes on Linux; of the process, mapped files included.
             "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -246,15 +252,38 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
     return replace(settings, preset=settings.preset or preset_of(settings.init))
 
 
+def _with_batching(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
+    """The batching that a record tells of: `auto` must not become another on another device."""
+    if "packed" not in record:
+        return settings
+    return replace(settings, batching="packed" if record["packed"] else "length")
+
+
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
-    """The tokenizer of the run, the flag or the checkpoint; None if one has to be trained."""
+    """The tokenizer of the run, the flag or the checkpoint; None if one has to be trained.
+
+    Raises:
+        InputError: it cannot be read, or a frozen generator is of another one.
+    """
     if settings.resume:
         return load_tokenizer(directory / "state" / "tokenizer")
+    given = None
     if settings.tokenizer is not None:
-        return load_tokenizer(settings.tokenizer)
-    if _continues(settings):
-        return load_tokenizer(discriminator_folder(settings.init))
-    return None
+        given = load_tokenizer(settings.tokenizer)
+    elif _continues(settings):
+        given = load_tokenizer(discriminator_folder(settings.init))
+    if settings.generator_from is None:
+        return given
+    check_generator_files(settings.generator_from)
+    theirs = load_tokenizer(settings.generator_from / "generator")
+    if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
+        flag = "--tokenizer" if settings.tokenizer is not None else "--init"
+        raise InputError(
+            f"expected {flag} with the tokenizer of the generator in {settings.generator_from}, "
+            f"found another one: its samples would be other words; leave {flag} out, or give a "
+            "generator of the same tokenizer"
+        )
+    return theirs
 
 
 def _prepare_corpus(
@@ -288,7 +317,8 @@ def _open_corpus(
     if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
         raise InputError(
             f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
-            "given by --tokenizer, --init or --resume; give the texts themselves as --corpus"
+            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
+            "as --corpus"
         )
     longest = corpus.facts["max_length"]
     if settings.max_length < longest:
@@ -325,6 +355,7 @@ def _prepare_networks(
         span_boundary_head=recipe.generator_head == "sbo",
         encoder_lm_head=recipe.needs_encoder_lm_head,
         bag_head=recipe.bag_weight > 0,
+        one_size=recipe.schedule == "two-stage",
     )
     if _continues(settings):
         pair = load_pair(settings.init, shape)
@@ -365,7 +396,6 @@ def _describe(
     counts = parameter_counts(pair)
     generator = None if pair.generator is None else pair.generator.config
     return {
-        "settings": settings_as_json(settings),
         "sharing": settings.resolved_sharing(),
         "learning_rate": peak_learning_rate(settings),
         "tokens_per_batch": batch_tokens(settings),
@@ -418,7 +448,7 @@ def _cost(
     progress = trainer.progress
     cost = {
         "paper_flops": progress.flops,
-        "hardware_flops": progress.hardware_flops_per_token * progress.tokens,
+        "hardware_flops": progress.hardware_flops,
     }
     if trainer.last_positions == 0:
         return cost
@@ -427,7 +457,7 @@ def _cost(
     dtype = torch.bfloat16 if has_native_bf16(processes.device) else torch.float32
     _, rate = matrix_seconds(matrix_shapes(pair, positions, masked), processes.device, dtype)
     cost["matrix_flops_per_second"] = rate
-    if progress.hardware_flops_per_token and progress.seconds:
+    if progress.hardware_flops and progress.seconds:
         available = progress.seconds * rate * processes.world_size
         cost["model_flops_utilization"] = cost["hardware_flops"] / available
     return cost

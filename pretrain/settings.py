@@ -6,6 +6,7 @@ from typing import Literal
 
 from corpora.errors import InputError
 from pretrain.recipe import (
+    GENERATOR_SIZE,
     GeneratorHead,
     Masking,
     Objective,
@@ -86,7 +87,8 @@ class PretrainSettings:
     max_steps: int | None = None
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
     max_minutes: float | None = None
-    """Stop after this many minutes of training (preparing the corpus not counted)."""
+    """Stop after this many minutes of training (preparing the corpus not counted). The clock sets
+    the learning rate then, so no second run, resumed or not, is the same to the bit."""
     max_tokens: float | None = None
     """Stop after this many tokens, padding not counted; 20e6 is 20 million."""
     max_flops: float | None = None
@@ -103,7 +105,8 @@ class PretrainSettings:
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
-    """Go on from the last checkpoint of --output, or of the newest unfinished run."""
+    """Go on from the last checkpoint of --output, or of the newest unfinished run: to the bit as
+    if it had never stopped, save with --max-minutes."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
@@ -131,7 +134,7 @@ class PretrainSettings:
     """What the networks share. none; word: word and position embeddings; instance: the whole
     embedding module; gdes: as word, without the discriminator's gradients (DeBERTaV3); all: the
     whole encoder. By default instance, or none where the schedule forbids sharing."""
-    generator_size: float = 0.25
+    generator_size: float = GENERATOR_SIZE
     """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
     generator_layers: int | None = None
     """Layers of the generator; by default as many as the discriminator has."""
@@ -190,7 +193,8 @@ class PretrainSettings:
     overfit, and on a CPU it costs a third of the time)."""
     batching: Literal["auto", "length", "packed"] = "auto"
     """length: texts of like length together; packed: rows of --max-length filled with texts,
-    each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md)."""
+    each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md);
+    a resumed run keeps what it began with."""
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile the encoders; auto: on a GPU (on a CPU no gain was seen in the noise)."""
     save_steps: int = 200
@@ -246,6 +250,13 @@ class PretrainSettings:
         if len(given) > 1:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
+            )
+        # With room for rounding: 0.9 and 0.1 are one whole.
+        if self.schedule == "two-stage" and self.first_stage + self.average_fraction > 1 + 1e-9:
+            raise InputError(
+                "--average-fraction would take in the discriminator before its stage begins, found "
+                f"{self.average_fraction:g} with --first-stage {self.first_stage:g}; together at "
+                "most 1"
             )
         check_recipe(
             self.recipe(),

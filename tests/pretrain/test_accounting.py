@@ -1,11 +1,28 @@
 """Operations against the paper's published totals and against sums by hand."""
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 from transformers import ElectraConfig
 
-from pretrain.accounting import hardware_flops, paper_flops_per_token, parameter_counts
+import pretrain.run
+from pretrain.accounting import (
+    hardware_flops,
+    matrix_shapes,
+    paper_flops_per_token,
+    parameter_counts,
+)
+from pretrain.checkpoint import Progress
+from pretrain.loop import Trainer
+from pretrain.networks import ElectraPair
+from pretrain.objective import Objective
+from pretrain.optimizer import Optimizers
+from pretrain.processes import Processes
 from pretrain.recipe import Recipe
+from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Toy
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
@@ -82,6 +99,10 @@ def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> Non
     # A quarter of the run trains the generator; after it the generator runs forward only.
     stages = cost(schedule="two-stage", first_stage=0.25)
     assert stages == pytest.approx(0.25 * (both - alone) + 0.75 * cost(trains=False))
+    # SpanBERT's head: two layers with bias, GELU and LayerNorm, then the output matrix once more.
+    layers = 2 * (2 * 256 + 128) * 128 + 2 * 128 * 128 + 2 * (1 + 8 + 5) * 128
+    spans = cost(masking="span", generator_head="sbo")
+    assert spans - both == pytest.approx(2 * 0.15 * (layers + (2 * 128 + 5 + 2) * 30_522))
     assert cost(mask_fraction=0.1, last_mask_fraction=0.3) == pytest.approx(cost(mask_fraction=0.2))
 
 
@@ -120,3 +141,123 @@ def test_parameters_are_counted_with_and_without_embeddings(toy: Toy) -> None:
     shared = toy.pair(sharing="instance", generator_size=0.5)
     layer_norm = 2 * 16
     assert pair.num_parameters() - shared.num_parameters() == embeddings + layer_norm
+
+
+def trainer_of(pair: ElectraPair, toy: Toy, *, compiled: bool = False, **flags: Any) -> Trainer:
+    """One that stands before its first step of ten."""
+    settings = PretrainSettings(corpus=Path("-"), max_steps=10, **flags)
+    return Trainer(
+        pair,
+        Optimizers(pair, settings),
+        Objective(recipe=settings.recipe(), tables=toy.tables),
+        settings,
+        Processes(device=torch.device("cpu")),
+        Progress(),
+        total_steps=10,
+        flops_per_token=1.0,
+        compiled=compiled,
+    )
+
+
+def take(trainer: Trainer, toy: Toy, steps: int) -> float:
+    """Operations of the last of so many steps, by a counter of our own."""
+    progress = trainer.progress
+    batch = toy.batch([[12], [20]])
+    for _ in range(steps):
+        flops = hardware_flops(lambda: trainer.take_step(batch, trainer.done_fraction()))
+        progress.step += 1
+        progress.tokens += batch.num_tokens
+    return flops
+
+
+def test_the_first_step_stands_for_all(toy: Toy) -> None:
+    trainer = trainer_of(toy.pair(), toy)
+    flops = take(trainer, toy, 1)
+    assert flops > 0 and trainer.progress.hardware_flops == pytest.approx(flops)
+    take(trainer, toy, 3)
+    assert trainer.progress.hardware_flops == pytest.approx(4 * flops)
+
+
+def test_each_of_two_stages_is_counted(toy: Toy) -> None:
+    flags = {"schedule": "two-stage", "generator_size": 1.0, "first_stage": 0.3}
+    trainer = trainer_of(toy.pair(sharing="none", generator_size=1), toy, **flags)
+    first = take(trainer, toy, 3)
+    assert trainer.progress.hardware_flops == pytest.approx(3 * first)
+    second = take(trainer, toy, 7)
+    assert trainer.progress.stage == 1
+    # The generator forward only, and the discriminator beside it.
+    assert second > 1.2 * first
+    assert trainer.progress.hardware_flops == pytest.approx(3 * first + 7 * second)
+
+
+def test_networks_to_be_compiled_are_counted_before(toy: Toy) -> None:
+    plain = trainer_of(toy.pair(), toy)
+    take(plain, toy, 1)
+    pair = toy.pair()
+    compilations = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compilations.append(graph)
+        return graph.forward
+
+    for network in pair.networks().values():
+        network.electra.compile(backend=backend, dynamic=True)
+    trainer = trainer_of(pair, toy, compiled=True)
+    take(trainer, toy, 1)
+    assert not compilations
+    assert trainer.progress.hardware_flops == plain.progress.hardware_flops > 0
+    trainer.take_step(toy.batch([[12], [20]]), 0.1)
+    assert compilations
+
+
+def test_the_cost_is_held_against_what_the_machine_can_do(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps in four seconds, on a machine of 1e9 operations a second and on two of them."""
+    shapes = []
+
+    def seconds(asked: dict[tuple[int, int, int], int], *args: Any) -> tuple[float, float]:
+        shapes.append(asked)
+        return 1.0, 1e9
+
+    monkeypatch.setattr(pretrain.run, "matrix_seconds", seconds)
+    pair = toy.pair()
+    trainer = trainer_of(pair, toy)
+    none = pretrain.run._cost(trainer.settings, pair, trainer, trainer.processes)
+    assert none == {"paper_flops": 0, "hardware_flops": 0}
+    flops = take(trainer, toy, 2)
+    trainer.progress.seconds = 4.0
+    for processes, share in ((1, 2 * flops / 4e9), (2, flops / 4e9)):
+        many = replace(trainer.processes, world_size=processes)
+        cost = pretrain.run._cost(trainer.settings, pair, trainer, many)
+        assert cost["matrix_flops_per_second"] == 1e9
+        assert cost["hardware_flops"] == pytest.approx(2 * flops)
+        assert cost["model_flops_utilization"] == pytest.approx(share)
+    # Shapes of this process's own rows.
+    positions = {rows for rows, inputs, outputs in shapes[1] if inputs == outputs == 32}
+    assert positions == {trainer.last_positions // 2}
+
+
+def test_matrix_shapes_are_those_of_the_step(toy: Toy) -> None:
+    """Without attention's own products: what the counter sees of the linear layers' forward."""
+    pair = toy.pair(sharing="none", generator_size=0.5)
+    batch = toy.batch([[12], [20]])
+    rows = batch.input_ids.numel()
+    products = {"": 0}
+
+    def count(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        products[""] += 2 * output.numel() * module.in_features
+
+    handles = [
+        module.register_forward_hook(count)
+        for module in pair.modules()
+        if isinstance(module, torch.nn.Linear)
+    ]
+    for network in pair.networks().values():
+        network(batch.input_ids)
+    for handle in handles:
+        handle.remove()
+    shapes = matrix_shapes(pair, rows, rows)
+    # The head of one output is left out as too small to matter.
+    head = 2 * rows * pair.discriminator.config.hidden_size
+    assert products[""] - head == sum(2 * a * b * c * n for (a, b, c), n in shapes.items())

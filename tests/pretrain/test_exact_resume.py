@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from pretrain import loop
+import pretrain.run
+from pretrain import devices, loop
 from pretrain.monitor import Monitor
 from pretrain.objective import Objective
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
@@ -77,6 +78,43 @@ def test_batches_draws_and_weights_are_those_of_the_uninterrupted_run(
     for name in ("weights", "optimizer", "average"):
         file = Path("state") / "step-00000012" / f"{name}.safetensors"
         assert (straight / file).read_bytes() == (directory / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "native_bf16"),
+    [
+        ([], True),
+        (["--unigram-fraction", "1", "--bag-weight", "5"], True),
+        # In fp32 torch adds up the gradient of [] in an order of chance, and boundaries repeat.
+        ([*RECIPES["spans"], "--generator-size", "1"], False),
+    ],
+    ids=["default", "noise", "spans in fp32"],
+)
+def test_two_threads_add_up_in_one_order(
+    recipe: list[str],
+    native_bf16: bool,
+    pretrain_here: Command,
+    break_off: Breaking,
+    comments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Batches so large that torch divides the work on one tensor, in bf16 where there is any."""
+    if not native_bf16:
+        for module in (devices, loop, pretrain.run):
+            monkeypatch.setattr(module, "has_native_bf16", lambda device: False)
+    Path("more.txt").write_text("\n".join(comments), encoding="utf-8")
+    large = ["--corpus", "more.txt", "--tokens-per-batch", "8192", "--save-steps", "2"]
+    flags = ["--max-steps", "6", *large, *recipe]
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert pretrain_here(*flags, "--output", "straight")[0] == 0
+        directory = break_off(3, *flags)
+        assert pretrain_here(*flags, "--resume")[0] == 0
+    finally:
+        torch.set_num_threads(before)
+    expected, found = weights_of(directory.parent / "straight"), weights_of(directory)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
 
 
 @pytest.mark.parametrize("recipe", ["muon and average", "two-stage"])

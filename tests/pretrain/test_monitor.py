@@ -2,10 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pretrain import monitor as monitor_module
 from pretrain.monitor import Monitor
@@ -38,6 +41,21 @@ def result(
     )
 
 
+def watching(directory: Path, **more: Any) -> Monitor:
+    """A monitor that reports every step, unless `more` says otherwise."""
+    given = {"log_steps": 1, "first_step": 0, "recipe": Recipe()} | more
+    cpu = Processes(device=torch.device("cpu"))
+    return Monitor(directory, unigram_entropy=UNIGRAM_ENTROPY, processes=cpu, **given)
+
+
+def show(
+    monitor: Monitor, each: StepResult, *, step: int, fraction: float, left: float = 60.0
+) -> None:
+    """One step of 1,000 tokens."""
+    so_far = {"tokens": 1_000 * step, "flops": 2e6 * step}
+    monitor.add(each, step=step, learning_rate=1e-3, fraction=fraction, left=left, **so_far)
+
+
 def watch(
     directory: Path,
     results: list[StepResult],
@@ -46,42 +64,49 @@ def watch(
     warnings: list[str] | None = None,
     recipe: Recipe | None = None,
     left: float = 60.0,
+    log_steps: int = 1,
 ) -> Monitor:
     """Show results of a run of 1,000 steps, one every hundred steps."""
-    with Monitor(
+    with watching(
         directory,
-        log_steps=1,
+        log_steps=100 * log_steps if log_steps > 1 else 1,
         first_step=first_step,
         recipe=recipe or Recipe(),
-        unigram_entropy=UNIGRAM_ENTROPY,
-        processes=Processes(device=torch.device("cpu")),
         warnings=warnings,
     ) as monitor:
         for number, each in enumerate(results, 1):
             step = first_step + 100 * number
-            monitor.add(each, step=step, learning_rate=1e-3, fraction=step / 1_000, left=left)
+            show(monitor, each, step=step, fraction=step / 1_000, left=left)
     return monitor
 
 
 def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None:
-    monitor = Monitor(
-        tmp_path,
-        log_steps=2,
-        first_step=0,
-        recipe=Recipe(),
-        unigram_entropy=UNIGRAM_ENTROPY,
-        processes=Processes(device=torch.device("cpu")),
-    )
-    with monitor:
+    with watching(tmp_path, log_steps=2) as monitor:
         for step, each in enumerate([result(6.0, found=40), result(4.0, found=60)], 1):
-            monitor.add(each, step=step, learning_rate=1e-3, fraction=0.1, left=60.0)
+            show(monitor, each, step=step, fraction=0.1)
     (row,) = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert row["step"] == 2
+    assert (row["step"], row["tokens_seen"], row["paper_flops"]) == (2, 2_000, 4e6)
     assert row["generator_loss"] == pytest.approx(5.0)
     assert row["discriminator_recall"] == pytest.approx(100 / 200)
     assert row["discriminator_precision"] == pytest.approx(100 / 200)
     assert row["replaced_fraction"] == pytest.approx(200 / 2_000)
     assert row["generator_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_path: Path) -> None:
+    with watching(tmp_path) as monitor:
+        for number, loss in enumerate((6.0, 4.0), 1):
+            show(monitor, result(loss), step=100 * number, fraction=number / 2)
+        monitor.add_cost({"model_flops_utilization": 0.6, "parameters": 5_000})
+    board = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    names = {*rows[0]} - {"step"} | {"cost/model_flops_utilization", "cost/parameters"}
+    assert set(board.Tags()["scalars"]) == names
+    for name in names - {"cost/model_flops_utilization", "cost/parameters"}:
+        events = board.Scalars(name)
+        assert [event.step for event in events] == [100, 200]
+        assert [event.value for event in events] == pytest.approx([row[name] for row in rows])
+    assert [(e.step, e.value) for e in board.Scalars("cost/parameters")] == [(200, 5_000)]
 
 
 def test_a_run_that_overstays_its_minutes_has_no_time_left(
@@ -159,6 +184,51 @@ def test_two_nats_above_the_start_is_an_explosion(
     tmp_path: Path, worse: StepResult, named: str
 ) -> None:
     assert watch(tmp_path, [result(), result(), worse]).exploded() == named
+
+
+NOISE = Recipe(unigram_fraction=1.0)
+# Rows come with every step here, and twenty are looked at together.
+STEADY = [result(generator=0.0, discriminator=0.6)] * 20
+
+
+@pytest.mark.parametrize(
+    ("recipe", "what"),
+    [
+        (NOISE, "for telling original from replaced tokens"),
+        (Recipe(schedule="frozen-generator"), "for telling original from replaced tokens"),
+        (Recipe(schedule="adversarial"), "for telling original from replaced tokens"),
+        (Recipe(objective="replace-mlm", unigram_fraction=1.0), "for guessing a token"),
+    ],
+)
+def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(
+    tmp_path: Path, recipe: Recipe, what: str
+) -> None:
+    worse = [result(generator=0.0, discriminator=2.7)] * 20
+    monitor = watch(tmp_path, [*STEADY, *worse], recipe=recipe)
+    assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
+
+
+def test_a_discriminator_may_jump_and_come_back(tmp_path: Path) -> None:
+    jump = [result(generator=0.0, discriminator=5.0)] * 5
+    assert watch(tmp_path, [*STEADY, *jump], recipe=NOISE).exploded() == ""
+
+
+def test_the_second_of_two_stages_is_held_against_its_own_start(tmp_path: Path) -> None:
+    recipe = Recipe(schedule="two-stage", objective="replace-mlm")
+    first = replace(result(discriminator=0.0), trains_discriminator=False)
+    second, worse = result(discriminator=9.0), result(discriminator=11.1)
+    assert watch(tmp_path, [first] * 3 + [second] * 30, recipe=recipe).exploded() == ""
+    monitor = watch(tmp_path, [worse] * 20, recipe=recipe, first_step=3_300)
+    assert monitor.exploded() == "11.10 for guessing a token, 9.00 at the start"
+
+
+def test_a_row_where_two_stages_meet_has_the_loss_of_the_steps_that_have_one(
+    tmp_path: Path,
+) -> None:
+    first = replace(result(discriminator=0.0), trains_discriminator=False)
+    monitor = watch(tmp_path, [first, first, first, result(discriminator=0.6)], log_steps=4)
+    assert monitor.last["discriminator_loss"] == pytest.approx(0.6)
+    assert monitor.last["generator_loss"] == pytest.approx(5.0)
 
 
 def test_the_start_is_remembered_over_a_break(tmp_path: Path) -> None:

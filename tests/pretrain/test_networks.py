@@ -262,6 +262,46 @@ def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Pat
         load_pair(tmp_path, PairShape(sharing="all"))
 
 
+@pytest.mark.parametrize(
+    ("shape", "refused"),
+    [
+        ({}, None),
+        ({"generator_size": 0.5}, None),
+        ({"generator_size": 0.5, "generator_layers": 1}, None),
+        ({"generator_size": 1}, r"--generator-size 0\.5, as the generator in .*, found 1; leave"),
+        ({"generator_layers": 2}, "--generator-layers 1, as the generator in .*, found 2; leave"),
+        (
+            {"sharing": "none", "generator_size": 1, "one_size": True},
+            r"networks of one size .* for --schedule two-stage, found generator \(1, 16, 2\)",
+        ),
+    ],
+)
+def test_flags_that_contradict_the_saved_generator_are_refused(
+    toy: Toy, tmp_path: Path, shape: dict[str, Any], refused: str | None
+) -> None:
+    sharing_pair(toy, "instance", generator_layers=1).save_networks(tmp_path, toy.tokenizer)
+    if refused is None:
+        assert load_pair(tmp_path, PairShape(**shape)).generator is not None
+        return
+    with pytest.raises(InputError, match=refused):
+        load_pair(tmp_path, PairShape(**shape))
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_whatever_is_shared_the_loaded_discriminator_computes_what_it_did(
+    toy: Toy, tmp_path: Path, sharing: str
+) -> None:
+    """One that had embeddings of its own keeps them: it is the network that is kept."""
+    pair = toy.pair(sharing="gdes", generator_size=1)
+    take_steps(toy, pair)
+    pair.save_networks(tmp_path, toy.tokenizer)
+    again = load_pair(tmp_path, PairShape(sharing=sharing))
+    if sharing == "all":
+        assert shared_names(again) == {n for n, _ in again.discriminator.electra.named_parameters()}
+    ours = logits_of(pair.discriminator, toy)
+    assert torch.allclose(logits_of(again.discriminator, toy), ours, atol=1e-5)
+
+
 def test_dropout_is_set_in_every_layer(toy: Toy) -> None:
     pair = sharing_pair(toy, "instance")
     pair.set_dropout(0.3)

@@ -212,6 +212,6 @@ def test_gradients_are_scaled_down_to_the_limit_and_never_up(toy: Toy, limit: fl
     before = give_gradients(pair, 0)
     norm = math.sqrt(sum(float(g.double().pow(2).sum()) for g in before.values()))
     scale = min(1.0, limit / norm) if limit else 1.0
-    clip_gradients(pair.parameters(), limit)
+    assert float(clip_gradients(pair.parameters(), limit)) == pytest.approx(norm, rel=1e-4)
     for name, parameter in pair.named_parameters():
         assert torch.allclose(parameter.grad, before[name] * scale, rtol=1e-4)

@@ -17,12 +17,17 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from pretrain.batches import Plan, make_batch
+from pretrain.checkpoint import Progress
 from pretrain.corruption import vocabulary_tables
+from pretrain.loop import Trainer
 from pretrain.networks import ElectraPair, PairShape, build_pair
 from pretrain.objective import Objective
+from pretrain.optimizer import Optimizers
+from pretrain.processes import Processes
 from pretrain.recipe import Recipe
+from pretrain.settings import PretrainSettings
 from pretrain.tokenized import TokenizedCorpus
-from tests.pretrain.conftest import SMALL, checkpoints, metric_rows, unfinish, weights_of
+from tests.pretrain.conftest import SMALL, Toy, checkpoints, metric_rows, unfinish, weights_of
 from tests.pretrain.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[2]
@@ -190,3 +195,38 @@ def test_a_process_without_a_row_adds_nothing(
     result.loss.backward()
     assert result.loss == 0 and result.counts.sum() == 0
     assert all(p.grad is None or not p.grad.any() for p in pair.parameters())
+
+
+def test_every_process_drops_out_units_of_its_own(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process draws as it always has; of several, none as another does in a near step."""
+    monkeypatch.setattr(Processes, "add_up", lambda self, tensor: tensor)
+    monkeypatch.setattr(Processes, "add_up_gradients", lambda self, parameters: None)
+    monkeypatch.setattr(Processes, "from_main", lambda self, value: value)
+    settings = PretrainSettings(corpus=Path("-"), max_steps=100, dropout=0.5)
+
+    def seed_of(rank: int, world_size: int, step: int) -> int:
+        pair = toy.pair()
+        processes = Processes(device=torch.device("cpu"), rank=rank, world_size=world_size)
+        recipe = settings.recipe()
+        trainer = Trainer(
+            pair,
+            Optimizers(pair, settings),
+            Objective(recipe=recipe, tables=toy.tables, rank=rank, world_size=world_size),
+            settings,
+            processes,
+            Progress(step=step),
+            total_steps=100,
+            flops_per_token=1.0,
+        )
+        trainer.take_step(toy.batch([[9], [7], [5]]), step / 100)
+        return torch.initial_seed()
+
+    alone = [seed_of(0, 1, step) for step in range(3)]
+    assert alone == [42 * 1_000_003 + step for step in range(3)]
+    first = [seed_of(0, 3, step) for step in range(3)]
+    others = [seed_of(rank, 3, step) for rank in (1, 2) for step in range(3)]
+    assert first == alone
+    # A generator of a CPU reads 32 bits of a seed.
+    assert len({seed % 2**32 for seed in [*first, *others]}) == 9

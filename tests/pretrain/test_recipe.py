@@ -23,6 +23,15 @@ from tests.pretrain.conftest import Toy
 ADVERSARIAL = {"schedule": "adversarial"}
 TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
 FROZEN = {"schedule": "frozen-generator", "generator_from": Path("run")}
+OF_GENERATOR = {
+    "--generator-size": {"generator_size": 0.5},
+    "--generator-layers": {"generator_layers": 2},
+}
+OF_SAMPLES = {
+    "--sampling": {"sampling": "gumbel"},
+    "--temperature": {"temperature": 2.0},
+    "--first-temperature": {"first_temperature": 2.0},
+}
 SBO = {"generator_head": "sbo", "masking": "span"}
 
 
@@ -73,6 +82,40 @@ def check(**flags: Any) -> None:
         ({**FROZEN, **SBO}, "a span boundary head that nothing has trained"),
         ({"sentence_weight": 1.0, "objective": "mlm"}, "--objective mlm has none; take rtd"),
         ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
+        ({"objective": "electra-15", "forbid_original": True}, "asks at these alone, has one"),
+        ({"sentence_weight": 1.0, "forbid_original": True}, "which asks for that, has one answer"),
+        (
+            {**TWO_STAGE, "weight_warmup": 0.5},
+            "found 0.5 with --first-stage 0.5; take more, or leave it out",
+        ),
+        ({"unigram_fraction": 1.0, "sharing": "gdes"}, "so --sharing gdes has nothing to share"),
+        *(
+            ({"objective": "mlm", **flag}, f"replaces nothing, so {name} has no effect; leave it")
+            for name, flag in {
+                **OF_GENERATOR,
+                **OF_SAMPLES,
+                "--forbid-original": {"forbid_original": True},
+                "--discriminator-weight": {"discriminator_weight": 10.0},
+                "--weight-warmup": {"weight_warmup": 0.1},
+            }.items()
+        ),
+        *(
+            ({"unigram_fraction": 1.0, **flag}, f"trains no generator, so {name} has no effect")
+            for name, flag in {
+                **OF_GENERATOR,
+                **OF_SAMPLES,
+                "--kept-fraction": {"kept_fraction": 0.0},
+                "--random-fraction": {"random_fraction": 0.1},
+            }.items()
+        ),
+        *(
+            ({**FROZEN, **flag}, f"takes a trained generator as it is, so {name} has no effect")
+            for name, flag in OF_GENERATOR.items()
+        ),
+        (
+            {**TWO_STAGE, "first_stage": 0.7, "average_fraction": 0.4},
+            "before its stage begins, found 0.4 with --first-stage 0.7; together at most 1",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
@@ -96,7 +139,12 @@ def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], r
         {"unigram_fraction": 0.3, "sharing": "gdes", "forbid_original": True},
         {**SBO, "replaced_spans": True, "objective": "electra-15"},
         {**TWO_STAGE, **SBO},
-        {**TWO_STAGE, "sharing": "none"},
+        {**TWO_STAGE, "sharing": "none", "weight_warmup": 0.6},
+        {"objective": "mlm", "kept_fraction": 0.1, "random_fraction": 0.1, "bag_weight": 1.0},
+        {"unigram_fraction": 1.0, "bag_weight": 5.0, "discriminator_weight": 10.0},
+        {"unigram_fraction": 1.0, "forbid_original": True, "weight_warmup": 0.2},
+        {**FROZEN, "temperature": 2.0, "sampling": "gumbel", "kept_fraction": 0.0},
+        {**TWO_STAGE, "first_stage": 0.9, "average_fraction": 0.1},
         {**ADVERSARIAL, "sharing": "gdes", "sentence_weight": 1.0},
         {**FROZEN, "first_temperature": 2.0},
         {**FROZEN, "objective": "all-tokens-mlm", "masking": "rare"},

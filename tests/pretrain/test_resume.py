@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,11 @@ from filelock import FileLock
 
 import pretrain.run
 from corpora.command_line import run_command
-from pretrain.loop import Trainer
+from pretrain import loop
+from pretrain.loop import Trainer, packs_rows
+from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings
-from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows
+from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
 
 
 @pytest.fixture
@@ -74,6 +76,27 @@ def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) 
     break_off(5, *flags)
     slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
     assert pretrain_here(*flags, *slower, "--resume")[0] == 0
+
+
+def test_a_run_keeps_its_batching_on_another_device(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "12", "--output", "straight")[0] == 0
+    before = json.loads((broken_off / "run.json").read_text())
+
+    def on_a_gpu(settings: PretrainSettings, device: torch.device) -> bool:
+        return packs_rows(settings, torch.device("cuda"))
+
+    with monkeypatch.context() as patched:
+        for module in (loop, pretrain.run):
+            patched.setattr(module, "packs_rows", on_a_gpu)
+        assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    after = json.loads((broken_off / "run.json").read_text())
+    for key in ("packed", "planned_steps"):
+        assert after[key] == before[key]
+    assert after["settings"]["batching"] == "auto"
+    expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
 
 
 def test_a_corpus_that_has_changed_since_is_refused(
@@ -257,12 +280,38 @@ def test_a_loss_that_is_no_number_becomes_no_checkpoint(
     assert pretrain_here("--max-steps", "12", "--learning-rate", "1e-4", "--resume")[0] == 0
 
 
+@pytest.mark.parametrize("limit", ["1", "0"])
+def test_a_gradient_that_is_no_number_becomes_no_checkpoint(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """The loss is that of the weights before the step, so it is finite still."""
+    add_up = Processes.add_up_gradients
+    steps = 0
+
+    def overflowing(self: Processes, parameters: Iterable[torch.nn.Parameter]) -> None:
+        nonlocal steps
+        steps += 1
+        parameters = list(parameters)
+        if steps == 8:  # that of a checkpoint
+            parameters[0].grad.view(-1)[0] = float("inf")
+        add_up(self, parameters)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Processes, "add_up_gradients", overflowing)
+        flags = ["--max-steps", "12", "--log-steps", "100", "--max-gradient-norm", limit]
+        code, _, errors = pretrain_here(*flags)
+    assert code == 2 and errors.count("\n") == 1
+    assert "the gradient is no longer finite at step 8 with learning rate" in errors
+    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000004"]
+
+
+@pytest.mark.parametrize("recipe", [[], ["--unigram-fraction", "1", "--bag-weight", "5"]])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_learning_rate_far_too_high_is_stopped(
-    pretrain_here: Command, tmp_path: Path, optimizer: str
+    pretrain_here: Command, tmp_path: Path, optimizer: str, recipe: list[str]
 ) -> None:
     code, _, errors = pretrain_here(
-        *["--max-steps", "40", "--learning-rate", "1", "--optimizer", optimizer]
+        *["--max-steps", "40", "--learning-rate", "1", "--optimizer", optimizer, *recipe]
     )
     assert code == 2 and errors.count("\n") == 1
     assert "the loss exploded at step" in errors and "with learning rate" in errors

@@ -22,6 +22,7 @@ import pretrain.run
 from corpora.command_line import run_command
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, weights_of
+from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "pretrain" / "run.py"
@@ -51,10 +52,14 @@ def test_progress_and_record_say_what_was_done(finished: Path) -> None:
     assert record["progress"]["step"] == 24
     assert record["progress"]["tokens"] > 24 * 300
     assert record["progress"]["flops"] > 0
+    cost = record["cost"]
+    assert cost["paper_flops"] == record["progress"]["flops"]
+    assert cost["model_flops_utilization"] > 0
     assert record["settings"]["init"] == "skip-gram"
     assert len(record["corpus_sha256"]) == 64
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [6, 12, 18, 24]
+    assert rows[-1]["tokens_seen"] == record["progress"]["tokens"]
     assert rows[-1]["generator_loss"] < rows[0]["generator_loss"]
     assert list((finished / "tensorboard").glob("events*"))
 
@@ -151,6 +156,39 @@ def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path:
     assert not torch.equal(before[changed], after[changed])
 
 
+def test_a_frozen_generator_brings_its_tokenizer(
+    pretrain_here: Command, tmp_path: Path, comments: list[str]
+) -> None:
+    """Its samples are ids: read by another tokenizer they would be other words."""
+    other = tmp_path / "other"
+    train_tokenizer(comments, vocab_size=2_048).save(other)
+    assert pretrain_here("--max-steps", "1", "--output", "first", "--tokenizer", str(other))[0] == 0
+    frozen = ["--schedule", "frozen-generator", "--generator-from", "first", "--max-steps", "1"]
+    code, output, errors = pretrain_here(*frozen)  # with the --tokenizer of the fixture
+    assert code == 2 and errors.count("\n") == 1
+    assert "expected --tokenizer with the tokenizer of the generator in first" in errors
+    assert "cleaning" not in output and not (tmp_path / "run").exists()
+    settings = PretrainSettings(
+        corpus=tmp_path / "comments.txt",
+        init="random",
+        schedule="frozen-generator",
+        generator_from=tmp_path / "first",
+        max_steps=1,
+        tokens_per_batch=256,
+        output=tmp_path / "run",
+        device="cpu",
+    )
+    pretrain.run.main(settings)
+    hashes = [
+        json.loads((tmp_path / name / "run.json").read_text())["tokenizer_hash"]
+        for name in ("first", "run")
+    ]
+    assert hashes[0] == hashes[1]
+    again = [*frozen, "--init", "first", "--tokenizer", "None"]
+    code, _, errors = pretrain_here(*again, "--output", "again")
+    assert code == 0, errors
+
+
 def write(path: Path, content: str | bytes) -> Path:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
@@ -234,6 +272,10 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--sharing all", "--sharing all needs networks of one size"),
         ("--schedule frozen-generator", "--generator-from"),
         ("--generator-from somewhere", "--generator-from is read by"),
+        (
+            "--schedule frozen-generator --generator-from no-run",
+            "expected a run with a trained generator as --generator-from, found no no-run/gen",
+        ),
         ("--kept-fraction 0.6 --random-fraction 0.6", "together at most 1"),
         ("--objective replace-mlm --sentence-weight 1", "--sentence-weight"),
     ],

@@ -1,0 +1,192 @@
+"""What benchmarks keep: results and runs of one setting never stand in for another's."""
+
+import importlib
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import tyro
+
+from corpora.errors import InputError
+from pretrain.run_directory import settings_as_json
+from pretrain.settings import PretrainSettings
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_path() -> Iterator[None]:
+    """benchmarks/ lies in no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield
+
+
+@pytest.fixture(scope="module")
+def downstream(on_path: None) -> ModuleType:
+    """benchmarks/downstream.py."""
+    return importlib.import_module("downstream")
+
+
+def test_results_go_on_with_their_own_setting_only(downstream: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    first = downstream.Results(path, preset="tiny", flops=1.4e14, tokenizer=None)
+    first.add({"arm": "a", "score": 1.0})
+    again = downstream.Results(path, preset="tiny", flops=1.4e14, tokenizer=None)
+    assert again.of(arm="a") == [{"arm": "a", "score": 1.0}]
+    with pytest.raises(InputError, match=r"results with preset small in .*, found some with tiny"):
+        downstream.Results(path, preset="small", flops=1.4e14)
+    with pytest.raises(InputError, match="name another file by --output"):
+        downstream.Results(path, preset="tiny", flops=2e16)
+    # A reader that names no setting loses none of it.
+    downstream.Results(path).add({"arm": "b"})
+    assert json.loads(path.read_text())["setting"]["flops"] == 1.4e14
+
+
+def test_a_setting_that_is_new_counts_as_none_in_older_files(
+    downstream: ModuleType, tmp_path: Path
+) -> None:
+    path = tmp_path / "results.json"
+    downstream.Results(path, preset="tiny").add({"arm": "a"})
+    downstream.Results(path, preset="tiny", tokenizer=None)
+    with pytest.raises(InputError, match="tokenizer mine in"):
+        downstream.Results(path, preset="tiny", tokenizer="mine")
+
+
+def sizes(**more: object) -> dict[str, object]:
+    return {"train_size": 20_000, "dev_size": 20_000, **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("quality", {}),
+        ("pretraining_gain", sizes(epochs=4, data="ratings_train.txt")),
+        (
+            "token_budget",
+            sizes(epochs=3, corpus="reviews_rated.tsv.gz", preset="tiny", tokenizer=None),
+        ),
+        (
+            "tokenizer_kinds",
+            sizes(epochs=3, corpus="reviews_rated.tsv.gz", preset="tiny", tokens=1_000_000),
+        ),
+    ],
+)
+def test_the_recorded_results_can_be_gone_on_with(
+    downstream: ModuleType, name: str, setting: dict[str, object]
+) -> None:
+    assert downstream.Results(ROOT / "benchmarks" / "results" / f"{name}.json", **setting).rows
+
+
+@pytest.fixture
+def commands(downstream: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Commands that would have been run."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **rest: started.append(command))
+    return started
+
+
+def write_run(folder: Path, status: str, **flags: Any) -> None:
+    settings = PretrainSettings(corpus=Path("texts.txt"), **flags)
+    record = {"status": status, "settings": settings_as_json(settings)}
+    (folder / "state").mkdir(parents=True)
+    (folder / "discriminator").mkdir()
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+def test_a_pretraining_run_is_made_once_and_gone_on_with(
+    downstream: ModuleType, commands: list[list[str]], tmp_path: Path
+) -> None:
+    def once() -> list[str]:
+        commands.clear()
+        flags = ["--preset", "tiny", "--max-tokens", 2_000]
+        downstream.pretrain_once(tmp_path / "run", flags, corpus=Path("texts.txt"))
+        return commands[0][2:] if commands else []
+
+    assert once()[:2] == ["--corpus", "texts.txt"]
+    # Killed while the networks lay there but before the record said so, and before a checkpoint.
+    write_run(tmp_path / "run", "running", preset="tiny", max_tokens=2e3)
+    assert once() and "--resume" not in once()
+    (tmp_path / "run" / "state" / "step-00000200").mkdir()
+    assert once()[-1] == "--resume"
+    record = json.loads((tmp_path / "run" / "run.json").read_text()) | {"status": "finished"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    assert once() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "difference"),
+    [
+        ({"preset": "small", "max_tokens": 2e3}, "--preset tiny, found --preset small"),
+        ({"preset": "tiny", "max_tokens": 9e3}, "--max-tokens 2000.0, found --max-tokens 9000.0"),
+        ({"preset": "tiny", "max_tokens": 2e3, "seed": 1}, "--seed 42, found --seed 1"),
+    ],
+)
+@pytest.mark.parametrize("status", ["running", "finished"])
+def test_a_run_of_other_flags_is_not_taken(
+    downstream: ModuleType,
+    commands: list[list[str]],
+    tmp_path: Path,
+    status: str,
+    flags: dict[str, Any],
+    difference: str,
+) -> None:
+    write_run(tmp_path / "run", status, **flags)
+    with pytest.raises(InputError, match="move it away") as error:
+        downstream.pretrain_once(
+            tmp_path / "run",
+            ["--preset", "tiny", "--max-tokens", 2_000],
+            corpus=Path("texts.txt"),
+        )
+    assert difference in str(error.value) and not commands
+
+
+def generator_size(flags: list[str]) -> str:
+    return flags[flags.index("--generator-size") + 1] if "--generator-size" in flags else "0.25"
+
+
+def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
+    on_path: None, tmp_path: Path
+) -> None:
+    ablation = importlib.import_module("ablation")
+    groups = ablation.GROUPS
+    for group in groups.keys() - {"generator size"}:
+        assert len({generator_size(flags) for flags in groups[group].values()}) == 1, group
+    # Arms of the same flags, in whatever order, have one key and so one run.
+    arms = [flags for group in groups.values() for flags in group.values()]
+    assert len({" ".join(flags) for flags in arms}) == len({frozenset(flags) for flags in arms})
+    for flags in arms:
+        tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
+    runs = [
+        {"flags": " ".join(flags), "nsmc": 80.0 + n, "three": 60.0 + n}
+        for n, flags in enumerate(arms)
+    ]
+    ablation._plot(runs, list(groups), tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
+    for _, flags in importlib.import_module("token_budget").ARMS.values():
+        tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
+
+
+def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:
+    shares = importlib.import_module("pretraining").where_time_goes(copy_and_cast)
+    assert shares["copies and casts"] > 0.8
+    assert shares["matrix products"] == 0
+
+
+def copy_and_cast() -> int:
+    x = torch.zeros(2_000_000)
+    y = x.clone()
+    for _ in range(5):
+        x.to(torch.bfloat16)
+        x.copy_(y)
+        x.fill_(1.0)
+        x.zero_()
+    return len(x)
