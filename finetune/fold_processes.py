@@ -110,7 +110,8 @@ def _run_side_by_side(
     context = multiprocessing.get_context("spawn")
     jobs: Any = context.Queue()
     answers: Any = context.Queue()
-    for job in todo:
+    # The longest first, all texts that is: begun last, it would keep one process busy alone.
+    for job in sorted(todo, key=lambda job: -experiment.steps(*job)):
         jobs.put(job)
     for _ in range(processes):
         jobs.put(None)
