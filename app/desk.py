@@ -90,8 +90,8 @@ def _show_missing_model() -> None:
     st.warning(
         "아직 모델이 없습니다. 아래 명령으로 하나 만드세요.", icon=":material/model_training:"
     )
-    st.markdown("가장 쉬운 길: 설치부터 작은 모델까지 한 번에 만듭니다.")
-    st.code("make demo", language="bash")
+    st.markdown("가장 쉬운 길: 저장소에 들어 있던 모델을 되살립니다.")
+    st.code("git checkout -- checkpoints", language="bash")
     st.markdown("직접 만들기: 댓글로 사전 학습을 하고, 리뷰 감정으로 미세 조정합니다.")
     st.code(
         "python pretrain/run.py --corpus corpora/comments\n"

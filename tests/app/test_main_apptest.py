@@ -42,7 +42,7 @@ def test_missing_model_says_how_to_make_one(workplace: Path) -> None:
     page = open_app()
     text = shown(page)
     assert "아직 모델이 없습니다" in text
-    assert "make demo" in text
+    assert "git checkout -- checkpoints" in text
     assert "python pretrain/run.py --corpus corpora/comments" in text
     assert "python finetune/kfold.py --labels 긍정,부정,중립" in text
     assert not page.error

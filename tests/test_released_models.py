@@ -1,0 +1,100 @@
+"""The checkpoints that the repository carries: stock, whole, small, and what their cards say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForPreTraining, AutoTokenizer, pipeline
+
+from finetune.classifier import find_classifiers
+from finetune.encoders import find_encoder
+
+ROOT = Path(__file__).parents[1]
+RELEASED = ROOT / "checkpoints"
+ENCODER = RELEASED / "malmoi-small"
+CLASSIFIERS = {
+    "malmoi-small-reviews": {"긍정", "부정", "중립"},
+    "malmoi-small-memos": {"꿈", "일기", "일정", "메모", "오류"},
+}
+
+
+def test_the_encoder_is_what_a_stock_class_loads() -> None:
+    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+    texts = ["이 영화 진짜 재밌어요 ㅋㅋㅋ 강추", "배송이 너무 느려요 ㅠㅠ"]
+    inputs = tokenizer(texts, return_tensors="pt", padding=True)
+    assert tokenizer.unk_token_id not in inputs["input_ids"]
+    encoder, report = AutoModel.from_pretrained(ENCODER, output_loading_info=True)
+    assert not report["missing_keys"] and encoder.dtype == torch.float32
+    with torch.inference_mode():
+        assert encoder(**inputs).last_hidden_state.isfinite().all()
+
+
+def test_the_discriminator_knows_a_word_out_of_place() -> None:
+    """Of twenty plain sentences, the word put in by chance is found more suspicious than most."""
+    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+    model = AutoModelForPreTraining.from_pretrained(ENCODER).eval()
+    sentences = (ROOT / "corpora" / "comments" / "videos.txt").read_text("utf-8").splitlines()
+    ranks = []
+    for number, sentence in enumerate(line for line in sentences if 15 < len(line) < 60):
+        if number == 50:
+            break
+        ids = tokenizer(sentence, return_tensors="pt")["input_ids"]
+        place = ids.shape[1] // 2
+        ids[0, place] = 3_000 + 97 * number % 9_000
+        with torch.inference_mode():
+            suspicion = model(input_ids=ids).logits[0, 1:-1]
+        ranks.append(float((suspicion < suspicion[place - 1]).float().mean()))
+    # 0.5 is what chance would give.
+    assert sum(ranks) / len(ranks) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "label"),
+    [
+        ("malmoi-small-reviews", "배우들 연기도 좋고 정말 재미있게 봤어요 추천합니다", "긍정"),
+        ("malmoi-small-reviews", "돈이 아깝다 최악이고 지루해서 중간에 나왔다", "부정"),
+        ("malmoi-small-memos", "내일 오후 3시 치과 예약", "일정"),
+        ("malmoi-small-memos", "하늘을 날다가 떨어지는 꿈을 꿨다", "꿈"),
+        ("malmoi-small-memos", "ㅁㄴㅇㄻㄴㅇㄹ", "오류"),
+    ],
+)
+def test_the_classifiers_in_a_stock_pipeline(name: str, text: str, label: str) -> None:
+    classify = pipeline("text-classification", str(RELEASED / name))
+    assert set(classify.model.config.id2label.values()) == CLASSIFIERS[name]
+    (found,) = classify(text)
+    assert found["label"] == label
+
+
+def test_they_are_what_is_taken_where_there_is_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").symlink_to(RELEASED)
+    assert find_encoder(tmp_path).name == "malmoi-small"
+    assert {path.name for path in find_classifiers(tmp_path)} == set(CLASSIFIERS)
+
+
+@pytest.mark.parametrize("name", ["malmoi-small", *CLASSIFIERS])
+def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str) -> None:
+    folder = RELEASED / name
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 30e6
+    assert "license: apache-2.0" in (folder / "README.md").read_text(encoding="utf-8")
+    for path in files:
+        if path.suffix == ".json":
+            text = path.read_text(encoding="utf-8")
+            assert '"/' not in text
+            json.loads(text)
+
+
+def test_pre_training_goes_on_from_the_encoder(tmp_path: Path) -> None:
+    corpus = tmp_path / "mine.txt"
+    lines = (ROOT / "corpora" / "comments" / "shops.txt").read_text("utf-8").splitlines()
+    corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
+    command += ["--init", str(ENCODER), "--unigram-fraction", "1", "--max-steps", "3"]
+    command += ["--log-steps", "1", "--tokens-per-batch", "1024", "--output", "run"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    # It finds replaced tokens from its first step; a new network finds none.
+    assert json.loads(rows[0])["discriminator_recall"] > 0.3
