@@ -48,12 +48,9 @@ FETCHED = {
 # The best of docs/experiments.md so far (one seed, 2026-11-22); nothing is released with it yet.
 RECIPE = ["--preset", "tiny", "--vocab-size", "32000"]
 RECIPE += ["--unigram-fraction", "1", "--bag-weight", "5"]
-# Flags of finetune/kfold.py. Assumption: 120,000 reviews need no third pass.
-# Side by side, because two trainings of one thread each are done before two of two threads.
-CLASSIFIERS = {
-    "reviews": ["--folds", "2", "--epochs", "2", "--jobs", "2"],
-    "memos": ["--jobs", "2"],
-}
+# Flags of finetune/kfold.py: side by side, because two trainings of one thread each are done before
+# two of two threads.
+CLASSIFIERS = {"reviews": ["--epochs", "6", "--jobs", "2"], "memos": ["--jobs", "2"]}
 CHECKED_STEPS = 500
 # Sums in another order, on other cores, drift apart; a wrong recipe is off by much more.
 TOLERANCE = 0.03
@@ -71,8 +68,8 @@ class ReleaseSettings:
     """Tokens that the encoder sees in all."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
-    reviews_per_label: int = 40_000
-    """Rated reviews of each label that the review classifier learns from."""
+    reviews_per_label: int = 1_000
+    """Rated film reviews of each label, beside the written ones of everything else."""
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
