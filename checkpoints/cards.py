@@ -37,10 +37,11 @@ ABOUT = {
         "example": "배송은 빨랐는데 향이 너무 세요",
         "data": "film reviews with ratings (부정 1-4, 중립 5-8, 긍정 9-10; CC0), as many "
         "of each label, and the project's own reviews (`corpora/reviews`)",
-        "limits": "A rating is no label: people give 8 with a complaint and 10 with none. Most of "
-        "the texts are about films; on other goods expect less, and correct it in the app. 중립 is "
-        "the hardest. It has seen ratings of reviews of NSMC's training file, none of its "
-        "test file.",
+        "limits": "A rating is no label: people give 8 with a complaint and 10 with none. The "
+        "written reviews are hard on purpose (irony, mixed verdicts), and a linear classifier over "
+        "character n-grams trained on them alone is better on them (macro F1 0.69; "
+        "`docs/experiments.md`). So take its answers as a first guess and correct them in the app. "
+        "It has seen ratings of reviews of NSMC's training file, none of its test file.",
     },
     "memos": {
         "about": f"꿈, 일기, 일정, 메모 or 오류: what somebody noted for themselves. {STOCK}",

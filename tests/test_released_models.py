@@ -81,7 +81,7 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str)
     assert sum(path.stat().st_size for path in files) <= 30e6
     assert "license: apache-2.0" in (folder / "README.md").read_text(encoding="utf-8")
     for path in files:
-        if path.suffix == ".json":
+        if path.suffix == ".json" and path.name != "tokenizer.json":  # which has a token "/"
             text = path.read_text(encoding="utf-8")
             assert '"/' not in text
             json.loads(text)
