@@ -1,7 +1,10 @@
 """What holds for every test and for the commands that tests start, and the sample texts."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +30,20 @@ def comments() -> list[str]:
         for section, number in FIRST_COMMENTS.items()
         for line in (COMMENTS / f"{section}.txt").read_text(encoding="utf-8").split("\n")[:number]
     ]
+
+
+@pytest.fixture
+def chromium() -> Iterator[Any]:
+    """A real Chromium (a playwright Browser), closed at the end; skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=found,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()

@@ -11,22 +11,19 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 ROOT = Path(__file__).parents[2]
 LABELS = ("긍정", "부정", "중립")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 START_SECONDS = 120
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
@@ -67,22 +64,16 @@ def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 @pytest.fixture
-def page(address: str) -> Iterator["playwright.Page"]:
+def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        page = browser.new_context(locale="ko-KR", accept_downloads=True).new_page()
-        page.set_default_timeout(60_000)
-        page.goto(address)
-        page.get_by_label("분류할 글").wait_for()
-        yield page
-        browser.close()
+    page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
+    page.set_default_timeout(60_000)
+    page.goto(address)
+    page.get_by_label("분류할 글").wait_for()
+    return page
 
 
-def test_label_correct_and_save(page: "playwright.Page", trained_workplace: Path) -> None:
+def test_label_correct_and_save(page: "Page", trained_workplace: Path) -> None:
     text = "배송이 빨라요 그냥 추천 👍"
     page.get_by_label("라벨 붙이는 사람").fill("지은")
     page.get_by_label("라벨 붙이는 사람").press("Enter")
@@ -108,7 +99,7 @@ def test_label_correct_and_save(page: "playwright.Page", trained_workplace: Path
     assert table[["text", "label"]].to_numpy().tolist() == [[text, other]]
 
 
-def test_cp949_file(page: "playwright.Page") -> None:
+def test_cp949_file(page: "Page") -> None:
     data = "번호,리뷰\r\n1,배송이 빨라요\r\n2,\r\n3,똠방각하 별로예요\r\n".encode("cp949")
     page.get_by_role("tab", name="파일 분류").click()
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
