@@ -1,13 +1,15 @@
 """Does a review classifier gain from reviews without labels, on which a teacher is asked?
 
     python benchmarks/self_training.py --model runs/pretrain/NAME
-    python benchmarks/quality.py --model runs/benchmarks/self_training/NAME --tasks nsmc
+    python benchmarks/quality.py --model runs/benchmarks/self_training/NAME-student --tasks nsmc
 
 The teacher is two classifiers of NSMC's training reviews, whose log-odds are added: the fine-tuned
 encoder, and logistic regression over character n-grams, which errs elsewhere. The student is the
 same encoder, trained on the teacher's probabilities for other reviews (nobody looks at their
 ratings) and on the training reviews with their labels. 10,000 of the training reviews are kept from
 all of them, to choose by. The student's encoder is written to `--output`; test files are not read.
+But the student knows labels of reviews that `quality.py` would choose a learning rate by: give it
+one rate to take.
 """
 
 import sys
@@ -31,7 +33,12 @@ from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from finetune.batches import DeviceTokens, tokenize_all
-from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
+from finetune.encoders import (
+    encoder_source,
+    find_encoder,
+    load_encoder_tokenizer,
+    load_for_classification,
+)
 from finetune.predicting import predict_probabilities
 from finetune.training import TrainingData, TrainSettings, train
 
@@ -46,8 +53,9 @@ CERTAIN = 1e-4
 class SelfTrainingSettings:
     """Which encoder learns, from how many reviews."""
 
-    model: str
-    """Encoder: directory, pre-training run or Hub id."""
+    model: str | None = None
+    """Encoder: directory, pre-training run or Hub id; by default the newest finished run, else the
+    released one."""
     unlabelled: int = 400_000
     """Reviews without labels."""
     teacher_epochs: int = 2
@@ -59,7 +67,7 @@ class SelfTrainingSettings:
     seed: int = 0
     """Of all draws."""
     output: Path | None = None
-    """Folder of the student's encoder; default runs/benchmarks/self_training/NAME."""
+    """Folder of the student's encoder; default runs/benchmarks/self_training/NAME-student."""
     results: Path = Path(__file__).parent / "results" / "self_training.json"
     """JSON file of the results."""
 
@@ -69,12 +77,17 @@ def main(settings: SelfTrainingSettings) -> None:
     if missing := [path for path in (NSMC, REVIEWS) if not path.is_file()]:
         print(f"skipped: no {missing[0].name} in ../shared/data")
         return
-    source = encoder_source(settings.model)
+    source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
-    output = settings.output or ROOT / "runs" / "benchmarks" / "self_training" / name
+    output = settings.output or ROOT / "runs" / "benchmarks" / "self_training" / f"{name}-student"
     if output.exists():
         raise InputError(f"expected a new folder, found {output}; name another with --output")
     learn = TASKS["nsmc"].train()
+    if not 0 < settings.dev_size < len(learn.texts) // 2:
+        raise InputError(
+            f"expected --dev-size from 1 to less than half of {len(learn.texts):,} reviews, found "
+            f"{settings.dev_size:,}"
+        )
     order = np.random.default_rng(settings.seed).permutation(len(learn.texts))
     dev = learn.at(np.sort(order[: settings.dev_size]))
     known = set(dev.texts)
@@ -83,7 +96,13 @@ def main(settings: SelfTrainingSettings) -> None:
     others = _unlabelled({*learn.texts}, settings)
     print(f"{len(labelled.texts):,} labelled, {len(others):,} not, {len(dev.texts):,} to choose by")
 
-    results = Results(settings.results)
+    results = Results(
+        settings.results,
+        unlabelled=settings.unlabelled,
+        dev_size=settings.dev_size,
+        teacher_epochs=settings.teacher_epochs,
+        epochs=settings.epochs,
+    )
     key = {"encoder": name, "seed": settings.seed}
 
     def add(arm: str, probabilities: np.ndarray, began: float, **more: object) -> float:

@@ -88,7 +88,8 @@ class KfoldSettings(TrainSettings):
     chosen on texts kept out of training. `pair`: one label for two texts. `pair-regression`: a
     number for two texts."""
     model: str | None = None
-    """Encoder: directory, pre-training run or Hub id; by default the newest finished run."""
+    """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
+    else the released one."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1

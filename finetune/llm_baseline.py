@@ -30,6 +30,7 @@ from finetune.llm_endpoint import (
     EndpointError,
     Messages,
     Patience,
+    check_client,
 )
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -204,9 +205,11 @@ def check_llm(settings: LlmSettings, labels: Sequence[str]) -> tuple[str, str]:
     """Key and instructions, checked before any time or money is spent.
 
     Raises:
-        InputError: a setting is wrong, the key is missing, or the prompt cannot be used.
+        InputError: a setting is wrong, the client or the key is missing, or the prompt cannot be
+            used.
     """
     settings.check()
+    check_client()
     return _api_key(settings.base_url), read_prompt(settings.prompt, labels)
 
 

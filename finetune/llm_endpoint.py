@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import httpx2
@@ -109,6 +110,19 @@ class Patience:
     timeout_seconds: float
 
 
+def check_client() -> None:
+    """See that there is an OpenAI client, without the second that importing it takes.
+
+    Raises:
+        InputError: there is none.
+    """
+    if find_spec("openai") is None:
+        raise InputError(
+            "the LLM baseline needs the openai client, which is not installed; run "
+            "pip install -c constraints.txt -e '.[llm]'"
+        )
+
+
 class Endpoint:
     """Asks one model, counting `retries` of any kind; to be used as `async with`."""
 
@@ -122,13 +136,9 @@ class Endpoint:
         patience: Patience,
         budget: Budget,
     ) -> None:
-        try:
-            import openai
-        except ImportError as error:
-            raise InputError(
-                "the LLM baseline needs the openai client, which is not installed; run "
-                "pip install -c constraints.txt -e '.[llm]'"
-            ) from error
+        check_client()
+        import openai
+
         self._openai = openai
         try:
             self._client = openai.AsyncOpenAI(

@@ -36,7 +36,9 @@ def check_free(directory: Path) -> None:
         InputError: it is a file, below a file, or a folder that is not empty.
     """
     if directory.is_dir() and any(directory.iterdir()):
-        raise InputError(f"{directory} exists already and is not empty; give another --output")
+        raise InputError(
+            f"{directory} exists already and is not empty; move it away or give another --output"
+        )
     for place in (directory, *directory.parents):
         if place.exists() and not place.is_dir():
             raise InputError(f"{place} is a file; give a folder as --output")

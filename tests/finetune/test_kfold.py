@@ -252,7 +252,7 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             ROWS,
             ["--output=.."],
             "꿈,일기,일정",
-            ".. exists already and is not empty; give another --output",
+            ".. exists already and is not empty; move it away or give another --output",
         ),
         (
             ROWS,
