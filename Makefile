@@ -55,8 +55,9 @@ format: .venv/installed-test  ## Format the code
 bench: .venv/installed-bench  ## Run the benchmarks (hours); results go to benchmarks/results
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-release: .venv/installed  ## Make checkpoints/ anew from public texts (DATA=folder; hours, in sittings)
-	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data)
+release: .venv/installed  ## Make the released models anew, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
+	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data) \
+	  --output $(or $(OUTPUT),runs/release/checkpoints)
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,43 +1,60 @@
-"""Make the released checkpoints from public texts: an encoder and the app's two classifiers.
+"""Make the released checkpoints anew: an encoder and the app's two classifiers.
 
-    make release
-    python checkpoints/release.py --data PATH --minutes 150
-    python checkpoints/release.py --check
+    make release DATA=PATH
+    python checkpoints/release.py --data PATH --minutes 150 --output PATH
+    python checkpoints/release.py --data PATH --check
     python checkpoints/release.py --cards
 
-Stages, each kept under runs/release when it is done: a clean corpus; the encoder, in as many
-sittings as it needs; the classifiers of reviews and of memos, cross-validated; last,
-checkpoints/malmoi-small and its two classifiers, in half precision, with their cards.
+What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
+is the raw release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this
+project's test files, as a table with tabs, without quotes, of the columns id, movie_id, date,
+rating, document. Any such file will do to run the recipe; only the project's own reproduces the
+release, and --check tells the difference. Everything else is downloaded where --data lacks it.
+
+Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
+encoder, in as many sittings as it needs; the classifiers of reviews and of memos, cross-validated;
+last, all at once, malmoi-small and its two classifiers, in half precision, with their cards.
 """
 
-import hashlib
+import csv
 import json
+import math
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from cards import read_json, write_classifier_card, write_encoder_card
+from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json
 from sklearn.metrics import f1_score
 
+from corpora.atomic import write_at_once
+from corpora.clean_corpus import corpus_hash
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
+from corpora.public.fetched import read_fetched
+from corpora.reading import iter_records
 from finetune.packing import pack_classifier, pack_encoder
+from pretrain.checkpoint import has_state
+
+ABOUT = f"""Make the released checkpoints anew: an encoder and the app's two classifiers. Needs
+{REVIEWS}, the raw release of e9t/nsmc minus the draws for this project's test files (a table
+with tabs; columns id, movie_id, date, rating, document), which cannot be downloaded: with another
+such file the recipe runs, but does not reproduce the release."""
 
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
-# What the encoder learns from is CC0, MIT and public record, and has no text of a test file.
-# Rated reviews of e9t/nsmc's raw release, without those that its test files were drawn from.
-REVIEWS = "reviews_rated.tsv.gz"
-REVIEWS_SHA256 = "5ceede1e996cad567ca8b7f7db7f5ff90999cdaa7bf3db21d03da76457ddfafa"
+# What the stages in --work are made with, and the first stage that each decides.
+SETTINGS = "settings.json"
+DECIDED = {"reviews_sha256": "corpus", "reviews_per_label": "reviews.csv", "tokens": "encoder"}
+# What the encoder learns from is CC0, MIT and public record.
 FETCHED = {
     "chatbot": ["ChatbotData.csv"],
     "petitions": [
@@ -45,16 +62,17 @@ FETCHED = {
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ],
 }
-# The best of docs/experiments.md so far (one seed, 2026-11-22); nothing is released with it yet.
+# The best of docs/experiments.md (one seed, 2026-11-22), with which malmoi-small was made.
 RECIPE = ["--preset", "tiny", "--vocab-size", "32000"]
 RECIPE += ["--unigram-fraction", "1", "--bag-weight", "5"]
 # Flags of finetune/kfold.py: side by side, because two trainings of one thread each are done before
 # two of two threads.
 CLASSIFIERS = {"reviews": ["--epochs", "6", "--jobs", "2"], "memos": ["--jobs", "2"]}
+LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
 CHECKED_STEPS = 500
-# Sums in another order, on other cores, drift apart; a wrong recipe is off by much more.
+# The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
+# race (docs/decisions.md), and sums in another order drift apart. How far is an assumption.
 TOLERANCE = 0.03
-RATINGS = {"부정": (1, 4), "중립": (5, 8), "긍정": (9, 10)}
 
 
 @dataclass(kw_only=True)
@@ -73,56 +91,103 @@ class ReleaseSettings:
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
-    """Folder to release into."""
+    """Folder to release into, without a release; with --check or --cards the one of the release."""
     check: bool = False
     """Only pre-train the first 500 steps again and hold their losses against the record's."""
     cards: bool = False
     """Only write the cards again, with what benchmarks/quality.py found since."""
 
+    def check_values(self) -> None:
+        """Raise InputError for the first value out of bounds, echoing it."""
+        for flag, value, low in (
+            ("tokens", self.tokens, 1),
+            ("minutes", self.minutes, 0.01),
+            ("reviews-per-label", self.reviews_per_label, 1),
+        ):
+            if not low <= value < math.inf:
+                raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
+        if self.check and self.cards:
+            raise InputError("expected --check or --cards, found both; give one of them")
+
 
 def main(settings: ReleaseSettings) -> None:
     """Go on where the last sitting stopped."""
+    settings.check_values()
     if settings.cards:
-        write_cards(settings)
+        write_cards(settings.output)
         return
-    corpus = _corpus(settings)
     if settings.check:
-        check(corpus, settings.output / NAME)
+        _read_released(settings.output / NAME)  # before any work
+        check(_corpus(settings), settings.output / NAME)
         return
+    _check_free(settings.output)
+    corpus = _corpus(settings)
+    reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
     if not pretrain(corpus, encoder, settings.tokens, settings.minutes):
         print("this sitting is over; the same command goes on")
         return
-    _classify(encoder, settings.work, "reviews", RATINGS, "--data", rated_reviews(settings))
-    _classify(encoder, settings.work, "memos", ("꿈", "일기", "일정", "메모", "오류"))
-    pack_encoder(encoder, settings.output / NAME)
-    shutil.copyfile(corpus / "report.json", settings.output / NAME / "corpus.json")
-    for task in CLASSIFIERS:
-        pack_classifier(settings.work / task, settings.output / f"{NAME}-{task}")
-    report = settings.output / f"{NAME}-reviews" / "report.json"
-    by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
-    report.write_text(
-        json.dumps(read_json(report) | {"by_origin": by_origin}, ensure_ascii=False, indent=2)
-        + "\n",
-        encoding="utf-8",
-    )
-    write_cards(settings)
+    _classify(encoder, settings.work, "reviews", "--data", reviews)
+    _classify(encoder, settings.work, "memos")
+    _release(settings)
     print(f"released into {settings.output}")
 
 
-def write_cards(settings: ReleaseSettings) -> None:
-    """Write the README.md of each released checkpoint.
+def _folders(output: Path) -> list[Path]:
+    return [output / NAME, *(output / f"{NAME}-{task}" for task in CLASSIFIERS)]
+
+
+def _check_free(output: Path) -> None:
+    """Refuse, before hours of work, a folder that the result could not be put into.
 
     Raises:
-        InputError: one is not there.
+        InputError: a release is there, or a file.
     """
-    folders = {task: settings.output / f"{NAME}-{task}" for task in CLASSIFIERS}
-    for folder in (settings.output / NAME, *folders.values()):
-        if not folder.is_dir():
-            raise InputError(f"expected a released {folder.name} in {folder.parent}, found none")
-    write_encoder_card(settings.output / NAME)
-    for task, folder in folders.items():
-        write_classifier_card(folder, task, NAME)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"expected a folder for --output, found the file {output}; name another")
+    for folder in _folders(output):
+        if folder.exists():
+            raise InputError(
+                f"expected no {folder.name} in {output} yet, found one; move it away, or name "
+                "another folder by --output (with make: OUTPUT=...)"
+            )
+
+
+def _release(settings: ReleaseSettings) -> None:
+    """Put what the stages made into --output, whole: whatever fails, fails beside it."""
+    settings.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        scratch = Path(name)
+        pack_encoder(settings.work / "encoder", scratch / NAME)
+        read = read_json(settings.work / "corpus" / "report.json")
+        _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
+        for task in CLASSIFIERS:
+            pack_classifier(settings.work / task, scratch / f"{NAME}-{task}")
+        report = scratch / f"{NAME}-reviews" / "report.json"
+        by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
+        _write_json(report, read_json(report) | {"by_origin": by_origin})
+        write_cards(scratch)
+        for folder in _folders(scratch):
+            folder.rename(settings.output / folder.name)
+
+
+def write_cards(output: Path) -> None:
+    """Write the README.md of each released checkpoint in a folder: all, or none.
+
+    Raises:
+        InputError: one is not there, or its records are not those of a release.
+    """
+    encoder, *classifiers = _folders(output)
+    memos = output / f"{NAME}-memos"
+    cards = {encoder: encoder_card(encoder, memos)}
+    for task, folder in zip(CLASSIFIERS, classifiers, strict=True):
+        cards[folder] = classifier_card(folder, task, encoder)
+    for folder, card in cards.items():
+        write_at_once(folder / "README.md", card)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    write_at_once(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def _run(*command: object) -> None:
@@ -136,25 +201,53 @@ def _leave_with(code: int) -> None:
 
 
 def _reviews(data: Path) -> Path:
-    """The file of rated reviews that the record was made from.
+    """The file of rated reviews.
 
     Raises:
-        InputError: it is not there, or another one is.
+        InputError: it is not there, there are several, or it is no such table.
     """
     found = sorted(data.rglob(REVIEWS))
     if not found:
         raise InputError(
-            f"expected {REVIEWS} below {data}, found none; it has the rated reviews of "
-            "e9t/nsmc's raw release; name its folder with --data"
+            f"expected {REVIEWS} below {data}, found none; it cannot be downloaded: --help says "
+            "how it is made; name its folder with --data"
         )
-    sha256 = hashlib.sha256(found[0].read_bytes()).hexdigest()
-    if sha256 != REVIEWS_SHA256:
-        raise InputError(f"expected {found[0]} with SHA-256 {REVIEWS_SHA256}, found {sha256}")
+    if len(found) > 1:
+        raise InputError(
+            f"expected one {REVIEWS} below {data}, found {len(found)}, such as {found[0]} and "
+            f"{found[1]}; name the folder of one of them with --data"
+        )
+    next(iter_records(found[0], text_column="document", label_column="rating", need_label=True))
     return found[0]
+
+
+def _keep_settings(settings: ReleaseSettings) -> None:
+    """Write beside the stages what they are made with; refuse what would mix two releases.
+
+    Raises:
+        InputError: a stage that is there was made with another setting or from other reviews.
+    """
+    path = settings.work / SETTINGS
+    # A check has a corpus in common with a release, and no more.
+    ours: dict[str, Any] = {"reviews_sha256": file_sha256(_reviews(settings.data))}
+    if not settings.check:
+        ours |= {"tokens": settings.tokens, "reviews_per_label": settings.reviews_per_label}
+    before = read_json(path) if path.is_file() else {}
+    for name, value in ours.items():
+        stage = settings.work / DECIDED[name]
+        if stage.exists() and before.get(name) != value:
+            raise InputError(
+                f"expected {stage} made with {name} {value}, found it made with "
+                f"{before.get(name, 'an unknown one')}; give the same, or name another folder by "
+                "--work"
+            )
+    if before | ours != before:
+        _write_json(path, before | ours)
 
 
 def _corpus(settings: ReleaseSettings) -> Path:
     """The clean corpus, made if need be."""
+    _keep_settings(settings)
     corpus = settings.work / "corpus"
     if corpus.is_dir():
         return corpus
@@ -170,10 +263,20 @@ def _corpus(settings: ReleaseSettings) -> Path:
     return corpus
 
 
+def _hashes(settings: ReleaseSettings) -> dict[str, str]:
+    """SHA-256 of each file that the corpus was made from."""
+    hashes = {REVIEWS: read_json(settings.work / SETTINGS)["reviews_sha256"]}
+    for source, files in FETCHED.items():
+        fetched = read_fetched(settings.work / "sources" / source)
+        if fetched is not None:
+            hashes |= {name: fetched.files[name].sha256 for name in files}
+    return hashes
+
+
 def _pretraining(corpus: Path, run: Path, tokens: float) -> list[str]:
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
     command += [*RECIPE, "--max-tokens", str(tokens), "--output", str(run)]
-    return [*command, "--resume"] if (run / "state").is_dir() else command
+    return [*command, "--resume"] if has_state(run / "state") else command
 
 
 def pretrain(corpus: Path, run: Path, tokens: float, minutes: float) -> bool:
@@ -190,6 +293,8 @@ def pretrain(corpus: Path, run: Path, tokens: float, minutes: float) -> bool:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # it saves, and goes on from there
         code = process.wait()
+        if code == -signal.SIGTERM:  # before its first step or after its last it just ends
+            return False
     _leave_with(code)
     return _is_finished(run)
 
@@ -202,15 +307,22 @@ def check(corpus: Path, released: Path, steps: int = CHECKED_STEPS) -> None:
     """Pre-train the first steps again and hold their losses against the released record.
 
     Raises:
-        InputError: a loss differs by more than TOLERANCE.
+        InputError: the corpus is not the one of the record, or a loss differs by more than
+            TOLERANCE.
     """
-    recorded = _losses(released / "metrics.jsonl")
-    tokens = read_json(released / "run.json")["settings"]["max_tokens"]
+    sha256, tokens, recorded = _read_released(released)
+    if (found_sha256 := corpus_hash(corpus)) != sha256:
+        raise InputError(
+            f"expected the clean corpus of {released} (SHA-256 {sha256}), found another "
+            f"({found_sha256}); of other texts, or cleaned by other versions than constraints.txt "
+            "has, the recipe can be run but not checked"
+        )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         process = subprocess.Popen(_pretraining(corpus, run, tokens))
         while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
+        _leave_with(process.poll() or 0)
         process.terminate()
         process.wait()
         found = _losses(run / "metrics.jsonl")
@@ -229,6 +341,26 @@ def check(corpus: Path, released: Path, steps: int = CHECKED_STEPS) -> None:
         raise InputError(f"expected losses within {TOLERANCE:.0%} of the record, found {worst:.1%}")
 
 
+def _read_released(released: Path) -> tuple[str, float, dict[int, float]]:
+    """The released run's SHA-256 of its corpus, tokens to see, and losses by step.
+
+    Raises:
+        InputError: it lacks one of them.
+    """
+    record = read_json(released / "run.json")
+    try:
+        losses = _losses(released / "metrics.jsonl")
+        sha256, tokens = record["corpus_sha256"], float(record["settings"]["max_tokens"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"expected the records of a released encoder in {released}, found others ({error!r}); "
+            "name the folder of the release by --output"
+        ) from error
+    if not losses:
+        raise InputError(f"expected losses in {released / 'metrics.jsonl'}, found none")
+    return sha256, tokens, losses
+
+
 def _losses(path: Path) -> dict[int, float]:
     """Step to discriminator's loss; a line that is half-written is left out."""
     if not path.is_file():
@@ -238,22 +370,39 @@ def _losses(path: Path) -> dict[int, float]:
 
 
 def rated_reviews(settings: ReleaseSettings) -> Path:
-    """Rated reviews, as many of each label, with the project's own written ones."""
+    """Rated reviews, as many of each label, with the project's own written ones.
+
+    Raises:
+        InputError: a rating is none, or there are not enough reviews of a label.
+    """
     path = settings.work / "reviews.csv"
     if path.is_file():
         return path
-    table = pd.read_csv(_reviews(settings.data), sep="\t", quoting=3, keep_default_na=False)
+    source = _reviews(settings.data)
+    table = pd.read_csv(source, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    ratings = pd.to_numeric(table["rating"], errors="coerce")
+    wrong = table.index[~ratings.between(1, 10)]
+    if len(wrong):
+        raise InputError(
+            f"{source}:{wrong[0] + 2}: expected a rating from 1 to 10, found "
+            f"{str(table['rating'][wrong[0]])!r}; correct it or leave the review out"
+        )
     draw = random.Random(0)
     label_of: dict[str, str] = {}
     for label, (low, high) in RATINGS.items():
-        texts = table["document"][table["rating"].between(low, high)]
+        texts = table["document"][ratings.between(low, high)]
         unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
-        for text in draw.sample(unique, min(settings.reviews_per_label, len(unique))):
+        if len(unique) < settings.reviews_per_label:
+            raise InputError(
+                f"expected {settings.reviews_per_label:,} reviews rated {low} to {high} in "
+                f"{source}, found {len(unique):,}; lower --reviews-per-label"
+            )
+        for text in draw.sample(unique, settings.reviews_per_label):
             label_of.setdefault(text, label)  # people rate one text differently
     label_of |= _written_reviews()
     rows = list(label_of.items())
     draw.shuffle(rows)
-    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
+    write_at_once(path, pd.DataFrame(rows, columns=["text", "label"]).to_csv(index=False))
     return path
 
 
@@ -276,12 +425,12 @@ def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
     }
 
 
-def _classify(encoder: Path, work: Path, task: str, labels: Iterable[str], *data: object) -> None:
+def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:
     run = work / task
     if not (run / "report.json").is_file():
-        flags = ["--model", encoder, "--labels", ",".join(labels), *data, *CLASSIFIERS[task]]
+        flags = ["--model", encoder, "--labels", ",".join(LABELS[task]), *data, *CLASSIFIERS[task]]
         _run(ROOT / "finetune" / "kfold.py", *flags, "--output", run)
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(ReleaseSettings, main, "Make the released checkpoints."))
+    sys.exit(run_command(ReleaseSettings, main, ABOUT))

@@ -5,17 +5,42 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 STEPS = 20
+RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in range(300)]
+RECORD = {
+    "settings": {
+        "seed": 7,
+        "mask_fraction": 0.15,
+        "unigram_fraction": 1.0,
+        "bag_weight": 5.0,
+        "max_tokens": 5e7,
+    },
+    "networks": {
+        "discriminator": {"parameters": 7_420_161, "num_hidden_layers": 4, "hidden_size": 256}
+    },
+    "vocab_size": 32_000,
+    "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
+    "device": "cpu",
+    "threads": 2,
+}
+CORPUS = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
+REPORT = {
+    "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
+    "data": {"per_label": {"꿈": 500, "오류": 501}},
+    "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +49,37 @@ def release() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "checkpoints")
         yield importlib.import_module("release")
+
+
+@pytest.fixture
+def cards(release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """checkpoints/cards.py, with nothing measured yet."""
+    module = sys.modules["cards"]
+    monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
+    return module
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / "reviews_rated.tsv.gz", "wt", encoding="utf-8") as file:
+        file.writelines([header or "id\tmovie_id\tdate\trating\tdocument\n", *lines])
+    return folder
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A folder with the records of a release."""
+    output = tmp_path / "checkpoints"
+    write_json(output / "malmoi-small" / "run.json", RECORD)
+    write_json(output / "malmoi-small" / "corpus.json", CORPUS)
+    for task in ("reviews", "memos"):
+        write_json(output / f"malmoi-small-{task}" / "report.json", REPORT)
+    return output
 
 
 @pytest.fixture
@@ -62,6 +118,24 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     # 1 - 1 / 1.1 to the digit: nothing else differs from the record.
     with pytest.raises(InputError, match=r"within 3% of the record, found 9\.1%"):
         small.check(corpus, run, steps=STEPS)
+    corpus.write_text("\n".join(comments[:399]) + "\n", encoding="utf-8")
+    found = rf"{json.loads((run / 'run.json').read_text())['corpus_sha256']}\), found another "
+    with pytest.raises(InputError, match=rf"{found}\({corpus_hash(corpus)}\); of other texts"):
+        small.check(corpus, run, steps=STEPS)
+
+
+def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "_pretraining", lambda *arguments: slow)
+        assert not release.pretrain(tmp_path / "corpus", tmp_path / "run", 1e6, 0.01)
+    state = tmp_path / "run" / "state"
+    (state / "tokenizer").mkdir(parents=True)
+    assert "--resume" not in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6)
+    (state / "step-00000000").mkdir()
+    assert "--resume" in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6)
 
 
 def test_a_stage_that_fails_ends_the_release_with_its_code(
@@ -75,27 +149,157 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
     assert str(missing) in errors and "Traceback" not in errors
 
 
-def test_missing_and_changed_reviews_are_refused(release: ModuleType, tmp_path: Path) -> None:
-    settings = release.ReleaseSettings(data=tmp_path, work=tmp_path / "work")
-    with pytest.raises(InputError, match=r"expected reviews_rated\.tsv\.gz below"):
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"tokens": 0}, r"--tokens of at least 1, found 0$"),
+        ({"tokens": float("nan")}, r"--tokens of at least 1, found nan$"),
+        ({"minutes": -5}, r"--minutes of at least 0\.01, found -5$"),
+        ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
+        ({"reviews_per_label": -1}, r"--reviews-per-label of at least 1, found -1$"),
+        ({"check": True, "cards": True}, "--check or --cards, found both"),
+    ],
+)
+def test_nonsensical_flags_are_refused(
+    release: ModuleType, tmp_path: Path, flags: dict[str, Any], message: str
+) -> None:
+    settings = release.ReleaseSettings(work=tmp_path / "work", output=tmp_path, **flags)
+    with pytest.raises(InputError, match=message):
         release.main(settings)
-    (tmp_path / "nsmc").mkdir()
-    with gzip.open(tmp_path / "nsmc" / release.REVIEWS, "wt", encoding="utf-8") as file:
-        file.write("id\tdocument\trating\n")
-    with pytest.raises(InputError, match="SHA-256"):
+    assert not any(tmp_path.iterdir())
+
+
+def test_reviews_that_cannot_be_used_are_refused_before_any_work(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    data, work = tmp_path / "data", tmp_path / "work"
+    settings = release.ReleaseSettings(data=data, work=work, output=tmp_path / "output")
+    with pytest.raises(
+        InputError, match=r"expected reviews_rated\.tsv\.gz below .*--help says how"
+    ):
         release.main(settings)
-    assert not (tmp_path / "work").exists()
+    write_reviews(data / "nsmc", ["1\t좋다\t10\n"], "id\tdocument\tlabel\n")
+    with pytest.raises(InputError, match="rating"):
+        release.main(settings)
+    write_reviews(data / "copy", RATED)
+    with pytest.raises(InputError, match=r"expected one reviews_rated.* found 2, such as"):
+        release.main(settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_release_is_not_begun_where_one_lies_already(
+    release: ModuleType, tmp_path: Path, released: Path
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", output=released
+    )
+    for name in ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"):
+        with pytest.raises(InputError, match=rf"expected no {name} in .* move it away, or name an"):
+            release.main(settings)
+        (released / name).rename(tmp_path / name)
+    settings.output = tmp_path / "file"
+    settings.output.touch()
+    with pytest.raises(InputError, match="expected a folder for --output, found the file"):
+        release.main(settings)
+    assert not settings.work.exists()
+
+
+def test_a_check_of_no_release_is_refused_before_any_work(
+    release: ModuleType, tmp_path: Path, released: Path
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED),
+        work=tmp_path / "work",
+        output=tmp_path / "wrong",
+        check=True,
+    )
+    with pytest.raises(InputError, match=r"expected .*wrong/malmoi-small/run\.json, found none"):
+        release.main(settings)
+    settings.output = released
+    with pytest.raises(InputError, match=r"found others \(KeyError\('corpus_sha256'\)\)"):
+        release.main(settings)
+    write_json(released / "malmoi-small" / "run.json", RECORD | {"corpus_sha256": "0"})
+    with pytest.raises(InputError, match=r"expected losses in .*metrics\.jsonl, found none"):
+        release.main(settings)
+    assert not settings.work.exists()
+
+
+def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    data, work = write_reviews(tmp_path / "data", RATED), tmp_path / "work"
+
+    def keep(**flags: Any) -> None:
+        release._keep_settings(release.ReleaseSettings(data=data, work=work, **flags))
+
+    # A check makes a corpus, which a release of any settings may use.
+    keep(check=True)
+    (work / "corpus").mkdir()
+    keep(tokens=1e6, reviews_per_label=1_000)
+    keep(tokens=1e6, reviews_per_label=40)  # nothing was made with 1,000
+    (work / "reviews.csv").touch()
+    with pytest.raises(
+        InputError, match=r"reviews\.csv made with reviews_per_label 41, .* with 40;"
+    ):
+        keep(tokens=1e6, reviews_per_label=41)
+    (work / "encoder").mkdir()
+    with pytest.raises(
+        InputError, match=r"encoder made with tokens 2000000\.0, .* 1000000\.0; give"
+    ):
+        keep(tokens=2e6, reviews_per_label=40)
+    keep(tokens=1e6, reviews_per_label=40)
+    keep(check=True)
+    write_reviews(data, RATED[1:])
+    with pytest.raises(InputError, match=r"corpus made with reviews_sha256 .*, found it made with"):
+        keep(check=True)
+    (work / "settings.json").unlink()
+    with pytest.raises(InputError, match=r"found it made with an unknown one; .* by --work"):
+        keep()
+
+
+def test_a_release_appears_whole_or_not_at_all(
+    release: ModuleType, cards: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED),
+        work=tmp_path / "work",
+        output=tmp_path / "output",
+    )
+    release._keep_settings(settings)
+    write_json(settings.work / "corpus" / "report.json", CORPUS)
+    text, label = next(iter(release._written_reviews().items()))
+    predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
+    (settings.work / "reviews").mkdir()
+    pd.DataFrame(predicted).to_csv(settings.work / "reviews" / "predictions.csv")
+    monkeypatch.setattr(
+        release, "pack_encoder", lambda run, folder: write_json(folder / "run.json", RECORD)
+    )
+
+    def pack(run: Path, folder: Path, report: dict[str, Any]) -> None:
+        write_json(folder / "report.json", report)
+
+    monkeypatch.setattr(release, "pack_classifier", lambda *where: pack(*where, {"folds": []}))
+    with pytest.raises(InputError, match=r"report\.json, found another"):
+        release._release(settings)
+    assert not any(settings.output.iterdir())
+    monkeypatch.setattr(release, "pack_classifier", lambda *where: pack(*where, REPORT))
+    release._release(settings)
+    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    assert {path.name for path in settings.output.iterdir()} == names
+    assert all((settings.output / name / "README.md").is_file() for name in names)
+    corpus = json.loads((settings.output / "malmoi-small" / "corpus.json").read_text())
+    sha256 = release.file_sha256(tmp_path / "data" / "reviews_rated.tsv.gz")
+    assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv.gz": sha256}}
+    report = json.loads((settings.output / "malmoi-small-reviews" / "report.json").read_text())
+    assert report["by_origin"]["written"] == {"texts": 1, "macro_f1": 1.0}
 
 
 def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: ModuleType, tmp_path: Path
 ) -> None:
-    rated = tmp_path / "rated.tsv.gz"
-    lines = [f"{n}\t영화 감상 {n} 번째\t{n % 10 + 1}\n" for n in range(300)]
-    with gzip.open(rated, "wt", encoding="utf-8") as file:
-        file.writelines(["id\tdocument\trating\n", *lines])
-    monkeypatch.setattr(release, "_reviews", lambda data: rated)
-    settings = release.ReleaseSettings(work=tmp_path, reviews_per_label=40)
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=40
+    )
     table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
     written = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
     assert not table["text"].duplicated().any()
@@ -106,6 +310,23 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
     for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
         low, high = release.RATINGS[label]
         assert low <= ratings[text] <= high
+
+
+@pytest.mark.parametrize("rating", ["11", "", "열"])
+def test_what_is_no_rating_is_refused_and_nothing_written(
+    release: ModuleType, tmp_path: Path, rating: str
+) -> None:
+    lines = [*RATED, f"300\t1\t20180101\t{rating}\t또 다른 감상\n"]
+    data = write_reviews(tmp_path / "data", lines)
+    settings = release.ReleaseSettings(data=data, work=tmp_path / "work", reviews_per_label=40)
+    with pytest.raises(
+        InputError, match=rf"gz:302: expected a rating from 1 to 10, found '{rating}'"
+    ):
+        release.rated_reviews(settings)
+    settings = release.ReleaseSettings(data=write_reviews(data, RATED), work=tmp_path / "work")
+    with pytest.raises(InputError, match=r"1,000 reviews rated 1 to 4 in .*, found 120; lower"):
+        release.rated_reviews(settings)
+    assert not (tmp_path / "work").exists()
 
 
 def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
@@ -121,57 +342,117 @@ def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_pat
 
 
 def test_cards_say_what_the_records_say(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: ModuleType, cards: ModuleType, released: Path
 ) -> None:
-    settings = release.ReleaseSettings(output=tmp_path / "checkpoints")
-    with pytest.raises(InputError, match="expected a released malmoi-small in"):
-        release.write_cards(settings)
-    record = {
-        "settings": {"seed": 7, "mask_fraction": 0.15, "unigram_fraction": 1.0, "bag_weight": 5.0},
-        "networks": {
-            "discriminator": {
-                "parameters": 7_420_161,
-                "num_hidden_layers": 4,
-                "hidden_size": 256,
-            }
-        },
-        "vocab_size": 32_000,
-        "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
-        "device": "cpu",
-        "threads": 2,
-    }
-    corpus = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
-    report = {
-        "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
-        "data": {"per_label": {"꿈": 500, "오류": 501}},
-        "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
-    }
     rows = [
         {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
         for seed, score in enumerate((88.0, 89.0))
     ]
     rows.append(rows[0] | {"part": "dev", "accuracy": 1.0})
-    results = tmp_path / "quality.json"
-    results.write_text(json.dumps({"runs": rows}), encoding="utf-8")
-    monkeypatch.setattr(sys.modules["cards"], "QUALITY", results)
-    for name, files in {
-        "malmoi-small": {"run.json": record, "corpus.json": corpus},
-        "malmoi-small-reviews": {"report.json": report},
-        "malmoi-small-memos": {"report.json": report},
-    }.items():
-        (settings.output / name).mkdir(parents=True)
-        for file, content in files.items():
-            (settings.output / name / file).write_text(json.dumps(content), encoding="utf-8")
-    release.write_cards(settings)
-    encoder = (settings.output / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    write_json(cards.QUALITY, {"runs": rows})
+    release.write_cards(released)
+    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
     for fact in (
         "7.4 million parameters",
         "50 million tokens (12,345 steps) in 2.0 hours",
         "seed 7",
+        "Every figure is `benchmarks/quality.py`'s",
+        "NSMC is a rebuilt split",
+        "its classifier has macro F1 0.8100:\n[malmoi-small-memos](../malmoi-small-memos/",
     ):
         assert fact in encoder
+    assert "Not measured yet" not in encoder
     assert "| 14,455 | MIT |" in encoder and "| 3 | public record, KOGL |" in encoder
     assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
-    memos = (settings.output / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
+    memos = (released / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
     assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
     assert "Rated reviews alone (1,000): 0.7000." in memos
+
+
+def test_figures_are_explained_where_there_are_some(
+    release: ModuleType, cards: ModuleType, released: Path
+) -> None:
+    release.write_cards(released)
+    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    assert "Not measured yet." in encoder and "Every figure" not in encoder
+    assert "Published, for comparison" not in encoder
+    row = {"part": "test", "task": "kote", "encoder": "malmoi-small", "macro_f1": 30.0}
+    write_json(cards.QUALITY, {"runs": [row]})
+    release.write_cards(released)
+    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    assert "Every figure" in encoder and "Published, for comparison" not in encoder
+
+
+def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
+    release: ModuleType, cards: ModuleType, released: Path
+) -> None:
+    def limits(linear: float | None) -> str:
+        row = {"part": "test", "task": "memos", "encoder": cards.LINEAR, "macro_f1": linear}
+        write_json(cards.QUALITY, {"runs": [] if linear is None else [row]})
+        release.write_cards(released)
+        return (released / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
+
+    assert "is better on these memos (macro F1 0.8111," in limits(81.11)
+    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    assert "macro F1 0.8100, below the 0.8111 of a linear classifier" in encoder
+    assert "has 0.8089 on these memos" in limits(80.89)
+    assert "is better" not in limits(80.89) + limits(None)
+    # That of the committed results.
+    results = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
+    assert cards.LINEAR in {run["encoder"] for run in results["runs"]}
+
+
+def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
+    release: ModuleType, cards: ModuleType, released: Path
+) -> None:
+    names = ("malmoi-small", "malmoi-small-reviews")
+    release.write_cards(released)
+    for name in names:
+        card = (released / name / "README.md").read_text(encoding="utf-8")
+        assert "nobody has looked which" in card and "official" not in card
+    record = RECORD | {"corpus_sha256": cards.CORPUS_SHA256}
+    write_json(released / "malmoi-small" / "run.json", record)
+    release.write_cards(released)
+    for name in names:
+        card = " ".join((released / name / "README.md").read_text(encoding="utf-8").split())
+        assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("malmoi-small/run.json", None, "expected .*run.json, found none"),
+        ("malmoi-small/run.json", [], "expected a JSON object in .*run.json, found list"),
+        ("malmoi-small/run.json", {}, r"run\.json, found another \(KeyError\('networks'\)\)"),
+        ("malmoi-small/corpus.json", None, "expected .*corpus.json, found none"),
+        ("malmoi-small/corpus.json", {}, r"corpus\.json, found another \(KeyError\('sources'\)\)"),
+        (
+            "malmoi-small/corpus.json",
+            {"sources": {"my_reviews.csv": {"kept": 3}}},
+            r"corpus\.json: expected files of reviews_rated.*, found my_reviews\.csv; add",
+        ),
+        ("malmoi-small-memos/report.json", None, "expected .*report.json, found none"),
+        ("malmoi-small-memos/report.json", {"folds": []}, r"report\.json, found another"),
+    ],
+)
+def test_cards_of_what_is_no_release_are_refused_and_none_is_written(
+    release: ModuleType,
+    cards: ModuleType,
+    released: Path,
+    file: str,
+    content: Any,
+    message: str,
+) -> None:
+    if content is None:
+        (released / file).unlink()
+    else:
+        write_json(released / file, content)
+    with pytest.raises(InputError, match=message):
+        release.main(release.ReleaseSettings(output=released, cards=True))
+    assert not list(released.rglob("README.md"))
+
+
+def test_a_damaged_record_is_named(release: ModuleType, cards: ModuleType, released: Path) -> None:
+    (released / "malmoi-small" / "run.json").write_text('{"settings": ', encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected JSON in .*run\.json, found Expecting value"):
+        release.write_cards(released)

@@ -87,6 +87,12 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str)
             json.loads(text)
 
 
+@pytest.mark.parametrize("name", ["malmoi-small", "malmoi-small-reviews"])
+def test_who_has_read_reviews_of_a_test_file_says_so(name: str) -> None:
+    card = (RELEASED / name / "README.md").read_text(encoding="utf-8")
+    assert "official `ratings_test.txt`" in " ".join(card.split())
+
+
 def test_pre_training_goes_on_from_the_encoder(tmp_path: Path) -> None:
     corpus = tmp_path / "mine.txt"
     lines = (ROOT / "corpora" / "comments" / "shops.txt").read_text("utf-8").splitlines()
