@@ -56,9 +56,9 @@ texts."""
 OTHER_NSMC = f"""Its `{REVIEWS}` was another than the project's, and nobody has looked which reviews
 of NSMC's test files are in it: do not score it on any of them."""
 QUALITY_NOTE = """
-Every figure is `benchmarks/quality.py`'s: learning rate and epochs, where several were tried, chosen
-on a part of the training file; the test file (of the memos, which have none, five folds) scored once for each seed of
-fine-tuning; the encoder is one and the same."""
+Every figure is `benchmarks/quality.py`'s: learning rate and epochs, where several were tried,
+chosen on a part of the training file; the test file (of the memos, which have none, five folds)
+scored once for each seed of fine-tuning; the encoder is one and the same."""
 NSMC_NOTE = """NSMC is a rebuilt split (same recipe and sizes, another draw), so published figures
 compare within about 0.15 points, and many of those were chosen on the test file. Published, for
 comparison: KcELECTRA-base 91.71, KoELECTRA-base-v3 90.63, TUNiB-ko-small 89.56, KoELECTRA-small-v3
