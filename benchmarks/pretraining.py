@@ -40,7 +40,7 @@ from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
 from pretrain.batches import Prefetcher, iter_plans
 from pretrain.checkpoint import Progress
 from pretrain.devices import attention_for, choose_device, has_native_bf16
-from pretrain.loop import Trainer, make_objective
+from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers
 from pretrain.processes import Processes
@@ -132,9 +132,7 @@ class Ours:
         torch.manual_seed(0)
         self.pair: ElectraPair = build_pair(PRESETS[preset], tokenizer).to(device).train()
         self.pair.set_attention(attention_for(device))
-        if device.type == "cuda":
-            for network in self.pair.networks().values():
-                network.electra.compile(dynamic=batching == "length")
+        compiled = compile_networks(self.pair, self.settings, device)
         processes = Processes(device=device)
         self.trainer = Trainer(
             self.pair,
@@ -145,7 +143,7 @@ class Ours:
             Progress(),
             total_steps=10**9,
             flops_per_token=0.0,
-            compiled=device.type == "cuda",
+            compiled=compiled,
         )
         plans = iter_plans(
             corpus.lengths,

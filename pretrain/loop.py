@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -24,16 +25,57 @@ from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.tokenized import TokenizedCorpus
 
+# First steps of a sitting that run without the compiled networks, compile them, and record graphs.
+_COMPILING_STEPS = 5
+
 
 def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
     """Whether rows are filled with several texts.
 
     On a CPU the two are equally fast (docs/performance.md), and rows of like lengths need no mask
-    of every row. A GPU wants one shape, for torch.compile and CUDA (assumption: none was there).
+    of every row. A GPU wants one shape, for torch.compile and CUDA graphs.
     """
     if settings.batching == "auto":
         return device.type == "cuda"
     return settings.batching == "packed"
+
+
+def compile_mode(
+    settings: PretrainSettings, device: torch.device
+) -> Literal["graphs", "on", "off"]:
+    """What `--compile` comes to on a device.
+
+    An encoder of 12 layers is some thousand small kernels a step, and a host needs longer to start
+    them than a GPU to run them (docs/performance.md): graphs start them all at once. They want the
+    same shape in every step, which packed rows have.
+
+    Raises:
+        InputError: graphs are asked for where there can be none.
+    """
+    packed = packs_rows(settings, device)
+    if settings.compile == "graphs" and (device.type != "cuda" or not packed):
+        raise InputError(
+            f"--compile graphs needs a GPU and --batching packed, found {device.type} and "
+            f"{'packed' if packed else 'length'}; take --compile on"
+        )
+    if settings.compile != "auto":
+        return settings.compile
+    if device.type == "cpu":
+        return "off"
+    return "graphs" if packed else "on"
+
+
+def compile_networks(pair: ElectraPair, settings: PretrainSettings, device: torch.device) -> bool:
+    """Compile both encoders if the flags and the device want it; whether they are."""
+    mode = compile_mode(settings, device)
+    if mode == "off":
+        return False
+    for network in pair.networks().values():
+        network.electra.compile(
+            dynamic=not packs_rows(settings, device),
+            mode="reduce-overhead" if mode == "graphs" else None,
+        )
+    return True
 
 
 def planned_steps(
@@ -184,6 +226,7 @@ class Trainer:
             skip=progress.step,
         )
         self.pair.train()
+        taken = 0
         with (
             _stop_on_sigterm() as received,
             Prefetcher(corpus, plans, tokenizer, processes.device) as batches,
@@ -195,7 +238,11 @@ class Trainer:
                 progress.step += 1
                 progress.tokens += batch.num_tokens
                 progress.flops += self._flops_per_token * batch.num_tokens
-                progress.seconds += time.perf_counter() - started
+                taken += 1
+                # A clock that says the learning rate must not have run down before the first step
+                # is taken in earnest.
+                if not self.compiled or taken > _COMPILING_STEPS:
+                    progress.seconds += time.perf_counter() - started
                 fraction = self.done_fraction()
                 reporting = fraction >= 1 or progress.step % settings.log_steps == 0
                 monitor.add(
@@ -235,6 +282,9 @@ class Trainer:
         # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
         torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
         self._random.manual_seed(step_seed + 1)  # masks and samples
+        if self.compiled:
+            # What CUDA graphs gave in the step before may be written over now.
+            torch.compiler.cudagraph_mark_step_begin()
         # A step's rate is that of its middle, so that neither first nor last is zero.
         middle = min(1.0, fraction + 0.5 * self._fraction_of(batch))
         rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)

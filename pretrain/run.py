@@ -32,7 +32,14 @@ from pretrain.accounting import (
 )
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.devices import attention_for, has_native_bf16
-from pretrain.loop import Trainer, make_objective, packs_rows, planned_steps
+from pretrain.loop import (
+    Trainer,
+    compile_mode,
+    compile_networks,
+    make_objective,
+    packs_rows,
+    planned_steps,
+)
 from pretrain.monitor import Monitor
 from pretrain.networks import (
     ElectraPair,
@@ -89,6 +96,7 @@ def _run_in_processes(settings: PretrainSettings) -> None:
     try:
         # Everything that can be wrong with the flags comes before the long work.
         settings = _with_preset(settings)
+        compile_mode(settings, processes.device)
         prepared = processes.in_main(lambda: _prepare(settings, processes))
         told = processes.from_main((prepared.directory, prepared.record) if prepared else None)
         if prepared is None:
@@ -182,10 +190,7 @@ def _run(
         if progress.step:
             print(f"resumed at step {progress.step:,} of {directory}")
         _announce(settings, prepared.corpus, pair, processes, steps)
-    compiled = settings.compile == "on" or (settings.compile == "auto" and device.type == "cuda")
-    if compiled:
-        for network in pair.networks().values():
-            network.electra.compile(dynamic=not packs_rows(settings, device))
+    compiled = compile_networks(pair, settings, device)
     objective = make_objective(pair, prepared.corpus, tokenizer, settings, processes)
     trainer = Trainer(
         pair,

@@ -195,8 +195,9 @@ class PretrainSettings:
     """length: texts of like length together; packed: rows of --max-length filled with texts,
     each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md);
     a resumed run keeps what it began with."""
-    compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile the encoders; auto: on a GPU (on a CPU no gain was seen in the noise)."""
+    compile: Literal["auto", "graphs", "on", "off"] = "auto"
+    """torch.compile the encoders; graphs: and replay them as CUDA graphs, which wants packed rows.
+    auto: graphs on a GPU with packed rows, on with others, off on a CPU (docs/performance.md)."""
     save_steps: int = 200
     """Steps between checkpoints; the last two are kept."""
     log_steps: int = 20

@@ -16,7 +16,7 @@ from pretrain.accounting import (
     parameter_counts,
 )
 from pretrain.checkpoint import Progress
-from pretrain.loop import Trainer
+from pretrain.loop import Trainer, compile_mode
 from pretrain.networks import ElectraPair
 from pretrain.objective import Objective
 from pretrain.optimizer import Optimizers
@@ -208,6 +208,23 @@ def test_networks_to_be_compiled_are_counted_before(toy: Toy) -> None:
     assert trainer.progress.hardware_flops == plain.progress.hardware_flops > 0
     trainer.take_step(toy.batch([[12], [20]]), 0.1)
     assert compilations
+
+
+@pytest.mark.parametrize(
+    ("device", "flags", "expected"),
+    [
+        ("cpu", {}, "off"),
+        ("cpu", {"compile": "on"}, "on"),
+        ("cuda", {}, "graphs"),
+        ("cuda", {"batching": "length"}, "on"),
+        ("cuda", {"compile": "off"}, "off"),
+    ],
+)
+def test_what_is_compiled_depends_on_device_and_rows(
+    device: str, flags: dict[str, Any], expected: str
+) -> None:
+    settings = PretrainSettings(corpus=Path("-"), **flags)
+    assert compile_mode(settings, torch.device(device)) == expected
 
 
 def test_the_cost_is_held_against_what_the_machine_can_do(

@@ -78,6 +78,20 @@ def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) 
     assert pretrain_here(*flags, *slower, "--resume")[0] == 0
 
 
+def test_the_clock_stands_still_while_networks_are_compiled(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With --max-minutes it says the learning rate: compiling would use up the warm-up."""
+    for name, compiled in (("plain", False), ("compiled", True)):
+        monkeypatch.setattr(pretrain.run, "compile_networks", lambda *_, said=compiled: said)
+        assert pretrain_here("--max-steps", "3", "--output", name)[0] == 0
+    seconds = [
+        json.loads((tmp_path / name / "run.json").read_text())["progress"]["seconds"]
+        for name in ("plain", "compiled")
+    ]
+    assert seconds[0] > 0 == seconds[1]
+
+
 def test_a_run_keeps_its_batching_on_another_device(
     pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -263,6 +263,7 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--tokenizer no/such/tokenizer", "tokenizer.json"),
         ("--device tpu9", "--device"),
         ("--device cuda:99", "--device cuda:99"),
+        ("--device cpu --compile graphs", "found cpu and length; take --compile on"),
         ("--objective mlm --schedule two-stage", "--objective mlm"),
         ("--objective mlm --sharing gdes", "--sharing gdes"),
         ("--generator-head sbo", "add --masking span"),
