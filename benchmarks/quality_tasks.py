@@ -76,13 +76,19 @@ def _single(path: Path, text: str, label: str, labels: list[str]) -> Rows:
     )
 
 
+def rated_reviews() -> tuple[list[str], np.ndarray]:
+    """Texts of all rated reviews, cleaned, none empty, and their ratings, int64 [N]."""
+    table = _table(REVIEWS)
+    texts = [clean_text(text) for text in table["document"]]
+    kept = [place for place, text in enumerate(texts) if text]
+    return [texts[place] for place in kept], table["rating"].to_numpy(dtype=np.int64)[kept]
+
+
 def _three_train() -> Rows:
     """180,000 of the rated reviews, as many of each class (부정 1-4, 중립 5-8, 긍정 9-10)."""
     by_label: dict[str, list[str]] = {}
-    table = _table(REVIEWS)
-    for text, rating in zip(table["document"], table["rating"], strict=True):
-        if cleaned := clean_text(text):
-            by_label.setdefault(RATING_LABELS[rating], []).append(cleaned)
+    for text, rating in zip(*rated_reviews(), strict=True):
+        by_label.setdefault(RATING_LABELS[str(rating)], []).append(text)
     draw = random.Random(0)
     chosen = [
         (text, THREE.index(label))

@@ -133,7 +133,7 @@ def main(settings: SelfTrainingSettings) -> None:
     model = _fit(source, tokenizer, texts, targets, settings.epochs, settings.seed)
     numbers = {"unlabelled": len(others), "epochs": settings.epochs, "share": best[1]}
     add("student", _ask(model, tokenizer, dev.texts), began, **numbers)
-    _save_encoder(model, tokenizer, source, output)
+    save_encoder(model, tokenizer, source, output)
     print(f"the student's encoder: {output}")
 
 
@@ -197,7 +197,7 @@ def _blend(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
     return blended
 
 
-def _save_encoder(
+def save_encoder(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str, output: Path
 ) -> None:
     """The student without its head, in the shape that it began in."""
