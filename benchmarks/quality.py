@@ -43,6 +43,7 @@ from finetune.predicting import predict_probabilities
 from finetune.scores import score_multi, score_regression, score_task
 from finetune.training import TrainingData, TrainSettings, train
 from pretrain.devices import choose_device
+from pretrain.saving import save_model
 
 RESULTS = Path(__file__).parent / "results" / "quality.json"
 FOLDS = 5
@@ -78,6 +79,8 @@ class QualitySettings:
     """Rows of the training file that a choice is trained on, at most four fifths of it."""
     dev_size: int = 10_000
     """Other rows of it that a choice is scored on, at most a fifth of it."""
+    keep: Path | None = None
+    """Folder in which the classifiers that scored a test file are kept, as TASK-SEED."""
     output: Path = RESULTS
     """JSON file of the results."""
 
@@ -138,7 +141,8 @@ def _measure(name: str, encoder: str, settings: QualitySettings, results: Result
         if comparison.test is not None:
             spoil = name in SPOILT_TASKS
             test = comparison.test()
-            scores = _fit(comparison, learn, test, best, seed, settings, spoil=spoil)
+            keep = settings.keep and settings.keep / f"{name}-{seed}"
+            scores = _fit(comparison, learn, test, best, seed, settings, spoil=spoil, keep=keep)
         else:
             folds = _folds(comparison, learn, seed)
             each = [_fit(comparison, *fold, best, seed, settings) for fold in folds]
@@ -174,6 +178,7 @@ def _fit(
     settings: QualitySettings,
     *,
     spoil: bool = False,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
     """Train on the one, score the other; scores in percent, and the seconds of training.
 
@@ -183,7 +188,9 @@ def _fit(
     source = encoder_source(settings.model or find_encoder())
     # Random weights have nothing that a smaller rate in lower layers would keep.
     decay = 1.0 if settings.random_weights else None
-    training = TrainSettings(**choice, seed=seed, layer_decay=decay)
+    training = TrainSettings(
+        **choice, seed=seed, layer_decay=decay, class_weights=comparison.class_weights
+    )
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
@@ -206,6 +213,8 @@ def _fit(
     began = time.perf_counter()
     trained = train(model, data, np.arange(len(learn.texts)), training, device=device)
     seconds = time.perf_counter() - began
+    if keep is not None:
+        save_model(model, tokenizer, keep)
 
     def scores_of(rows: Rows) -> dict[str, float]:
         tokens = DeviceTokens(tokenize_all(tokenizer, rows.texts, length, pairs=rows.pairs), device)
@@ -259,7 +268,8 @@ def _fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, fl
         half = features[1].shape[1] // 2
         cosine = np.asarray(features[1][:, half:].sum(axis=1)).ravel()
         return _percent(score_regression(test.targets, cosine))
-    model = LinearSVC(C=LINEAR_C, random_state=0)
+    weights = None if comparison.class_weights == "none" else comparison.class_weights
+    model = LinearSVC(C=LINEAR_C, random_state=0, class_weight=weights)
     if comparison.task == "multi":
         model = OneVsRestClassifier(model)
     model.fit(features[0], learn.targets)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,7 @@ class Comparison:
         test: reads the rows to score; None: every fifth of the training rows in turn.
         metric: a key of what `finetune.scores.score_task` returns.
         needs: what has to be there.
+        class_weights: of the loss, as in `TrainSettings`.
     """
 
     task: Task
@@ -61,6 +63,7 @@ class Comparison:
     test: Callable[[], Rows] | None
     metric: str
     needs: tuple[Path, ...]
+    class_weights: Literal["none", "balanced"] = "none"
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -100,6 +103,12 @@ def _three_train() -> Rows:
         texts=[text for text, _ in chosen],
         targets=np.array([label for _, label in chosen], dtype=np.int64),
     )
+
+
+def _three_train_all() -> Rows:
+    """All rated reviews, in their own proportions: more than half of them are 긍정."""
+    texts, ratings = rated_reviews()
+    return Rows(texts=texts, targets=np.digitize(ratings, (5, 9)))
 
 
 def _emotions(path: Path) -> Rows:
@@ -152,6 +161,15 @@ TASKS = {
         test=lambda: _single(NSMC.parent / "sentiment3_test.tsv", "document", "label", THREE),
         metric="macro_f1",
         needs=(REVIEWS, NSMC.parent / "sentiment3_test.tsv"),
+    ),
+    "three-all": Comparison(
+        task="single",
+        labels=THREE,
+        train=_three_train_all,
+        test=lambda: _single(NSMC.parent / "sentiment3_test.tsv", "document", "label", THREE),
+        metric="macro_f1",
+        needs=(REVIEWS, NSMC.parent / "sentiment3_test.tsv"),
+        class_weights="balanced",
     ),
     "hate": Comparison(
         task="single",
