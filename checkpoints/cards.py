@@ -23,7 +23,7 @@ LICENCES = {
 TASKS = {
     "nsmc": "NSMC, rebuilt split: film reviews, 2 classes",
     "three": "film reviews, 3 classes from the rating, learnt from 180,000",
-    "three-all": "the same, learnt from all 615,160",
+    "three-all": "film reviews, 3 classes from the rating, learnt from all 615,160",
     "hate": "Korean hate speech (its dev file)",
     "kote": "KOTE, 44 emotions (trained on its val file)",
     "korsts": "KorSTS, similarity of sentences",

@@ -32,6 +32,8 @@ class Progress:
     """Estimated floating-point operations spent."""
     seconds: float = 0.0
     """Training time, over all sittings."""
+    compiling_seconds: float = 0.0
+    """Those of them in which networks were compiled: the clock of --max-minutes leaves them out."""
     stage: int = 0
     """Of a two-stage run: 0 while the generator is trained, then 1."""
     hardware_flops_per_token: float = 0.0

@@ -25,7 +25,7 @@ from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.tokenized import TokenizedCorpus
 
-# First steps of a sitting that run without the compiled networks, compile them, and record graphs.
+# First steps of a sitting or stage: without the compiled networks, compiling, recording graphs.
 _COMPILING_STEPS = 5
 
 
@@ -189,8 +189,15 @@ class Trainer:
         if self.settings.max_flops is not None:
             return self.progress.flops / self.settings.max_flops
         # Clocks differ, and learning rates must not.
-        seconds = float(self.processes.from_main(self.progress.seconds))
+        seconds = float(self.processes.from_main(self._clock()))
         return seconds / ((self.settings.max_minutes or 0) * 60)
+
+    def _clock(self) -> float:
+        """Seconds of training in earnest.
+
+        It says the learning rate of `--max-minutes`, and compiling would use up the warm-up.
+        """
+        return self.progress.seconds - self.progress.compiling_seconds
 
     def _fraction_of(self, batch: Batch) -> float:
         """How much of the run a step on this batch is; 0 where the time it takes decides."""
@@ -226,7 +233,7 @@ class Trainer:
             skip=progress.step,
         )
         self.pair.train()
-        taken = 0
+        taken, stage = 0, progress.stage
         with (
             _stop_on_sigterm() as received,
             Prefetcher(corpus, plans, tokenizer, processes.device) as batches,
@@ -238,11 +245,13 @@ class Trainer:
                 progress.step += 1
                 progress.tokens += batch.num_tokens
                 progress.flops += self._flops_per_token * batch.num_tokens
-                taken += 1
-                # A clock that says the learning rate must not have run down before the first step
-                # is taken in earnest.
-                if not self.compiled or taken > _COMPILING_STEPS:
-                    progress.seconds += time.perf_counter() - started
+                seconds = time.perf_counter() - started
+                progress.seconds += seconds
+                # A second stage has other networks to compile.
+                taken = 1 if progress.stage != stage else taken + 1
+                stage = progress.stage
+                if self.compiled and taken <= _COMPILING_STEPS:
+                    progress.compiling_seconds += seconds
                 fraction = self.done_fraction()
                 reporting = fraction >= 1 or progress.step % settings.log_steps == 0
                 monitor.add(
@@ -252,7 +261,7 @@ class Trainer:
                     flops=progress.flops,
                     learning_rate=rate,
                     fraction=fraction,
-                    left=progress.seconds * (1 - fraction) / max(fraction, 1e-9),
+                    left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
                 )
                 # Several GPUs ask each other seldom: asking waits for them.
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting

@@ -15,8 +15,8 @@ from pretrain.checkpoint import has_state
 from pretrain.settings import PretrainSettings
 
 RUNS = Path("runs/pretrain")
-# Settings that may differ between a run and its --resume: when it ends, how fast it learns and
-# where it is shown, not what it learns from.
+# Settings that may differ between a run and its --resume: when it ends, how fast it learns, where
+# it is computed and shown, not what it learns from.
 _FREE_ON_RESUME = {
     "output",
     "resume",
@@ -28,6 +28,7 @@ _FREE_ON_RESUME = {
     "learning_rate",
     "muon_learning_rate",
     "device",
+    "compile",
     "log_steps",
     "save_steps",
 }

@@ -87,8 +87,8 @@ class PretrainSettings:
     max_steps: int | None = None
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
     max_minutes: float | None = None
-    """Stop after this many minutes of training (preparing the corpus not counted). The clock sets
-    the learning rate then, so no second run, resumed or not, is the same to the bit."""
+    """Stop after this many minutes of training (without preparing the corpus and compiling). The
+    clock sets the learning rate then, so no second run, resumed or not, is the same to the bit."""
     max_tokens: float | None = None
     """Stop after this many tokens, padding not counted; 20e6 is 20 million."""
     max_flops: float | None = None
