@@ -71,7 +71,8 @@ CLASSIFIERS = {"reviews": ["--epochs", "6", "--jobs", "2"], "memos": ["--jobs", 
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
 CHECKED_STEPS = 500
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
-# race (docs/decisions.md), and sums in another order drift apart. How far is an assumption.
+# race (docs/decisions.md), and sums in another order drift apart: by 0.55% when it was tried on
+# another day (docs/experiments.md). What other machines add is an assumption.
 TOLERANCE = 0.03
 
 
