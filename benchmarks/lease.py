@@ -64,7 +64,7 @@ export PYTHONPATH=/tmp/site:lease:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
 exec python3 benchmarks/lease.py drive "$@"
 """
 SPOILT = 10_000
-# Half of what a file that comes back may have, in bytes: weights are counted in float16.
+# Bytes of a file of weights; 16 MiB is the most that comes back as one.
 SHARD = 15_500_000
 # Bytes of weights handed over in one command, of 64 MiB that come back in all.
 MOST = 56_000_000
@@ -175,9 +175,10 @@ def drive(settings: LeaseSettings) -> None:
     while True:
         over = time.monotonic() > end or (WORK / "done").is_file()
         for path in sorted(RESULTS.glob("*.safetensors")):
-            handed_over += path.stat().st_size
-            if handed_over <= MOST:
+            size = path.stat().st_size
+            if handed_over + size <= MOST:
                 shutil.move(path, out / path.name)
+                handed_over += size
         if over:
             break
         time.sleep(1)
@@ -247,8 +248,8 @@ def _itself() -> list[str]:
 
 
 def _start(name: str, command: list[Any]) -> subprocess.Popen[bytes]:
-    log = (WORK / f"{name}.txt").open("wb")
-    return subprocess.Popen([*map(str, command)], stdout=log, stderr=log, cwd=ROOT)
+    with (WORK / f"{name}.txt").open("wb") as log:
+        return subprocess.Popen([*map(str, command)], stdout=log, stderr=log, cwd=ROOT)
 
 
 def _score(

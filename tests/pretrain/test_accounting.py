@@ -227,6 +227,14 @@ def test_what_is_compiled_depends_on_device_and_rows(
     assert compile_mode(settings, torch.device(device)) == expected
 
 
+def test_a_run_by_the_clock_leaves_out_compiling(toy: Toy) -> None:
+    trainer = trainer_of(toy.pair(), toy)
+    trainer._total_steps = None
+    trainer.settings.max_steps, trainer.settings.max_minutes = None, 1
+    trainer.progress.seconds, trainer.progress.compiling_seconds = 70, 40
+    assert trainer.done_fraction() == 0.5
+
+
 def test_the_cost_is_held_against_what_the_machine_can_do(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
