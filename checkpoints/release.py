@@ -3,6 +3,7 @@
     make release DATA=PATH
     python checkpoints/release.py --data PATH --minutes 150 --output PATH
     python checkpoints/release.py --data PATH --check
+    python checkpoints/release.py --data PATH --classifiers
     python checkpoints/release.py --cards
 
 What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
@@ -51,9 +52,19 @@ such file the recipe runs, but does not reproduce the release."""
 
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
+WRITTEN = ROOT / "corpora" / "reviews" / "reviews.csv"
+MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # What the stages in --work are made with, and the first stage that each decides.
 SETTINGS = "settings.json"
-DECIDED = {"reviews_sha256": "corpus", "reviews_per_label": "reviews.csv", "tokens": "encoder"}
+DECIDED = {
+    "reviews_sha256": "corpus",
+    "tokens": "encoder",
+    "reviews_per_label": "reviews.csv",
+    "written_sha256": "reviews.csv",
+    "reviews_flags": "reviews",
+    "memos_flags": "memos",
+    "memos_sha256": "memos",
+}
 # What the encoder learns from is CC0, MIT and public record.
 FETCHED = {
     "chatbot": ["ChatbotData.csv"],
@@ -92,9 +103,13 @@ class ReleaseSettings:
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
-    """Folder to release into, without a release; with --check or --cards the one of the release."""
+    """Folder to release into, without a release; with --check, --classifiers or --cards the one of
+    the release."""
     check: bool = False
     """Only pre-train the first 500 steps again and hold their losses against the record's."""
+    classifiers: bool = False
+    """Only make the two classifiers again, from the released encoder, and put them in the place of
+    the released ones."""
     cards: bool = False
     """Only write the cards again, with what benchmarks/quality.py found since."""
 
@@ -107,8 +122,10 @@ class ReleaseSettings:
         ):
             if not low <= value < math.inf:
                 raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
-        if self.check and self.cards:
-            raise InputError("expected --check or --cards, found both; give one of them")
+        parts = ("check", "classifiers", "cards")
+        given = [f"--{name}" for name in parts if getattr(self, name)]
+        if len(given) > 1:
+            raise InputError(f"expected one of {' and '.join(given)}, found both; give one of them")
 
 
 def main(settings: ReleaseSettings) -> None:
@@ -121,6 +138,9 @@ def main(settings: ReleaseSettings) -> None:
         _read_released(settings.output / NAME)  # before any work
         check(_corpus(settings), settings.output / NAME)
         return
+    if settings.classifiers:
+        remake_classifiers(settings)
+        return
     _check_free(settings.output)
     corpus = _corpus(settings)
     reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
@@ -128,8 +148,7 @@ def main(settings: ReleaseSettings) -> None:
     if not pretrain(corpus, encoder, settings.tokens, settings.minutes):
         print("this sitting is over; the same command goes on")
         return
-    _classify(encoder, settings.work, "reviews", "--data", reviews)
-    _classify(encoder, settings.work, "memos")
+    _classify_all(encoder, settings.work, reviews)
     _release(settings)
     print(f"released into {settings.output}")
 
@@ -162,23 +181,51 @@ def _release(settings: ReleaseSettings) -> None:
         pack_encoder(settings.work / "encoder", scratch / NAME)
         read = read_json(settings.work / "corpus" / "report.json")
         _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
-        for task in CLASSIFIERS:
-            pack_classifier(settings.work / task, scratch / f"{NAME}-{task}")
-        report = scratch / f"{NAME}-reviews" / "report.json"
-        by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
-        _write_json(report, read_json(report) | {"by_origin": by_origin})
+        _pack_classifiers(settings.work, scratch)
         write_cards(scratch)
         for folder in _folders(scratch):
             folder.rename(settings.output / folder.name)
 
 
-def write_cards(output: Path) -> None:
+def remake_classifiers(settings: ReleaseSettings) -> None:
+    """Cross-validate both classifiers on the released encoder; then, and only then, swap them in.
+
+    Raises:
+        InputError: there is no whole release, or the stages in --work are of other texts.
+    """
+    encoder, *released = _folders(settings.output)
+    for folder in (encoder, *released):
+        read_json(folder / ("run.json" if folder == encoder else "report.json"))
+    _keep_settings(settings)
+    _classify_all(encoder, settings.work, rated_reviews(settings))
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        scratch = Path(name)
+        _pack_classifiers(settings.work, scratch)
+        write_cards(scratch, encoder)
+        for folder in released:
+            folder.rename(scratch / f"{folder.name}-before")
+            (scratch / folder.name).rename(folder)
+
+
+def _pack_classifiers(work: Path, output: Path) -> None:
+    for task in CLASSIFIERS:
+        pack_classifier(work / task, output / f"{NAME}-{task}")
+    report = output / f"{NAME}-reviews" / "report.json"
+    by_origin = scores_by_origin(work / "reviews" / "predictions.csv")
+    _write_json(report, read_json(report) | {"by_origin": by_origin})
+
+
+def write_cards(output: Path, encoder: Path | None = None) -> None:
     """Write the README.md of each released checkpoint in a folder: all, or none.
+
+    Args:
+        encoder: where the encoder is, if not in that folder.
 
     Raises:
         InputError: one is not there, or its records are not those of a release.
     """
-    encoder, *classifiers = _folders(output)
+    beside, *classifiers = _folders(output)
+    encoder = encoder or beside
     memos = output / f"{NAME}-memos"
     cards = {encoder: encoder_card(encoder, memos)}
     for task, folder in zip(CLASSIFIERS, classifiers, strict=True):
@@ -232,7 +279,11 @@ def _keep_settings(settings: ReleaseSettings) -> None:
     # A check has a corpus in common with a release, and no more.
     ours: dict[str, Any] = {"reviews_sha256": file_sha256(_reviews(settings.data))}
     if not settings.check:
-        ours |= {"tokens": settings.tokens, "reviews_per_label": settings.reviews_per_label}
+        ours |= {"reviews_per_label": settings.reviews_per_label}
+        ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
+        ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
+    if not settings.check and not settings.classifiers:
+        ours |= {"tokens": settings.tokens}
     before = read_json(path) if path.is_file() else {}
     for name, value in ours.items():
         stage = settings.work / DECIDED[name]
@@ -409,7 +460,7 @@ def rated_reviews(settings: ReleaseSettings) -> Path:
 
 def _written_reviews() -> dict[str, str]:
     """The project's own reviews, cleaned, with their labels."""
-    table = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
+    table = pd.read_csv(WRITTEN, keep_default_na=False)
     return dict(zip(map(clean_text, table["text"]), table["label"], strict=True))
 
 
@@ -424,6 +475,11 @@ def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
         }
         for origin, rows in (("rated", table[~written]), ("written", table[written]))
     }
+
+
+def _classify_all(encoder: Path, work: Path, reviews: Path) -> None:
+    _classify(encoder, work, "reviews", "--data", reviews)
+    _classify(encoder, work, "memos")
 
 
 def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
+from shutil import copytree
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -157,7 +158,8 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"minutes": -5}, r"--minutes of at least 0\.01, found -5$"),
         ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
         ({"reviews_per_label": -1}, r"--reviews-per-label of at least 1, found -1$"),
-        ({"check": True, "cards": True}, "--check or --cards, found both"),
+        ({"check": True, "cards": True}, "one of --check and --cards, found both"),
+        ({"check": True, "classifiers": True}, "one of --check and --classifiers, found both"),
     ],
 )
 def test_nonsensical_flags_are_refused(
@@ -292,6 +294,59 @@ def test_a_release_appears_whole_or_not_at_all(
     assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv.gz": sha256}}
     report = json.loads((settings.output / "malmoi-small-reviews" / "report.json").read_text())
     assert report["by_origin"]["written"] == {"texts": 1, "macro_f1": 1.0}
+
+
+def test_the_classifiers_alone_are_made_again_both_or_none(
+    release: ModuleType,
+    cards: ModuleType,
+    tmp_path: Path,
+    released: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the released encoder, which stays as it is; what is released stays until both are."""
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED),
+        work=tmp_path / "work",
+        output=released,
+        reviews_per_label=40,
+        classifiers=True,
+    )
+    encoder = (released / "malmoi-small" / "run.json").read_bytes()
+    commands: list[list[str]] = []
+
+    def run(command: list[str], check: bool) -> SimpleNamespace:
+        commands.append(command)
+        output = Path(command[-1])
+        output.mkdir()
+        text, label = next(iter(release._written_reviews().items()))
+        predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
+        pd.DataFrame(predicted).to_csv(output / "predictions.csv")
+        score = 0.9 if output.name == "reviews" else None
+        write_json(output / "report.json", REPORT | {"folds": [{"macro_f1": score}] * 2})
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(release.subprocess, "run", run)
+    monkeypatch.setattr(release, "pack_classifier", lambda run, folder: copytree(run, folder))
+    with pytest.raises(InputError, match=r"malmoi-small-memos.report\.json, found another"):
+        release.main(settings)
+    for task in ("reviews", "memos"):
+        report = json.loads((released / f"malmoi-small-{task}" / "report.json").read_text())
+        assert report == REPORT
+    write_json(settings.work / "memos" / "report.json", REPORT)
+    release.main(settings)
+    assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
+    for command, task in zip(commands, ("reviews", "memos"), strict=True):
+        assert command[command.index("--model") + 1] == str(released / "malmoi-small")
+        assert " ".join(release.CLASSIFIERS[task]) in " ".join(command)
+    report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text())
+    assert report["folds"] == [{"macro_f1": 0.9}] * 2 and "written" in report["by_origin"]
+    assert "0.9000" in (released / "malmoi-small-reviews" / "README.md").read_text()
+    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    assert {path.name for path in released.iterdir()} == names
+    assert (released / "malmoi-small" / "run.json").read_bytes() == encoder
+    monkeypatch.setitem(release.CLASSIFIERS, "memos", ["--epochs", "99"])
+    with pytest.raises(InputError, match="memos made with memos_flags --epochs 99, found it made"):
+        release.main(settings)
 
 
 def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(
