@@ -75,15 +75,18 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 
 @dataclass(kw_only=True)
 class AblationSettings(PretrainedSettings):
-    """Which groups, how much compute, how often."""
+    """Which groups, how much compute, how often; as a whole some 5 hours of one core."""
 
+    train_size: int = 10_000
+    dev_size: int = 10_000
+    epochs: int = 2
     groups: str = ",".join(GROUPS)
     """Comma-separated groups of arms."""
     preset: Literal["tiny", "small", "base"] = "tiny"
     """Size of the discriminator."""
-    flops: float = 1.4e14
-    """Operations of each pre-training, by the paper's counting; 1.4e14 is about 3 million tokens
-    of ELECTRA at preset tiny."""
+    flops: float = 5e13
+    """Operations of each pre-training, by the paper's counting; 5e13 is about 1.6 million tokens of
+    ELECTRA at preset tiny."""
     init: str = "skip-gram"
     """Start of every arm."""
     seeds: int = 2
