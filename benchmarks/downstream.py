@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tyro
+from filelock import FileLock
 from sklearn.metrics import accuracy_score, f1_score
 
 from corpora.atomic import write_at_once
@@ -104,8 +105,9 @@ class Results:
 
     def add(self, row: dict[str, Any]) -> None:
         """Write and print one more row."""
-        everything = {"setting": self._setting, "runs": [*self.rows, row]}
-        write_at_once(self._path, json.dumps(everything, ensure_ascii=False, indent=1) + "\n")
+        with FileLock(f"{self._path}.lock"):  # a row of another process between must not be lost
+            everything = {"setting": self._setting, "runs": [*self.rows, row]}
+            write_at_once(self._path, json.dumps(everything, ensure_ascii=False, indent=1) + "\n")
         brief = {name: value for name, value in row.items() if name != "final_metrics"}
         print(json.dumps(brief, ensure_ascii=False), flush=True)
 
