@@ -6,7 +6,8 @@
 
 Learning rate and epochs are chosen on a part of the training file, with one seed; only then is the
 whole of it trained on, with every seed, and the test file scored, once for each. What is done is
-kept in the results, so that no second look at a test file can choose anything. Of NSMC's test
+kept in the results, so that no second look at a test file can choose anything; rows belong to an
+encoder's weights, not to its folder's name, and to one setting of each task. Of NSMC's test
 texts 10,000 are scored once more with typos, without spaces, drawn out, in NFD and after CP949.
 The memos have no test file but five folds; the choice has seen a part of all of them.
 """
@@ -30,6 +31,7 @@ from sklearn.svm import LinearSVC
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
 from finetune.batches import DeviceTokens, tokenize_all
 from finetune.encoders import (
     encoder_source,
@@ -91,7 +93,7 @@ def main(settings: QualitySettings) -> None:
     if unknown := [name for name in names if name not in TASKS]:
         raise InputError(f"expected --tasks of {', '.join(TASKS)}, found {unknown[0]}")
     results = Results(settings.output)
-    encoder = _name(settings)
+    encoder, weights = _name(settings), _weights_sha256(settings)
     for name in names:
         missing = [path for path in TASKS[name].needs if not path.is_file()]
         if missing:
@@ -99,11 +101,11 @@ def main(settings: QualitySettings) -> None:
         elif settings.linear:
             _measure_linear(name, results)
         else:
-            _measure(name, encoder, settings, results)
+            _measure(name, encoder, weights, settings, results)
     for name in names:
         metric = TASKS[name].metric
-        for one in dict.fromkeys((encoder, LINEAR)):
-            rows = results.of(task=name, encoder=one, part="test")
+        for one, sha256 in ({encoder: weights} | {LINEAR: None}).items():
+            rows = _rows_of(sha256, results, task=name, encoder=one, part="test")
             if rows:
                 print(f"{name:9} {metric:9} {mean_and_spread([r[metric] for r in rows])}  {one}")
 
@@ -115,28 +117,55 @@ def _name(settings: QualitySettings) -> str:
     return f"{name}, random weights" if settings.random_weights else name
 
 
-def _measure(name: str, encoder: str, settings: QualitySettings, results: Results) -> None:
+def _weights_sha256(settings: QualitySettings) -> str | None:
+    """What the encoder is told by; None where there are no weights of its own, or not one file."""
+    if settings.linear or settings.random_weights:
+        return None
+    path = Path(encoder_source(settings.model or find_encoder())) / "model.safetensors"
+    return file_sha256(path) if path.is_file() else None
+
+
+def _rows_of(sha256: str | None, results: Results, **key: object) -> list[dict[str, Any]]:
+    """The rows of these weights: another encoder may have lain in a folder of the same name."""
+    return [row for row in results.of(**key) if row.get("weights_sha256") == sha256]
+
+
+def _measure(
+    name: str, encoder: str, weights: str | None, settings: QualitySettings, results: Results
+) -> None:
     comparison = TASKS[name]
     key: dict[str, Any] = {"task": name, "encoder": encoder}
+    key |= {"weights_sha256": weights} if weights else {}
     choices = [
         {"epochs": int(epochs), "learning_rate": float(rate)}
         for epochs in settings.epochs.split(",")
         for rate in settings.learning_rates.split(",")
     ]
+    # Another setting must not come into the same mean, nor a second choice see the test file.
+    scored = _rows_of(weights, results, **key, part="test")
+    if scored:
+        choices = [{one: scored[0][one] for one in ("epochs", "learning_rate")}]
+        print(
+            f"{name}: {choices[0]['epochs']} epochs at {choices[0]['learning_rate']:g}, as its "
+            "test rows so far; for another choice name another --output"
+        )
     learn = comparison.train()
     for choice in choices if len(choices) > 1 else []:
-        if not results.of(**key, **choice, part="dev"):
+        if not _rows_of(weights, results, **key, **choice, part="dev"):
             scores = _fit(comparison, *_dev_split(learn, settings), choice, 0, settings)
             results.add(key | choice | {"part": "dev", "seed": 0} | scores)
     best = max(
         choices,
         key=lambda choice: max(
-            (row[comparison.metric] for row in results.of(**key, **choice, part="dev")),
+            (
+                row[comparison.metric]
+                for row in _rows_of(weights, results, **key, **choice, part="dev")
+            ),
             default=0.0,
         ),
     )
     for seed in range(settings.seeds):
-        if results.of(**key, part="test", seed=seed):
+        if _rows_of(weights, results, **key, part="test", seed=seed):
             continue
         if comparison.test is not None:
             spoil = name in SPOILT_TASKS

@@ -2,6 +2,7 @@
 
     make release DATA=PATH
     python checkpoints/release.py --data PATH --minutes 150 --output PATH
+    python checkpoints/release.py --data PATH --init checkpoints/malmoi-small --output PATH
     python checkpoints/release.py --data PATH --check
     python checkpoints/release.py --data PATH --classifiers
     python checkpoints/release.py --cards
@@ -14,7 +15,8 @@ release, and --check tells the difference. Everything else is downloaded where -
 
 Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
 encoder, in as many sittings as it needs; the classifiers of reviews and of memos, cross-validated;
-last, all at once, malmoi-small and its two classifiers, in half precision, with their cards.
+last, all at once, malmoi-small and its two classifiers, in half precision, with their cards. With
+--init the encoder goes on from another one, such as the released one, instead of beginning anew.
 """
 
 import csv
@@ -26,12 +28,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
-from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json
+from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json, weights_sha256
 from sklearn.metrics import f1_score
 
 from corpora.atomic import write_at_once
@@ -44,6 +47,7 @@ from corpora.public.fetched import read_fetched
 from corpora.reading import iter_records
 from finetune.packing import pack_classifier, pack_encoder
 from pretrain.checkpoint import has_state
+from pretrain.networks import discriminator_folder, preset_of
 
 ABOUT = f"""Make the released checkpoints anew: an encoder and the app's two classifiers. Needs
 {REVIEWS}, the raw release of e9t/nsmc minus the draws for this project's test files (a table
@@ -59,10 +63,14 @@ SETTINGS = "settings.json"
 DECIDED = {
     "reviews_sha256": "corpus",
     "tokens": "encoder",
+    "preset": "encoder",
+    "init_sha256": "encoder",
     "reviews_per_label": "reviews.csv",
     "written_sha256": "reviews.csv",
     "reviews_flags": "reviews",
+    "reviews_encoder_sha256": "reviews",
     "memos_flags": "memos",
+    "memos_encoder_sha256": "memos",
     "memos_sha256": "memos",
 }
 # What the encoder learns from is CC0, MIT and public record.
@@ -73,17 +81,21 @@ FETCHED = {
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ],
 }
-# The best of docs/experiments.md (one seed, 2026-11-22), with which malmoi-small was made.
-RECIPE = ["--preset", "tiny", "--vocab-size", "32000"]
-RECIPE += ["--unigram-fraction", "1", "--bag-weight", "5"]
+# When malmoi-small was made with it (2026-11-22), it was the only one of docs/experiments.md that
+# had been run to 20 million tokens (one seed). With --init the vocabulary is that encoder's.
+RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5"]
 # Flags of finetune/kfold.py: side by side, because two trainings of one thread each are done before
-# two of two threads.
-CLASSIFIERS = {"reviews": ["--epochs", "6", "--jobs", "2"], "memos": ["--jobs", "2"]}
+# two of two threads. Those of the memos were chosen on folds of another seed (docs/experiments.md).
+CLASSIFIERS = {
+    "reviews": ["--epochs", "6", "--jobs", "2"],
+    "memos": ["--epochs", "20", "--learning-rate", "5e-4", "--layer-decay", "1", "--jobs", "2"],
+}
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
 CHECKED_STEPS = 500
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
-# race (docs/decisions.md), and sums in another order drift apart: by 0.55% when it was tried on
-# another day (docs/experiments.md). What other machines add is an assumption.
+# race (docs/decisions.md), and sums in another order drift apart: the discriminator's loss by 0.55%
+# when it was tried on another day (docs/experiments.md). That the bag's drifts no further, and what
+# other machines add, are assumptions.
 TOLERANCE = 0.03
 
 
@@ -95,18 +107,25 @@ class ReleaseSettings:
     """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
     downloaded."""
     tokens: float = 50e6
-    """Tokens that the encoder sees in all."""
+    """Tokens that the encoder sees in all; with --init, besides those that it has seen before."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
+    init: Path | None = None
+    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer, instead of
+    beginning with skip-gram vectors; a released one needs another folder as --output."""
+    preset: Literal["tiny", "small", "base"] | None = None
+    """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
+    default those that suit that encoder."""
     reviews_per_label: int = 1_000
-    """Rated film reviews of each label, beside the written ones of everything else."""
+    """Rated film reviews of each label, beside the written ones of everything else; 0: none."""
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
     """Folder to release into, without a release; with --check, --classifiers or --cards the one of
     the release."""
     check: bool = False
-    """Only pre-train the first 500 steps again and hold their losses against the record's."""
+    """Only pre-train the first 500 steps again and hold their losses against the record's; of an
+    encoder that went on from another one, with that one as --init."""
     classifiers: bool = False
     """Only make the two classifiers again, from the released encoder, and put them in the place of
     the released ones."""
@@ -118,7 +137,7 @@ class ReleaseSettings:
         for flag, value, low in (
             ("tokens", self.tokens, 1),
             ("minutes", self.minutes, 0.01),
-            ("reviews-per-label", self.reviews_per_label, 1),
+            ("reviews-per-label", self.reviews_per_label, 0),
         ):
             if not low <= value < math.inf:
                 raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
@@ -135,8 +154,8 @@ def main(settings: ReleaseSettings) -> None:
         write_cards(settings.output)
         return
     if settings.check:
-        _read_released(settings.output / NAME)  # before any work
-        check(_corpus(settings), settings.output / NAME)
+        _read_released(settings.output / NAME, settings.init)  # before any work
+        check(_corpus(settings), settings.output / NAME, settings.init)
         return
     if settings.classifiers:
         remake_classifiers(settings)
@@ -145,7 +164,8 @@ def main(settings: ReleaseSettings) -> None:
     corpus = _corpus(settings)
     reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
-    if not pretrain(corpus, encoder, settings.tokens, settings.minutes):
+    start = _start(_preset(settings), settings.init)
+    if not pretrain(corpus, encoder, settings.tokens, settings.minutes, start):
         print("this sitting is over; the same command goes on")
         return
     _classify_all(encoder, settings.work, reviews)
@@ -226,9 +246,9 @@ def write_cards(output: Path, encoder: Path | None = None) -> None:
     """
     beside, *classifiers = _folders(output)
     encoder = encoder or beside
-    memos = output / f"{NAME}-memos"
-    cards = {encoder: encoder_card(encoder, memos)}
-    for task, folder in zip(CLASSIFIERS, classifiers, strict=True):
+    by_task = dict(zip(CLASSIFIERS, classifiers, strict=True))
+    cards = {encoder: encoder_card(encoder, by_task)}
+    for task, folder in by_task.items():
         cards[folder] = classifier_card(folder, task, encoder)
     for folder, card in cards.items():
         write_at_once(folder / "README.md", card)
@@ -275,7 +295,6 @@ def _keep_settings(settings: ReleaseSettings) -> None:
     Raises:
         InputError: a stage that is there was made with another setting or from other reviews.
     """
-    path = settings.work / SETTINGS
     # A check has a corpus in common with a release, and no more.
     ours: dict[str, Any] = {"reviews_sha256": file_sha256(_reviews(settings.data))}
     if not settings.check:
@@ -283,10 +302,17 @@ def _keep_settings(settings: ReleaseSettings) -> None:
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
         ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
     if not settings.check and not settings.classifiers:
-        ours |= {"tokens": settings.tokens}
+        init = settings.init and weights_sha256(discriminator_folder(settings.init))
+        ours |= {"tokens": settings.tokens, "preset": _preset(settings), "init_sha256": init}
+    _keep(settings.work, ours)
+
+
+def _keep(work: Path, ours: dict[str, Any]) -> None:
+    """As `_keep_settings`, of values that are known already."""
+    path = work / SETTINGS
     before = read_json(path) if path.is_file() else {}
     for name, value in ours.items():
-        stage = settings.work / DECIDED[name]
+        stage = work / DECIDED[name]
         if stage.exists() and before.get(name) != value:
             raise InputError(
                 f"expected {stage} made with {name} {value}, found it made with "
@@ -325,21 +351,38 @@ def _hashes(settings: ReleaseSettings) -> dict[str, str]:
     return hashes
 
 
-def _pretraining(corpus: Path, run: Path, tokens: float) -> list[str]:
+def _preset(settings: ReleaseSettings) -> str:
+    """The flag, else what pretrain/run.py takes without it."""
+    if settings.preset is not None:
+        return settings.preset
+    return "tiny" if settings.init is None else preset_of(settings.init)
+
+
+def _start(preset: str, init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py about what the encoder begins as."""
+    return ["--preset", preset, *(["--init", str(init)] if init is not None else [])]
+
+
+def _pretraining(corpus: Path, run: Path, tokens: float, start: Sequence[str] = ()) -> list[str]:
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += [*RECIPE, "--max-tokens", str(tokens), "--output", str(run)]
+    command += [*RECIPE, *start, "--max-tokens", str(tokens), "--output", str(run)]
     return [*command, "--resume"] if has_state(run / "state") else command
 
 
-def pretrain(corpus: Path, run: Path, tokens: float, minutes: float) -> bool:
+def pretrain(
+    corpus: Path, run: Path, tokens: float, minutes: float, start: Sequence[str] = ()
+) -> bool:
     """Go on with the encoder for so many minutes; whether it is finished.
+
+    Args:
+        start: flags as of `_start`; without them tiny, from skip-gram vectors.
 
     Raises:
         SystemExit: the training failed, with its code.
     """
     if _is_finished(run):
         return True
-    process = subprocess.Popen(_pretraining(corpus, run, tokens))
+    process = subprocess.Popen(_pretraining(corpus, run, tokens, start))
     try:
         code = process.wait(minutes * 60)
     except subprocess.TimeoutExpired:
@@ -355,29 +398,47 @@ def _is_finished(run: Path) -> bool:
     return (run / "run.json").is_file() and read_json(run / "run.json").get("status") == "finished"
 
 
-def check(corpus: Path, released: Path, steps: int = CHECKED_STEPS) -> None:
+def check(
+    corpus: Path, released: Path, init: Path | None = None, steps: int = CHECKED_STEPS
+) -> None:
     """Pre-train the first steps again and hold their losses against the released record.
+
+    Args:
+        init: what the released encoder went on from, if from another.
 
     Raises:
         InputError: the corpus is not the one of the record, or a loss differs by more than
             TOLERANCE.
     """
-    sha256, tokens, recorded = _read_released(released)
-    if (found_sha256 := corpus_hash(corpus)) != sha256:
+    record = _read_released(released, init)
+    if (found_sha256 := corpus_hash(corpus)) != record.corpus_sha256:
         raise InputError(
-            f"expected the clean corpus of {released} (SHA-256 {sha256}), found another "
-            f"({found_sha256}); of other texts, or cleaned by other versions than constraints.txt "
-            "has, the recipe can be run but not checked"
+            f"expected the clean corpus of {released} (SHA-256 {record.corpus_sha256}), found "
+            f"another ({found_sha256}); of other texts, or cleaned by other versions than "
+            "constraints.txt has, the recipe can be run but not checked"
         )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        process = subprocess.Popen(_pretraining(corpus, run, tokens))
+        start = _start(record.preset, init)
+        process = subprocess.Popen(_pretraining(corpus, run, record.tokens, start))
         while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
         _leave_with(process.poll() or 0)
         process.terminate()
         process.wait()
         found = _losses(run / "metrics.jsonl")
+    compare_losses(record.losses, found, steps)
+
+
+Losses = dict[int, dict[str, float]]
+
+
+def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
+    """Print both side by side, up to a step.
+
+    Raises:
+        InputError: one ends before that step, or a loss differs by more than TOLERANCE.
+    """
     common = sorted(step for step in recorded.keys() & found if step <= steps)
     if not common or common[-1] < steps:
         raise InputError(
@@ -386,43 +447,71 @@ def check(corpus: Path, released: Path, steps: int = CHECKED_STEPS) -> None:
         )
     worst = 0.0
     for step in common:
-        worst = max(worst, abs(found[step] / recorded[step] - 1))
-        print(f"step {step:4}  recorded {recorded[step]:.4f}  found {found[step]:.4f}")
+        for name, loss in recorded[step].items():
+            again = found[step].get(name, 0.0)
+            worst = max(worst, abs(again / loss - 1))
+            print(f"step {step:4}  {name:18}  recorded {loss:7.4f}  found {again:7.4f}")
     print(f"largest difference {worst:.2%}")
     if worst > TOLERANCE:
         raise InputError(f"expected losses within {TOLERANCE:.0%} of the record, found {worst:.1%}")
 
 
-def _read_released(released: Path) -> tuple[str, float, dict[int, float]]:
-    """The released run's SHA-256 of its corpus, tokens to see, and losses by step.
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    """What a check repeats of a released run."""
+
+    corpus_sha256: str
+    preset: str
+    tokens: float
+    losses: Losses
+
+
+def _read_released(released: Path, init: Path | None) -> _Record:
+    """The released run's record, by which it can be repeated.
 
     Raises:
-        InputError: it lacks one of them.
+        InputError: it lacks something, or the run did not begin as `init` says.
     """
     record = read_json(released / "run.json")
     try:
-        losses = _losses(released / "metrics.jsonl")
-        sha256, tokens = record["corpus_sha256"], float(record["settings"]["max_tokens"])
+        settings = record["settings"]
+        found = _Record(
+            corpus_sha256=record["corpus_sha256"],
+            preset=settings["preset"],
+            tokens=float(settings["max_tokens"]),
+            losses=_losses(released / "metrics.jsonl"),
+        )
+        began = settings["init"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"expected the records of a released encoder in {released}, found others ({error!r}); "
             "name the folder of the release by --output"
         ) from error
-    if not losses:
+    if not found.losses:
         raise InputError(f"expected losses in {released / 'metrics.jsonl'}, found none")
-    return sha256, tokens, losses
+    if (init is None) != (began in ("skip-gram", "random")):
+        raise InputError(
+            f"expected --init as {released} began, with {began}, found {init}; with --check, name "
+            "the encoder that it went on from, or none"
+        )
+    return found
 
 
-def _losses(path: Path) -> dict[int, float]:
-    """Step to discriminator's loss; a line that is half-written is left out."""
+def _losses(path: Path) -> Losses:
+    """Step to the losses it learns from; a line that is half-written is left out."""
     if not path.is_file():
         return {}
-    rows = map(json.loads, path.read_text(encoding="utf-8").split("\n")[:-1])
-    return {row["step"]: row["discriminator_loss"] for row in rows}
+    found: Losses = {}
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        row = json.loads(line)
+        found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
+        if row.get("bag_loss"):  # 0 where it has no weight
+            found[row["step"]]["bag_loss"] = row["bag_loss"]
+    return found
 
 
 def rated_reviews(settings: ReleaseSettings) -> Path:
-    """Rated reviews, as many of each label, with the project's own written ones.
+    """Rated reviews, as many of each label or none, with the project's own written ones.
 
     Raises:
         InputError: a rating is none, or there are not enough reviews of a label.
@@ -465,7 +554,10 @@ def _written_reviews() -> dict[str, str]:
 
 
 def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
-    """Texts and macro F1 of the held-out predictions, rated and written reviews apart."""
+    """Texts and macro F1 of the held-out predictions, rated and written reviews apart.
+
+    Reviews of which there are none are left out.
+    """
     table = pd.read_csv(predictions, keep_default_na=False)
     written = table["text"].isin(list(_written_reviews()))
     return {
@@ -474,10 +566,18 @@ def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
             "macro_f1": float(f1_score(rows["label"], rows["predicted"], average="macro")),
         }
         for origin, rows in (("rated", table[~written]), ("written", table[written]))
+        if len(rows)
     }
 
 
 def _classify_all(encoder: Path, work: Path, reviews: Path) -> None:
+    """Cross-validate both, where no stage of the same encoder has it yet.
+
+    Raises:
+        InputError: a stage is there that was made from another encoder.
+    """
+    sha256 = weights_sha256(discriminator_folder(encoder))
+    _keep(work, {f"{task}_encoder_sha256": sha256 for task in CLASSIFIERS})
     _classify(encoder, work, "reviews", "--data", reviews)
     _classify(encoder, work, "memos")
 

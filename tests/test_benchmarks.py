@@ -1,13 +1,16 @@
 """What benchmarks keep: results and runs of one setting never stand in for another's."""
 
+import hashlib
 import importlib
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import tyro
@@ -81,6 +84,46 @@ def test_the_recorded_results_can_be_gone_on_with(
     downstream: ModuleType, name: str, setting: dict[str, object]
 ) -> None:
     assert downstream.Results(ROOT / "benchmarks" / "results" / f"{name}.json", **setting).rows
+
+
+def test_scores_belong_to_weights_and_are_of_one_setting(
+    on_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quality = importlib.import_module("quality")
+    rows = quality.Rows(texts=[f"글 {n}" for n in range(20)], targets=np.arange(20) % 3)
+    task = {"hate": replace(quality.TASKS["hate"], train=lambda: rows, test=lambda: rows, needs=())}
+    monkeypatch.setattr(quality, "TASKS", task)
+    # The higher the rate, the better.
+    monkeypatch.setattr(
+        quality, "_fit", lambda *given, **rest: {"macro_f1": 1e5 * given[3]["learning_rate"]}
+    )
+    encoder, output = tmp_path / "mine", tmp_path / "quality.json"
+    encoder.mkdir()
+    (encoder / "config.json").write_text("{}")
+    (encoder / "model.safetensors").write_bytes(b"weights")
+
+    def measure(rates: str, **flags: Any) -> list[tuple[Any, ...]]:
+        settings = quality.QualitySettings(
+            model=str(encoder), tasks="hate", seeds=2, learning_rates=rates, output=output, **flags
+        )
+        quality.main(settings)
+        found = json.loads(output.read_text())["runs"]
+        return [(row["part"], row["seed"], row.get("weights_sha256", "")[:4]) for row in found]
+
+    ours = hashlib.sha256(b"weights").hexdigest()[:4]
+    of_ours = [("dev", 0, ours), ("dev", 0, ours), ("test", 0, ours), ("test", 1, ours)]
+    assert measure("1e-4,3e-4") == of_ours
+    assert measure("1e-4,3e-4") == measure("3e-4") == of_ours  # nothing is left to do
+    # One setting for one mean, and no second choice once the test file was scored.
+    assert measure("1e-4") == measure("1e-4,5e-4") == of_ours
+    settled = json.loads(output.read_text())["runs"]
+    output.write_text(json.dumps({"setting": {}, "runs": settled[:3]}))
+    assert measure("1e-4,5e-4") == of_ours
+    assert json.loads(output.read_text())["runs"][3]["learning_rate"] == 3e-4
+    (encoder / "model.safetensors").write_bytes(b"others")
+    theirs = hashlib.sha256(b"others").hexdigest()[:4]
+    assert measure("1e-4")[4:] == [("test", 0, theirs), ("test", 1, theirs)]
+    assert measure("1e-4", random_weights=True)[6:] == [("test", 0, ""), ("test", 1, "")]
 
 
 @pytest.fixture

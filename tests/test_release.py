@@ -1,6 +1,7 @@
 """The recipe of the released checkpoints: sittings, the check of its record, what is refused."""
 
 import gzip
+import hashlib
 import importlib
 import json
 import sys
@@ -13,9 +14,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import tyro
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
+from pretrain.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
 STEPS = 20
@@ -23,6 +26,8 @@ RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in 
 RECORD = {
     "settings": {
         "seed": 7,
+        "preset": "tiny",
+        "init": "skip-gram",
         "mask_fraction": 0.15,
         "unigram_fraction": 1.0,
         "bag_weight": 5.0,
@@ -39,6 +44,8 @@ RECORD = {
 CORPUS = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
 REPORT = {
     "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
+    "calibration": {"ece_before": 0.1083, "ece_after": 0.0337},
+    "seconds": 600.0,
     "data": {"per_label": {"꿈": 500, "오류": 501}},
     "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
 }
@@ -65,6 +72,14 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
+def write_weights(folder: Path, weights: bytes = b"weights") -> str:
+    """Files that are taken for an encoder where nothing loads it; the SHA-256 of its weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 12}')
+    (folder / "model.safetensors").write_bytes(weights)
+    return hashlib.sha256(weights).hexdigest()
+
+
 def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(folder / "reviews_rated.tsv.gz", "wt", encoding="utf-8") as file:
@@ -72,22 +87,27 @@ def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
     return folder
 
 
-@pytest.fixture
-def released(tmp_path: Path) -> Path:
+def write_records(output: Path) -> Path:
     """A folder with the records of a release."""
-    output = tmp_path / "checkpoints"
     write_json(output / "malmoi-small" / "run.json", RECORD)
     write_json(output / "malmoi-small" / "corpus.json", CORPUS)
+    write_weights(output / "malmoi-small")
     for task in ("reviews", "memos"):
         write_json(output / f"malmoi-small-{task}" / "report.json", REPORT)
     return output
 
 
 @pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """What `write_records` writes."""
+    return write_records(tmp_path / "checkpoints")
+
+
+@pytest.fixture
 def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The same with a recipe of seconds."""
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
-    recipe += ["--log-steps", str(STEPS // 2)]
+    recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
     monkeypatch.setattr(release, "RECIPE", recipe)
     return release
 
@@ -113,7 +133,7 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
         steps.append(max(small._losses(long / "metrics.jsonl")))
     assert STEPS // 2 <= steps[0] < steps[1]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rows[1]["discriminator_loss"] *= 1.1
+    rows[1]["bag_loss"] *= 1.1
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (run / "metrics.jsonl").write_text(text, encoding="utf-8")
     # 1 - 1 / 1.1 to the digit: nothing else differs from the record.
@@ -157,7 +177,7 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"tokens": float("nan")}, r"--tokens of at least 1, found nan$"),
         ({"minutes": -5}, r"--minutes of at least 0\.01, found -5$"),
         ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
-        ({"reviews_per_label": -1}, r"--reviews-per-label of at least 1, found -1$"),
+        ({"reviews_per_label": -1}, r"--reviews-per-label of at least 0, found -1$"),
         ({"check": True, "cards": True}, "one of --check and --cards, found both"),
         ({"check": True, "classifiers": True}, "one of --check and --classifiers, found both"),
     ],
@@ -223,7 +243,79 @@ def test_a_check_of_no_release_is_refused_before_any_work(
     write_json(released / "malmoi-small" / "run.json", RECORD | {"corpus_sha256": "0"})
     with pytest.raises(InputError, match=r"expected losses in .*metrics\.jsonl, found none"):
         release.main(settings)
+    row = {"step": 20, "discriminator_loss": 0.3, "bag_loss": 0.0}
+    (released / "malmoi-small" / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    settings.init = tmp_path / "other"
+    with pytest.raises(InputError, match=r"--init as .* began, with skip-gram, found .*other;"):
+        release.main(settings)
     assert not settings.work.exists()
+
+
+def test_every_loss_that_the_record_has_is_compared(
+    release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def losses(**row: float) -> dict[int, dict[str, float]]:
+        path = tmp_path / "metrics.jsonl"
+        path.write_text(json.dumps({"step": 20, "discriminator_loss": 0.5} | row) + '\n{"ste')
+        found: dict[int, dict[str, float]] = release._losses(path)
+        return found
+
+    assert losses(bag_loss=0.0) == {20: {"discriminator_loss": 0.5}}  # it has no weight
+    release.compare_losses(losses(bag_loss=8.0), losses(bag_loss=8.1), steps=20)
+    release.compare_losses(losses(), losses(bag_loss=8.1), steps=20)
+    assert "bag_loss" in capsys.readouterr().out
+    for again in (losses(bag_loss=8.8), losses(bag_loss=8.0, discriminator_loss=0.55)):
+        with pytest.raises(InputError, match=r"within 3% of the record, found 10\.0%"):
+            release.compare_losses(losses(bag_loss=8.0), again, steps=20)
+    with pytest.raises(InputError, match=r"found 100\.0%"):
+        release.compare_losses(losses(bag_loss=8.0), losses(), steps=20)
+    with pytest.raises(InputError, match="up to step 40 in both, found them up to 20 in"):
+        release.compare_losses(losses(), losses(), steps=40)
+
+
+def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, work, before = write_reviews(tmp_path / "data", RATED), tmp_path / "work", tmp_path / "a"
+    commands: list[list[str]] = []
+
+    def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, start: Any) -> bool:
+        commands.append(release._pretraining(corpus, run, tokens, start))
+        run.mkdir(exist_ok=True)
+        return False
+
+    monkeypatch.setattr(release, "pretrain", pretrain)
+    monkeypatch.setattr(release, "_run", lambda *command: Path(command[-1]).mkdir(parents=True))
+
+    def begin(**flags: Any) -> dict[str, Any]:
+        more = {"data": data, "work": work, "output": tmp_path / "output", "reviews_per_label": 0}
+        release.main(release.ReleaseSettings(**more | flags))
+        kept: dict[str, Any] = json.loads((work / "settings.json").read_text())
+        settings = tyro.cli(PretrainSettings, args=commands[-1][2:])
+        assert settings.preset == kept["preset"]
+        assert settings.init == ("skip-gram" if kept["init_sha256"] is None else str(before))
+        assert settings.tokenizer is None  # that of --init, which refuses another
+        return kept
+
+    with pytest.raises(InputError, match=r"expected an encoder's weights in .*model\.safetensors"):
+        begin(init=before)
+    sha256 = write_weights(before)
+    assert begin(init=before).items() >= {"preset": "small", "init_sha256": sha256}.items()
+    write_weights(before, b"others")
+    with pytest.raises(
+        InputError, match=rf"encoder made with init_sha256 .*found .*{sha256}; give"
+    ):
+        begin(init=before)
+    (work / "encoder").rmdir()
+    assert begin(init=before, preset="base")["preset"] == "base"
+    with pytest.raises(InputError, match=r"encoder made with preset tiny, found it made with base"):
+        begin()
+    (work / "encoder").rmdir()
+    assert begin().items() >= {"preset": "tiny", "init_sha256": None}.items()
+    # Beside a release it does not begin, as without --init.
+    write_weights(tmp_path / "output" / "malmoi-small")
+    with pytest.raises(InputError, match="expected no malmoi-small in"):
+        begin(init=before)
 
 
 def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
@@ -273,9 +365,12 @@ def test_a_release_appears_whole_or_not_at_all(
     predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
     (settings.work / "reviews").mkdir()
     pd.DataFrame(predicted).to_csv(settings.work / "reviews" / "predictions.csv")
-    monkeypatch.setattr(
-        release, "pack_encoder", lambda run, folder: write_json(folder / "run.json", RECORD)
-    )
+
+    def pack_encoder(run: Path, folder: Path) -> None:
+        write_json(folder / "run.json", RECORD)
+        write_weights(folder)
+
+    monkeypatch.setattr(release, "pack_encoder", pack_encoder)
 
     def pack(run: Path, folder: Path, report: dict[str, Any]) -> None:
         write_json(folder / "report.json", report)
@@ -333,6 +428,14 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
         report = json.loads((released / f"malmoi-small-{task}" / "report.json").read_text())
         assert report == REPORT
     write_json(settings.work / "memos" / "report.json", REPORT)
+    # What is left of an older encoder is not released with this one.
+    write_weights(released / "malmoi-small", b"newer")
+    sha256 = hashlib.sha256(b"weights").hexdigest()
+    with pytest.raises(
+        InputError, match=rf"made with reviews_encoder_sha256 .*, found it made with {sha256};"
+    ):
+        release.main(settings)
+    write_weights(released / "malmoi-small")
     release.main(settings)
     assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
     for command, task in zip(commands, ("reviews", "memos"), strict=True):
@@ -396,118 +499,20 @@ def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_pat
     assert scores["rated"] == {"texts": 3, "macro_f1": pytest.approx(1 / 6)}
 
 
-def test_cards_say_what_the_records_say(
-    release: ModuleType, cards: ModuleType, released: Path
+def test_the_review_classifier_may_learn_from_the_written_ones_alone(
+    release: ModuleType, cards: ModuleType, tmp_path: Path, released: Path
 ) -> None:
-    rows = [
-        {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
-        for seed, score in enumerate((88.0, 89.0))
-    ]
-    rows.append(rows[0] | {"part": "dev", "accuracy": 1.0})
-    write_json(cards.QUALITY, {"runs": rows})
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=0
+    )
+    settings.check_values()
+    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
+    assert dict(zip(table["text"], table["label"], strict=True)) == release._written_reviews()
+    table["predicted"] = table["label"]
+    table.to_csv(tmp_path / "predictions.csv")
+    scores = release.scores_by_origin(tmp_path / "predictions.csv")
+    assert scores == {"written": {"texts": len(table), "macro_f1": 1.0}}
+    write_json(released / "malmoi-small-reviews" / "report.json", REPORT | {"by_origin": scores})
     release.write_cards(released)
-    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
-    for fact in (
-        "7.4 million parameters",
-        "50 million tokens (12,345 steps) in 2.0 hours",
-        "seed 7",
-        "Every figure is `benchmarks/quality.py`'s",
-        "NSMC is a rebuilt split",
-        "its classifier has macro F1 0.8100:\n[malmoi-small-memos](../malmoi-small-memos/",
-    ):
-        assert fact in encoder
-    assert "Not measured yet" not in encoder
-    assert "| 14,455 | MIT |" in encoder and "| 3 | public record, KOGL |" in encoder
-    assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
-    memos = (released / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
-    assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
-    assert "Rated reviews alone (1,000): 0.7000." in memos
-
-
-def test_figures_are_explained_where_there_are_some(
-    release: ModuleType, cards: ModuleType, released: Path
-) -> None:
-    release.write_cards(released)
-    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
-    assert "Not measured yet." in encoder and "Every figure" not in encoder
-    assert "Published, for comparison" not in encoder
-    row = {"part": "test", "task": "kote", "encoder": "malmoi-small", "macro_f1": 30.0}
-    write_json(cards.QUALITY, {"runs": [row]})
-    release.write_cards(released)
-    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
-    assert "Every figure" in encoder and "Published, for comparison" not in encoder
-
-
-def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
-    release: ModuleType, cards: ModuleType, released: Path
-) -> None:
-    def limits(linear: float | None) -> str:
-        row = {"part": "test", "task": "memos", "encoder": cards.LINEAR, "macro_f1": linear}
-        write_json(cards.QUALITY, {"runs": [] if linear is None else [row]})
-        release.write_cards(released)
-        return (released / "malmoi-small-memos" / "README.md").read_text(encoding="utf-8")
-
-    assert "is better on these memos (macro F1 0.8111," in limits(81.11)
-    encoder = (released / "malmoi-small" / "README.md").read_text(encoding="utf-8")
-    assert "macro F1 0.8100, below the 0.8111 of a linear classifier" in encoder
-    assert "has 0.8089 on these memos" in limits(80.89)
-    assert "is better" not in limits(80.89) + limits(None)
-    # That of the committed results.
-    results = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
-    assert cards.LINEAR in {run["encoder"] for run in results["runs"]}
-
-
-def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
-    release: ModuleType, cards: ModuleType, released: Path
-) -> None:
-    names = ("malmoi-small", "malmoi-small-reviews")
-    release.write_cards(released)
-    for name in names:
-        card = (released / name / "README.md").read_text(encoding="utf-8")
-        assert "nobody has looked which" in card and "official" not in card
-    record = RECORD | {"corpus_sha256": cards.CORPUS_SHA256}
-    write_json(released / "malmoi-small" / "run.json", record)
-    release.write_cards(released)
-    for name in names:
-        card = " ".join((released / name / "README.md").read_text(encoding="utf-8").split())
-        assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("malmoi-small/run.json", None, "expected .*run.json, found none"),
-        ("malmoi-small/run.json", [], "expected a JSON object in .*run.json, found list"),
-        ("malmoi-small/run.json", {}, r"run\.json, found another \(KeyError\('networks'\)\)"),
-        ("malmoi-small/corpus.json", None, "expected .*corpus.json, found none"),
-        ("malmoi-small/corpus.json", {}, r"corpus\.json, found another \(KeyError\('sources'\)\)"),
-        (
-            "malmoi-small/corpus.json",
-            {"sources": {"my_reviews.csv": {"kept": 3}}},
-            r"corpus\.json: expected files of reviews_rated.*, found my_reviews\.csv; add",
-        ),
-        ("malmoi-small-memos/report.json", None, "expected .*report.json, found none"),
-        ("malmoi-small-memos/report.json", {"folds": []}, r"report\.json, found another"),
-    ],
-)
-def test_cards_of_what_is_no_release_are_refused_and_none_is_written(
-    release: ModuleType,
-    cards: ModuleType,
-    released: Path,
-    file: str,
-    content: Any,
-    message: str,
-) -> None:
-    if content is None:
-        (released / file).unlink()
-    else:
-        write_json(released / file, content)
-    with pytest.raises(InputError, match=message):
-        release.main(release.ReleaseSettings(output=released, cards=True))
-    assert not list(released.rglob("README.md"))
-
-
-def test_a_damaged_record_is_named(release: ModuleType, cards: ModuleType, released: Path) -> None:
-    (released / "malmoi-small" / "run.json").write_text('{"settings": ', encoding="utf-8")
-    with pytest.raises(InputError, match=r"expected JSON in .*run\.json, found Expecting value"):
-        release.write_cards(released)
+    card = (released / "malmoi-small-reviews" / "README.md").read_text(encoding="utf-8")
+    assert "on the project's own reviews" in card and "rating" not in card

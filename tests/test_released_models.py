@@ -1,9 +1,11 @@
 """The checkpoints that the repository carries: stock, whole, small, and what their cards say."""
 
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import torch
@@ -91,6 +93,21 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str)
 def test_who_has_read_reviews_of_a_test_file_says_so(name: str) -> None:
     card = (RELEASED / name / "README.md").read_text(encoding="utf-8")
     assert "official `ratings_test.txt`" in " ".join(card.split())
+
+
+def test_the_cards_say_what_the_records_and_results_say_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If not: python checkpoints/release.py --cards."""
+    monkeypatch.syspath_prepend(RELEASED)
+    names = ("malmoi-small", *CLASSIFIERS)
+    for name in names:
+        copytree(RELEASED / name, tmp_path / name)
+        (tmp_path / name / "README.md").unlink()
+    importlib.import_module("release").write_cards(tmp_path)
+    for name in names:
+        card, written = (folder / name / "README.md" for folder in (tmp_path, RELEASED))
+        assert card.read_text(encoding="utf-8") == written.read_text(encoding="utf-8"), name
 
 
 def test_pre_training_goes_on_from_the_encoder(tmp_path: Path) -> None:

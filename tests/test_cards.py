@@ -1,0 +1,172 @@
+"""The cards of the released checkpoints: what they say is what the records and results say."""
+
+import importlib
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from corpora.errors import InputError
+from tests.test_release import RECORD, ROOT, write_json, write_records, write_weights
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """checkpoints/cards.py, with nothing measured yet."""
+    monkeypatch.syspath_prepend(ROOT / "checkpoints")
+    module = importlib.import_module("cards")
+    monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
+    return module
+
+
+@pytest.fixture
+def released(cards: ModuleType, tmp_path: Path) -> Path:
+    """A folder with the records of a release, where cards are written to."""
+    return write_records(tmp_path / "checkpoints")
+
+
+def card_of(released: Path, name: str = "malmoi-small") -> str:
+    """The card, written anew by release.py --cards, in one line."""
+    release = importlib.import_module("release")
+    release.main(release.ReleaseSettings(output=released, cards=True))
+    return (released / name / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+
+
+def test_cards_say_what_the_records_say(cards: ModuleType, released: Path) -> None:
+    sha256 = write_weights(released / "malmoi-small")
+    rows: list[dict[str, Any]] = [
+        {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
+        for seed, score in enumerate((88.0, 89.0))
+    ]
+    for row, typos in zip(rows, (85.0, 86.0), strict=True):
+        row["weights_sha256"] = sha256
+        row["spoilt"] = {"as written": 88.0, "typos": typos, "CP949": 88.0}
+    others = rows[0] | {"accuracy": 1.0}
+    rows += [others | {"part": "dev", "task": "kote"}, others | {"weights_sha256": "0" * 64}]
+    write_json(cards.QUALITY, {"runs": rows})
+    encoder = card_of(released)
+    for fact in (
+        "7.4 million parameters",
+        "50 million tokens (12,345 steps) in 2.0 hours",
+        "seed 7",
+        "Every figure is `benchmarks/quality.py`'s",
+        "Those of NSMC were fixed beforehand, by pilots",
+        "88.00; means over 2 seeds): typos -2.50, CP949 0.00. Cleaning",
+        "NSMC is a rebuilt split",
+        "took 10 minutes for reviews and 10 minutes for memos.",
+        "its classifier has macro F1 0.8100: [malmoi-small-memos](../malmoi-small-memos/",
+    ):
+        assert fact in encoder
+    assert "Not measured yet" not in encoder
+    assert "| 14,455 | MIT |" in encoder and "| 3 | public record, KOGL |" in encoder
+    assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
+    assert "| this encoder | 7.4M | 88.50 |  |  |  |" in encoder
+    assert "| DistilKoBERT |  | 88.41 | 73.21 | 92.48 |  |" in encoder
+    memos = card_of(released, "malmoi-small-memos")
+    assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
+    assert "Rated reviews alone (1,000): 0.7000." in memos
+    assert "calibration error falls from 0.108 to 0.034" in memos
+
+
+def test_figures_are_explained_where_there_are_some(cards: ModuleType, released: Path) -> None:
+    encoder = card_of(released)
+    assert "Not measured yet." in encoder and "Every figure" not in encoder
+    assert "KoELECTRA" not in encoder
+    sha256 = write_weights(released / "malmoi-small")
+    row = {"part": "test", "task": "kote", "encoder": "malmoi-small", "weights_sha256": sha256}
+    write_json(cards.QUALITY, {"runs": [row | {"macro_f1": 30.0}]})
+    encoder = card_of(released)
+    assert "Every figure" in encoder and "KoELECTRA" not in encoder
+    assert "chooses no thresholds" in encoder and "cosine" not in encoder
+    assert "fixed beforehand" not in encoder and "spoilt" not in encoder
+    row |= {"task": "korsts", "spearman": 38.5}
+    write_json(cards.QUALITY, {"runs": [row]})
+    encoder = card_of(released)
+    assert "the last column is no SVM but the cosine" in encoder
+    assert "| this encoder | 7.4M |  | 38.50 |  |  |" in encoder
+    # Another encoder in its folder, or rows from before they named weights.
+    for rows, weights in (([row], b"newer"), ([row | {"weights_sha256": None}], b"weights")):
+        write_json(cards.QUALITY, {"runs": rows})
+        write_weights(released / "malmoi-small", weights)
+        encoder = card_of(released)
+        assert "Not measured yet." in encoder and "38.50" not in encoder
+
+
+def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
+    cards: ModuleType, released: Path
+) -> None:
+    def limits(linear: float | None) -> str:
+        row = {"part": "test", "task": "memos", "encoder": cards.LINEAR, "macro_f1": linear}
+        write_json(cards.QUALITY, {"runs": [] if linear is None else [row]})
+        return card_of(released, "malmoi-small-memos")
+
+    assert "is better on these memos (macro F1 0.8111," in limits(81.11)
+    assert "macro F1 0.8100, below the 0.8111 of a linear classifier" in card_of(released)
+    assert "has 0.8089 on these memos" in limits(80.89)
+    assert "is better" not in limits(80.89) + limits(None)
+    # That of the committed results.
+    results = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
+    assert cards.LINEAR in {run["encoder"] for run in results["runs"]}
+
+
+def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
+    cards: ModuleType, released: Path
+) -> None:
+    names = ("malmoi-small", "malmoi-small-reviews")
+    for name in names:
+        card = card_of(released, name)
+        assert "nobody has looked which" in card and "official" not in card
+        assert "question" not in card and "rented" not in card
+    record = RECORD | {"corpus_sha256": cards.CORPUS_SHA256}
+    write_json(released / "malmoi-small" / "run.json", record)
+    for name in names:
+        card = card_of(released, name)
+        assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
+    encoder = card_of(released)
+    assert "777 of the 1,400 distinct questions" in encoder and "Nothing was rented." in encoder
+
+
+def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
+    settings = RECORD["settings"] | {"init": "checkpoints/mine"}
+    write_json(released / "malmoi-small" / "run.json", RECORD | {"settings": settings})
+    card = card_of(released)
+    assert "further from `mine`" in card and "It went on from `mine`, with its tokenizer" in card
+    assert "from nothing" not in card and "skip-gram" not in card
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("malmoi-small/run.json", None, "expected .*run.json, found none"),
+        ("malmoi-small/run.json", [], "expected a JSON object in .*run.json, found list"),
+        ("malmoi-small/run.json", {}, r"run\.json, found another \(KeyError\('networks'\)\)"),
+        ("malmoi-small/model.safetensors", None, r"weights in .*model\.safetensors, found none"),
+        ("malmoi-small/corpus.json", None, "expected .*corpus.json, found none"),
+        ("malmoi-small/corpus.json", {}, r"corpus\.json, found another \(KeyError\('sources'\)\)"),
+        (
+            "malmoi-small/corpus.json",
+            {"sources": {"my_reviews.csv": {"kept": 3}}},
+            r"corpus\.json: expected files of reviews_rated.*, found my_reviews\.csv; add",
+        ),
+        ("malmoi-small-memos/report.json", None, "expected .*report.json, found none"),
+        ("malmoi-small-memos/report.json", {"folds": []}, r"report\.json, found another"),
+    ],
+)
+def test_cards_of_what_is_no_release_are_refused_and_none_is_written(
+    released: Path, file: str, content: Any, message: str
+) -> None:
+    if content is None:
+        (released / file).unlink()
+    else:
+        write_json(released / file, content)
+    with pytest.raises(InputError, match=message):
+        card_of(released)
+    assert not list(released.rglob("README.md"))
+
+
+def test_a_damaged_record_is_named(released: Path) -> None:
+    (released / "malmoi-small" / "run.json").write_text('{"settings": ', encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected JSON in .*run\.json, found Expecting value"):
+        card_of(released)
