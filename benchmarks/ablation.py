@@ -149,9 +149,9 @@ def _measure(
 ) -> dict[str, object]:
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
-    given += ["--max-flops", settings.flops, "--save-steps", 500, "--vocab-size", 16_000, *flags]
-    if settings.tokenizer is not None:
-        given += ["--tokenizer", settings.tokenizer]
+    given += ["--max-flops", settings.flops, "--save-steps", 500, *flags]
+    own = settings.tokenizer is None
+    given += ["--vocab-size", 16_000] if own else ["--tokenizer", settings.tokenizer]
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
     run = pretrain_once(folder, given, corpus=settings.corpus)
     record = read_record(run)

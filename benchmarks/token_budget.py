@@ -38,7 +38,14 @@ RESULTS = Path(__file__).parent / "results" / "token_budget.json"
 
 # The first runs had 16,000 entries; what more of them bring is in docs/experiments.md.
 VOCABULARY: list[object] = ["--vocab-size", 16_000]
-# Flags of each arm; `warm` begins with the skip-gram vectors, once made for each seed.
+# What an arm begins with, made once for each seed: skip-gram vectors or not, and a generator as
+# large as the discriminator where the two stages want one.
+STARTS: dict[str, list[str]] = {
+    "random": ["--init", "random"],
+    "warm": ["--init", "skip-gram"],
+    "warm, equal sizes": ["--init", "skip-gram", "--generator-size", "1"],
+}
+# Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
     "warm-rtd": ("warm", []),
@@ -53,7 +60,10 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-weight-10": ("warm", ["--discriminator-weight", "10"]),
     "warm-weight-rising": ("warm", ["--weight-warmup", "0.5"]),
     "warm-decay-10": ("warm", ["--weight-decay", "0.1"]),
-    "warm-mlm-first": ("warm", ["--schedule", "two-stage", "--generator-size", "1"]),
+    "warm-mlm-first": (
+        "warm, equal sizes",
+        ["--schedule", "two-stage", "--generator-size", "1"],
+    ),
     "warm-muon": ("warm", ["--optimizer", "muon"]),
     "warm-gdes": ("warm", ["--sharing", "gdes"]),
     "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
@@ -171,11 +181,10 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
-    flags += VOCABULARY
-    flags += ["--init", "skip-gram" if start == "warm" else "random"]
-    if settings.tokenizer is not None:
-        flags += ["--tokenizer", settings.tokenizer]
-    folder = runs_of(settings.output) / f"start-{start}-{seed}"
+    flags += STARTS[start]
+    own = settings.tokenizer is None
+    flags += VOCABULARY if own else ["--tokenizer", settings.tokenizer]
+    folder = runs_of(settings.output) / f"start-{start.replace(', ', '-').replace(' ', '-')}-{seed}"
     return pretrain_once(folder, flags, corpus=settings.corpus)
 
 

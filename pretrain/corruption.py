@@ -142,7 +142,8 @@ def mask_batch(
     taken for padding: they go along, and nothing of it counts.
 
     Args:
-        fraction: of each text's tokens that is masked.
+        fraction: of each row's tokens that is masked: of a text's, or of packed texts' together,
+            where a short one may have none.
         random: source of masks and draws, on the batch's device, the same in every process.
         mask_dtype: number format of an additive attention mask, best that of the scores.
     """
@@ -152,7 +153,7 @@ def mask_batch(
         fraction,
         random,
         strategy=recipe.masking,
-        starts_word=tables.starts_word[ids] if recipe.masking == "word" else None,
+        starts_word=tables.starts_word[ids] if recipe.masking in ("word", "span") else None,
         weights=tables.rarity[ids] if recipe.masking == "rare" else None,
     )
     masked_ids = mask_tokens(
@@ -163,6 +164,7 @@ def mask_batch(
         kept_fraction=recipe.kept_fraction,
         random_fraction=recipe.random_fraction,
         random_ids=tables.proposable,
+        by_run=recipe.masking == "span",
     )
     num_rows, width = ids.shape
     all_places, all_real = masked_places(masked, fraction)

@@ -179,6 +179,8 @@ class Trainer:
         self._total_steps = total_steps
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
+        self._checked_step = progress.step
+        self._lap_began = 0.0
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -198,6 +200,13 @@ class Trainer:
         It says the learning rate of `--max-minutes`, and compiling would use up the warm-up.
         """
         return self.progress.seconds - self.progress.compiling_seconds
+
+    def _lap(self) -> float:
+        """Count the seconds since the last lap as training, and return them."""
+        now = time.perf_counter()
+        seconds, self._lap_began = now - self._lap_began, now
+        self.progress.seconds += seconds
+        return seconds
 
     def _fraction_of(self, batch: Batch) -> float:
         """How much of the run a step on this batch is; 0 where the time it takes decides."""
@@ -238,15 +247,14 @@ class Trainer:
             _stop_on_sigterm() as received,
             Prefetcher(corpus, plans, tokenizer, processes.device) as batches,
         ):
+            self._lap_began = time.perf_counter()
             while (fraction := self.done_fraction()) < 1:
-                started = time.perf_counter()
                 batch = next(batches)
                 rate, result = self.take_step(batch, fraction)
                 progress.step += 1
                 progress.tokens += batch.num_tokens
                 progress.flops += self._flops_per_token * batch.num_tokens
-                seconds = time.perf_counter() - started
-                progress.seconds += seconds
+                seconds = self._lap()
                 # A second stage has other networks to compile.
                 taken = 1 if progress.stage != stage else taken + 1
                 stage = progress.stage
@@ -271,12 +279,15 @@ class Trainer:
                 # on it: weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
                     self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
+                # A GPU works on what it was given: what reports and checks waited for is training.
+                self._lap()
                 if saving:
                     processes.in_main(
                         lambda: save_state(
                             directory / "state", self.pair, self.optimizers, progress, self.average
                         )
                     )
+                    self._lap_began = time.perf_counter()
                 if stopping:
                     monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
                     return False
@@ -346,7 +357,10 @@ class Trainer:
         half = "half the --learning-rate"
         if self.settings.optimizer == "muon":
             half += " and --muon-learning-rate"
-        where = f"at step {self.progress.step:,} with learning rate {rate:.2e}"
+        first, last = self._checked_step + 1, self.progress.step
+        self._checked_step = last
+        steps = f"at step {last:,}" if first == last else f"in steps {first:,} to {last:,}"
+        where = f"{steps} with learning rate {rate:.2e}"
         advice = f"go on from the last checkpoint with --resume and {half}, or start again with it"
         if not math.isfinite(loss):
             raise InputError(f"the loss is no longer finite {where}; {advice}")

@@ -248,6 +248,7 @@ def mask_tokens(
     kept_fraction: float = KEPT_FRACTION,
     random_fraction: float = 0.0,
     random_ids: torch.Tensor | None = None,
+    by_run: bool = False,
 ) -> torch.Tensor:
     """Replace masked positions by [MASK], but for those kept as they are or made a random token.
 
@@ -263,6 +264,8 @@ def mask_tokens(
         random_fraction: part that become a random token.
         random_ids: int64 [R], what random tokens are drawn from, uniformly. Needed if
             `random_fraction` is above 0.
+        by_run: draw once for every run of masked positions, so that all of a span is hidden, kept
+            or random (SpanBERT, Joshi et al. 2020, section 3.1). Spans that touch are one run.
 
     Returns:
         int64 [B, L], the generator's input.
@@ -277,6 +280,9 @@ def mask_tokens(
             f"found {kept_fraction:g} and {random_fraction:g}"
         )
     draws = _uniform(input_ids, random)
+    if by_run:
+        columns = torch.arange(masked.shape[1], device=masked.device)
+        draws = draws.gather(1, columns - span_bounds(masked)[2])
     out = input_ids.masked_fill(masked & (draws >= kept_fraction + random_fraction), mask_id)
     if random_fraction > 0:
         if random_ids is None or len(random_ids) == 0:

@@ -68,6 +68,7 @@ class Monitor:
         # Losses of the network that does not guess [MASK]: the last rows of this sitting.
         self._recent: deque[float] = deque(maxlen=-(-_EXPLODED_STEPS // log_steps))
         self.last: dict[str, float] = {}
+        """The last row, of all processes; of a resumed run's earlier sittings in the main one."""
         self._metrics: TextIO | None = None
         self._board: SummaryWriter | None = None
         if processes.is_main:
@@ -78,6 +79,8 @@ class Monitor:
                     self._first_losses.setdefault(self._watched(row), row[self._watched(row)])
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
             self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
+        # All have to find the same loss exploded, or those that go on wait for the others forever.
+        self._first_losses = processes.from_main(self._first_losses)
         self._bar = (
             Progress(TextColumn("{task.fields[line]}"), BarColumn(bar_width=20), transient=False)
             if processes.is_main and is_terminal()

@@ -243,6 +243,13 @@ def check_recipe(
             f"{r.objective} has none; take rtd or electra-15",
         ),
         (
+            r.discriminator_weight == 0
+            and (r.unigram_fraction == 1 or r.schedule == "frozen-generator")
+            and not (r.sentence_weight or r.bag_weight),
+            "--discriminator-weight 0 leaves nothing to train where no generator learns; take "
+            "more, or add --bag-weight",
+        ),
+        (
             r.kept_fraction + r.random_fraction > 1,
             "--kept-fraction and --random-fraction are parts of the masked positions, found "
             f"{r.kept_fraction:g} + {r.random_fraction:g}; together at most 1",
@@ -281,6 +288,11 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
             recipe.schedule == "frozen-generator",
             "--schedule frozen-generator takes a trained generator as it is",
             generator,
+        ),
+        (
+            recipe.schedule != "two-stage",
+            f"--schedule {recipe.schedule} has one stage",
+            ("first_stage",),
         ),
     ]
     for applies, reason, names in idle:

@@ -366,7 +366,10 @@ def _prepare_networks(
         pair = load_pair(settings.init, shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
     else:
-        pair = build_pair(PRESETS[settings.preset or "tiny"], tokenizer, shape=shape)
+        preset = PRESETS[settings.preset or "tiny"]
+        if settings.initializer_range is not None:
+            preset = replace(preset, initializer_range=settings.initializer_range)
+        pair = build_pair(preset, tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
         began = time.perf_counter()
         count = warm_start_embeddings(

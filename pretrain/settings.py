@@ -119,13 +119,14 @@ class PretrainSettings:
     all-tokens-mlm: guess what stood everywhere, with a copy mechanism."""
     schedule: Schedule = Recipe.schedule
     """joint: both networks at once; two-stage: the generator alone, then the discriminator from
-    its weights; adversarial: the generator learns by policy gradient to mislead;
-    frozen-generator: the one of --generator-from, unchanged."""
+    its weights; adversarial: the generator learns by policy gradient to mislead (against a batch's
+    mean, where the paper learns a baseline); frozen-generator: the one of --generator-from,
+    unchanged."""
     generator_from: Path | None = None
     """Run whose trained generator --schedule frozen-generator draws from."""
     masking: Masking = Recipe.masking
-    """token; word: whole words; span: runs of geometric length (SpanBERT); rare: rare tokens
-    more often."""
+    """token; word: whole words; span: runs of words of geometric length (SpanBERT); rare: rare
+    tokens more often. A word is an eojeol, save that WordPiece cuts its punctuation off."""
     replaced_spans: bool = Recipe.replaced_spans
     """With --masking span: a span counts as replaced as a whole."""
     generator_head: GeneratorHead = Recipe.generator_head
@@ -139,7 +140,8 @@ class PretrainSettings:
     generator_layers: int | None = None
     """Layers of the generator; by default as many as the discriminator has."""
     sampling: Sampling = Recipe.sampling
-    """inverse, or gumbel (the paper's code): two ways to draw from the same softmax."""
+    """inverse, or gumbel (the paper's code): two ways to draw from the same softmax. The draws of
+    inverse are the same for any number of processes."""
     temperature: float = Recipe.temperature
     """Divides the generator's logits before a token is drawn (paper: 1)."""
     first_temperature: float | None = Recipe.first_temperature
@@ -180,6 +182,9 @@ class PretrainSettings:
     nothing (docs/experiments.md)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
+    initializer_range: float | None = None
+    """Standard deviation of new weights (paper: 0.02); by default 0.02 for base, 0.05 for narrower
+    ones (docs/experiments.md)."""
     weight_decay: float = 0.01
     """Weight decay (paper: 0.01)."""
     decay_all: bool = False
@@ -234,6 +239,7 @@ class PretrainSettings:
             ("first-temperature", self.first_temperature, 0.05, 20),
             ("muon-learning-rate", self.muon_learning_rate, 1e-9, 1.0),
             ("warmup-fraction", self.warmup_fraction, 0, 1),
+            ("initializer-range", self.initializer_range, 1e-4, 1),
             ("weight-decay", self.weight_decay, 0, 1),
             ("max-gradient-norm", self.max_gradient_norm, 0, float("inf")),
             ("average-fraction", self.average_fraction, 0, 1),
@@ -252,6 +258,15 @@ class PretrainSettings:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
             )
+        for flag, changes, why in (
+            ("epochs", bool(given), f"{''.join(given)} says when to stop"),
+            ("vocab-size", self.tokenizer is not None, "--tokenizer has its own vocabulary"),
+            ("muon-learning-rate", self.optimizer != "muon", "--optimizer adamw has no Muon"),
+            ("initializer-range", self.init not in ("random", "skip-gram"), "--init has weights"),
+        ):
+            name = flag.replace("-", "_")
+            if changes and getattr(self, name) != getattr(PretrainSettings, name):
+                raise InputError(f"{why}, so --{flag} has no effect; leave it out")
         # With room for rounding: 0.9 and 0.1 are one whole.
         if self.schedule == "two-stage" and self.first_stage + self.average_fraction > 1 + 1e-9:
             raise InputError(

@@ -214,8 +214,16 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
 
 
 def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
-    for _, flags in importlib.import_module("token_budget").ARMS.values():
-        tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *flags]).check()
+    budgets = importlib.import_module("token_budget")
+    for start, flags in budgets.ARMS.values():
+        made, gone_on_with = (
+            tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *each])
+            for each in (budgets.STARTS[start], flags)
+        )
+        made.check()
+        gone_on_with.check()
+        # What is begun with has to be of the size that is asked for.
+        assert made.generator_size == gone_on_with.generator_size
 
 
 def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:

@@ -1,5 +1,6 @@
 """Operations against the paper's published totals and against sums by hand."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import torch
 from transformers import ElectraConfig
 
+import pretrain.objective
 import pretrain.run
 from pretrain.accounting import (
     hardware_flops,
@@ -16,7 +18,8 @@ from pretrain.accounting import (
     parameter_counts,
 )
 from pretrain.checkpoint import Progress
-from pretrain.loop import Trainer, compile_mode
+from pretrain.corruption import Share, mask_batch
+from pretrain.loop import Trainer, compile_mode, learning_rate_at
 from pretrain.networks import ElectraPair
 from pretrain.objective import Objective
 from pretrain.optimizer import Optimizers
@@ -225,6 +228,41 @@ def test_what_is_compiled_depends_on_device_and_rows(
 ) -> None:
     settings = PretrainSettings(corpus=Path("-"), **flags)
     assert compile_mode(settings, torch.device(device)) == expected
+
+
+def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:
+    rates = [learning_rate_at(n / 10, 2e-3, 0.2) for n in range(11)]
+    expected = [0, 1, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25, 0]
+    assert rates == pytest.approx([1e-3 * rate for rate in expected])
+    assert learning_rate_at(0, 2e-3, 0) == 2e-3
+    trainer = trainer_of(toy.pair(), toy, learning_rate=2e-3, warmup_fraction=0.2)
+    taken = []
+    for _ in range(10):
+        taken.append(trainer.take_step(toy.batch([[12]]), trainer.done_fraction())[0])
+        assert {group["lr"] for group in trainer.optimizers.adam.param_groups} == {taken[-1]}
+        trainer.progress.step += 1
+    # Of the middle of each of ten steps.
+    middles = [0.5, 1.5, *(2 * (1 - (n + 0.5) / 10) / 0.8 for n in range(2, 10))]
+    assert taken == pytest.approx([1e-3 * rate for rate in middles])
+
+
+def test_a_text_is_masked_anew_every_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = []
+
+    def keep(*args: Any, **more: Any) -> Share:
+        share = mask_batch(*args, **more)
+        masks.append(share.masked)
+        return share
+
+    monkeypatch.setattr(pretrain.objective, "mask_batch", keep)
+    trainer = trainer_of(toy.pair(), toy)
+    batch = toy.batch([[60]] * 20)
+    for _ in range(4):
+        trainer.take_step(batch, trainer.done_fraction())
+        trainer.progress.step += 1
+    for first, second in itertools.combinations(masks, 2):
+        # By chance 0.15 of the one's positions are the other's too.
+        assert float((first & second).sum() / first.sum()) < 0.3
 
 
 def test_a_run_by_the_clock_leaves_out_compiling(toy: Toy) -> None:

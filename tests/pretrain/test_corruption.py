@@ -1,6 +1,7 @@
 """Distributions of masks, samples and noise."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,6 +182,25 @@ def test_places_are_the_masked_positions_whoever_works_on_them(toy: Toy, masking
         assert set(found[-1]) == expected and len(places) == len(expected)
         assert not share.masked.flatten()[share.places[~share.is_place]].any()
     assert found[0] == found[1] | found[2]
+
+
+@pytest.mark.parametrize("masking", ["word", "span"])
+def test_words_and_spans_of_words_are_hidden_whole(toy: Toy, masking: str) -> None:
+    """SpanBERT, section 3.1; every token of an even id begins a word here, half of them."""
+    tables = replace(toy.tables, starts_word=torch.arange(26) % 2 == 0)
+    batch = toy.batch([[60]] * 200)
+    recipe = Recipe(masking=masking, kept_fraction=0.5)
+    share = mask_batch(batch, recipe, tables, source(), fraction=0.15)
+    inside = ~tables.starts_word[batch.input_ids] & batch.maskable
+    inside[:, 1] = False  # the first token of a text begins a word whatever it is
+    cut = (share.masked[:, 1:] != share.masked[:, :-1]) & inside[:, 1:]
+    # The last span of a row is cut at the budget, and rarely a word that is longer than it.
+    assert int(cut.sum(1).max()) <= 1
+    if masking == "span":
+        hidden = (share.masked_ids == tables.mask_id) & share.masked
+        together = share.masked[:, 1:] & share.masked[:, :-1]
+        assert (hidden[:, 1:] == hidden[:, :-1])[together].all()
+        assert 0.3 < float(hidden.sum() / share.masked.sum()) < 0.7
 
 
 def test_gumbel_noise_differs_between_processes_and_repeats_with_the_seed(toy: Toy) -> None:

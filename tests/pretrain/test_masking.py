@@ -317,6 +317,28 @@ def test_shares_of_mask_kept_and_random(
         assert (shares - 0.1).abs().max() < 0.02
 
 
+def test_a_span_is_hidden_kept_or_random_as_a_whole() -> None:
+    input_ids = torch.randint(5, 4_000, (400, 250), generator=random_source(5))
+    masked = choose_masked(
+        framed_rows(torch.full((400,), 248), 250), 0.2, random_source(), strategy="span"
+    )
+    out = mask_tokens(
+        *(input_ids, masked, 4, random_source(2)),
+        kept_fraction=0.3,
+        random_fraction=0.2,
+        random_ids=torch.arange(5_000, 5_010),
+        by_run=True,
+    )
+    assert torch.equal(out[~masked], input_ids[~masked])
+    kind = torch.where(out == 4, 1, torch.where(out >= 5_000, 2, 0))
+    inside = masked[:, 1:] & masked[:, :-1]
+    assert (kind[:, 1:] == kind[:, :-1])[inside].all() and inside.sum() > 5_000
+    begins = masked & ~masked.roll(1, dims=1)
+    shares = kind[begins].bincount() / begins.sum()
+    # Of 4,000 runs or so.
+    assert shares.tolist() == pytest.approx([0.3, 0.5, 0.2], abs=0.03)
+
+
 def test_impossible_shares_are_refused() -> None:
     input_ids = torch.ones(1, 4, dtype=torch.int64)
     masked = torch.ones(1, 4, dtype=torch.bool)

@@ -112,6 +112,19 @@ def check(**flags: Any) -> None:
             ({**FROZEN, **flag}, f"takes a trained generator as it is, so {name} has no effect")
             for name, flag in OF_GENERATOR.items()
         ),
+        ({"first_stage": 0.7}, "--schedule joint has one stage, so --first-stage has no effect"),
+        ({"muon_learning_rate": 1e-3}, "has no Muon, so --muon-learning-rate has no effect"),
+        ({"epochs": 3, "max_steps": 5}, "--max-steps says when to stop, so --epochs has no effect"),
+        (
+            {"vocab_size": 8_000, "tokenizer": Path("given")},
+            "--tokenizer has its own vocabulary, so --vocab-size has no effect",
+        ),
+        (
+            {"initializer_range": 0.02, "init": "run"},
+            "--init has weights, so --initializer-range has no effect",
+        ),
+        ({"unigram_fraction": 1.0, "discriminator_weight": 0.0}, "leaves nothing to train"),
+        ({**FROZEN, "discriminator_weight": 0.0}, "leaves nothing to train"),
         (
             {**TWO_STAGE, "first_stage": 0.7, "average_fraction": 0.4},
             "before its stage begins, found 0.4 with --first-stage 0.7; together at most 1",
