@@ -12,17 +12,19 @@ On the reviews of ../shared, preset small, taken in turns within one run:
 Useful tokens are those of the texts with [CLS] and [SEP]; padding is none. Beside them: the time
 that the step's matrix products need alone at the machine's own rate, measured in the same rounds
 at the networks' own shapes, as a share of the step (of the linear layers; and with attention's own
-products counted at the same rate, padding included); memory; and the cost of a token in corpora of
-10^5 to 10^7 tokens. On a GPU add --device cuda.
+products counted at the same rate, padding included); each arm's peak memory in a process of its
+own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a GPU add --device cuda.
 """
 
 import gc
 import json
+import multiprocessing
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,10 +123,11 @@ class Ours:
     def __init__(
         self,
         preset: Preset,
-        batching: Literal["length", "packed"],
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
+        *,
+        batching: Literal["length", "packed"],
     ) -> None:
         self.settings = PretrainSettings(
             corpus=Path("-"), max_steps=10**9, preset=preset, batching=batching
@@ -167,6 +170,13 @@ class Ours:
         return matrix_shapes(self.pair, self.trainer.last_positions, int(self.counts[0]))
 
 
+ARMS: dict[str, Callable[..., Any]] = {
+    "plain loop": Plain,
+    "ours, like lengths": partial(Ours, batching="length"),
+    "ours, packed": partial(Ours, batching="packed"),
+}
+
+
 def main(settings: SpeedSettings) -> None:
     """Measure, print the table, write the results."""
     if not REVIEWS.is_file():
@@ -174,11 +184,10 @@ def main(settings: SpeedSettings) -> None:
         return
     device = choose_device(settings.device)
     corpus, tokenizer = tokenized_reviews(settings.texts)
-    arms: dict[str, Any] = {
-        "plain loop": Plain(settings.preset, corpus, tokenizer, device),
-        "ours, like lengths": Ours(settings.preset, "length", corpus, tokenizer, device),
-        "ours, packed": Ours(settings.preset, "packed", corpus, tokenizer, device),
-    }
+    needed = (settings.preset, corpus, tokenizer, device)
+    memory = {name: memory_alone(name, settings) for name in ARMS}
+    print("peak memory alone, GiB:", memory, flush=True)
+    arms: dict[str, Any] = {name: make(*needed) for name, make in ARMS.items()}
     dtype = torch.bfloat16 if has_native_bf16(device) else torch.float32
     # Attention's own products are in these, and not in the linear layers' share below.
     flops = {
@@ -226,7 +235,7 @@ def main(settings: SpeedSettings) -> None:
         "hardware_flops_per_useful_token": {name: round(each) for name, each in flops.items()},
         "where_the_time_goes": where_time_goes(ours.step),
         "rounds": rounds,
-        "peak_memory_gib": peak_memory(device),
+        "peak_memory_gib": memory,
     }
     for arm in arms.values():
         if isinstance(arm, Ours):
@@ -338,7 +347,7 @@ def cost_by_corpus_size(
         offsets = np.concatenate([[0], np.cumsum(lengths[:count])])
         part = TokenizedCorpus(ids=ids[: offsets[-1]], offsets=offsets, directory=Path())
         began = time.perf_counter()
-        arm = Ours(preset, "length", part, tokenizer, device)
+        arm = Ours(preset, part, tokenizer, device, batching="length")
         arm.step()
         wait(device)
         planning = time.perf_counter() - began
@@ -358,8 +367,24 @@ def cost_by_corpus_size(
     return rows
 
 
+def memory_alone(name: str, settings: SpeedSettings) -> float:
+    """Peak memory of an arm in GiB, in a new process that takes ten steps of it and no more."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_take_ten, (name, settings))
+
+
+def _take_ten(name: str, settings: SpeedSettings) -> float:
+    device = choose_device(settings.device)
+    arm = ARMS[name](settings.preset, *tokenized_reviews(settings.texts), device)
+    for _ in range(10):
+        arm.step()
+    if isinstance(arm, Ours):
+        arm.batches.close()
+    return peak_memory(device)
+
+
 def peak_memory(device: torch.device) -> float:
-    """GiB: of the GPU, or of this process, all arms together."""
+    """GiB: of the GPU, or of this process."""
     if device.type == "cuda":
         return round(torch.cuda.max_memory_allocated() / 2**30, 2)
     for line in Path("/proc/self/status").read_text().splitlines():
