@@ -4,7 +4,7 @@
     python checkpoints/release.py --data PATH --minutes 150 --output PATH
     python checkpoints/release.py --data PATH --init checkpoints/malmoi-small --output PATH
     python checkpoints/release.py --data PATH --check
-    python checkpoints/release.py --data PATH --classifiers
+    python checkpoints/release.py --data PATH --classifiers reviews,memos
     python checkpoints/release.py --cards
 
 What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
@@ -19,10 +19,9 @@ last, all at once, malmoi-small and its two classifiers, in half precision, with
 --init the encoder goes on from another one, such as the released one, instead of beginning anew.
 """
 
-import csv
 import json
 import math
-import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,18 +32,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json, weights_sha256
-from sklearn.metrics import f1_score
+from review_texts import WRITTEN, find_reviews, reviews_to_learn, scores_by_origin
 
 from corpora.atomic import write_at_once
 from corpora.clean_corpus import corpus_hash
-from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.mirror import file_sha256
 from corpora.public.fetched import read_fetched
-from corpora.reading import iter_records
 from finetune.packing import pack_classifier, pack_encoder
 from pretrain.checkpoint import has_state
 from pretrain.networks import discriminator_folder, preset_of
@@ -56,7 +52,6 @@ such file the recipe runs, but does not reproduce the release."""
 
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
-WRITTEN = ROOT / "corpora" / "reviews" / "reviews.csv"
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # What the stages in --work are made with, and the first stage that each decides.
 SETTINGS = "settings.json"
@@ -126,9 +121,9 @@ class ReleaseSettings:
     check: bool = False
     """Only pre-train the first 500 steps again and hold their losses against the record's; of an
     encoder that went on from another one, with that one as --init."""
-    classifiers: bool = False
-    """Only make the two classifiers again, from the released encoder, and put them in the place of
-    the released ones."""
+    classifiers: str | None = None
+    """Comma-separated, of reviews and memos: only make these again, from the released encoder, and
+    put them in the place of the released ones."""
     cards: bool = False
     """Only write the cards again, with what benchmarks/quality.py found since."""
 
@@ -145,6 +140,13 @@ class ReleaseSettings:
         given = [f"--{name}" for name in parts if getattr(self, name)]
         if len(given) > 1:
             raise InputError(f"expected one of {' and '.join(given)}, found both; give one of them")
+        for task in self.tasks():
+            if task not in CLASSIFIERS:
+                raise InputError(f"expected --classifiers of reviews,memos, found {task!r}")
+
+    def tasks(self) -> list[str]:
+        """The classifiers to make."""
+        return list(CLASSIFIERS) if self.classifiers is None else self.classifiers.split(",")
 
 
 def main(settings: ReleaseSettings) -> None:
@@ -168,7 +170,7 @@ def main(settings: ReleaseSettings) -> None:
     if not pretrain(corpus, encoder, settings.tokens, settings.minutes, start):
         print("this sitting is over; the same command goes on")
         return
-    _classify_all(encoder, settings.work, reviews)
+    _classify_all(encoder, settings, reviews)
     _release(settings)
     print(f"released into {settings.output}")
 
@@ -201,14 +203,14 @@ def _release(settings: ReleaseSettings) -> None:
         pack_encoder(settings.work / "encoder", scratch / NAME)
         read = read_json(settings.work / "corpus" / "report.json")
         _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
-        _pack_classifiers(settings.work, scratch)
+        _pack_classifiers(settings, scratch)
         write_cards(scratch)
         for folder in _folders(scratch):
             folder.rename(settings.output / folder.name)
 
 
 def remake_classifiers(settings: ReleaseSettings) -> None:
-    """Cross-validate both classifiers on the released encoder; then, and only then, swap them in.
+    """Cross-validate classifiers on the released encoder; then, and only then, swap them in.
 
     Raises:
         InputError: there is no whole release, or the stages in --work are of other texts.
@@ -217,22 +219,27 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
     for folder in (encoder, *released):
         read_json(folder / ("run.json" if folder == encoder else "report.json"))
     _keep_settings(settings)
-    _classify_all(encoder, settings.work, rated_reviews(settings))
+    _classify_all(encoder, settings, rated_reviews(settings))
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
         scratch = Path(name)
-        _pack_classifiers(settings.work, scratch)
-        write_cards(scratch, encoder)
+        _pack_classifiers(settings, scratch)
+        made = [folder for folder in released if (scratch / folder.name).exists()]
         for folder in released:
+            if folder not in made:  # the encoder's card names it
+                shutil.copytree(folder, scratch / folder.name)
+        write_cards(scratch, encoder)
+        for folder in made:
             folder.rename(scratch / f"{folder.name}-before")
             (scratch / folder.name).rename(folder)
 
 
-def _pack_classifiers(work: Path, output: Path) -> None:
-    for task in CLASSIFIERS:
-        pack_classifier(work / task, output / f"{NAME}-{task}")
-    report = output / f"{NAME}-reviews" / "report.json"
-    by_origin = scores_by_origin(work / "reviews" / "predictions.csv")
-    _write_json(report, read_json(report) | {"by_origin": by_origin})
+def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
+    for task in settings.tasks():
+        pack_classifier(settings.work / task, output / f"{NAME}-{task}")
+    if "reviews" in settings.tasks():
+        report = output / f"{NAME}-reviews" / "report.json"
+        by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
+        _write_json(report, read_json(report) | {"by_origin": by_origin})
 
 
 def write_cards(output: Path, encoder: Path | None = None) -> None:
@@ -268,27 +275,6 @@ def _leave_with(code: int) -> None:
         raise SystemExit(code)
 
 
-def _reviews(data: Path) -> Path:
-    """The file of rated reviews.
-
-    Raises:
-        InputError: it is not there, there are several, or it is no such table.
-    """
-    found = sorted(data.rglob(REVIEWS))
-    if not found:
-        raise InputError(
-            f"expected {REVIEWS} below {data}, found none; it cannot be downloaded: --help says "
-            "how it is made; name its folder with --data"
-        )
-    if len(found) > 1:
-        raise InputError(
-            f"expected one {REVIEWS} below {data}, found {len(found)}, such as {found[0]} and "
-            f"{found[1]}; name the folder of one of them with --data"
-        )
-    next(iter_records(found[0], text_column="document", label_column="rating", need_label=True))
-    return found[0]
-
-
 def _keep_settings(settings: ReleaseSettings) -> None:
     """Write beside the stages what they are made with; refuse what would mix two releases.
 
@@ -296,7 +282,7 @@ def _keep_settings(settings: ReleaseSettings) -> None:
         InputError: a stage that is there was made with another setting or from other reviews.
     """
     # A check has a corpus in common with a release, and no more.
-    ours: dict[str, Any] = {"reviews_sha256": file_sha256(_reviews(settings.data))}
+    ours: dict[str, Any] = {"reviews_sha256": file_sha256(find_reviews(settings.data))}
     if not settings.check:
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
@@ -329,7 +315,7 @@ def _corpus(settings: ReleaseSettings) -> Path:
     corpus = settings.work / "corpus"
     if corpus.is_dir():
         return corpus
-    texts = [_reviews(settings.data)]
+    texts = [find_reviews(settings.data)]
     for source, files in FETCHED.items():
         folder = settings.work / "sources" / source
         if all(any(settings.data.rglob(f"{name}*")) for name in files):
@@ -511,75 +497,25 @@ def _losses(path: Path) -> Losses:
 
 
 def rated_reviews(settings: ReleaseSettings) -> Path:
-    """Rated reviews, as many of each label or none, with the project's own written ones.
-
-    Raises:
-        InputError: a rating is none, or there are not enough reviews of a label.
-    """
+    """The file of what the classifier of reviews learns from, made if need be."""
     path = settings.work / "reviews.csv"
-    if path.is_file():
-        return path
-    source = _reviews(settings.data)
-    table = pd.read_csv(source, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
-    ratings = pd.to_numeric(table["rating"], errors="coerce")
-    wrong = table.index[~ratings.between(1, 10)]
-    if len(wrong):
-        raise InputError(
-            f"{source}:{wrong[0] + 2}: expected a rating from 1 to 10, found "
-            f"{str(table['rating'][wrong[0]])!r}; correct it or leave the review out"
-        )
-    draw = random.Random(0)
-    label_of: dict[str, str] = {}
-    for label, (low, high) in RATINGS.items():
-        texts = table["document"][ratings.between(low, high)]
-        unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
-        if len(unique) < settings.reviews_per_label:
-            raise InputError(
-                f"expected {settings.reviews_per_label:,} reviews rated {low} to {high} in "
-                f"{source}, found {len(unique):,}; lower --reviews-per-label"
-            )
-        for text in draw.sample(unique, settings.reviews_per_label):
-            label_of.setdefault(text, label)  # people rate one text differently
-    label_of |= _written_reviews()
-    rows = list(label_of.items())
-    draw.shuffle(rows)
-    write_at_once(path, pd.DataFrame(rows, columns=["text", "label"]).to_csv(index=False))
+    if not path.is_file():
+        table = reviews_to_learn(settings.data, settings.reviews_per_label)
+        write_at_once(path, table.to_csv(index=False))
     return path
 
 
-def _written_reviews() -> dict[str, str]:
-    """The project's own reviews, cleaned, with their labels."""
-    table = pd.read_csv(WRITTEN, keep_default_na=False)
-    return dict(zip(map(clean_text, table["text"]), table["label"], strict=True))
-
-
-def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
-    """Texts and macro F1 of the held-out predictions, rated and written reviews apart.
-
-    Reviews of which there are none are left out.
-    """
-    table = pd.read_csv(predictions, keep_default_na=False)
-    written = table["text"].isin(list(_written_reviews()))
-    return {
-        origin: {
-            "texts": len(rows),
-            "macro_f1": float(f1_score(rows["label"], rows["predicted"], average="macro")),
-        }
-        for origin, rows in (("rated", table[~written]), ("written", table[written]))
-        if len(rows)
-    }
-
-
-def _classify_all(encoder: Path, work: Path, reviews: Path) -> None:
-    """Cross-validate both, where no stage of the same encoder has it yet.
+def _classify_all(encoder: Path, settings: ReleaseSettings, reviews: Path) -> None:
+    """Cross-validate what is wanted, where no stage of the same encoder has it yet.
 
     Raises:
         InputError: a stage is there that was made from another encoder.
     """
     sha256 = weights_sha256(discriminator_folder(encoder))
-    _keep(work, {f"{task}_encoder_sha256": sha256 for task in CLASSIFIERS})
-    _classify(encoder, work, "reviews", "--data", reviews)
-    _classify(encoder, work, "memos")
+    _keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
+    for task in settings.tasks():
+        data = ["--data", reviews] if task == "reviews" else []
+        _classify(encoder, settings.work, task, *data)
 
 
 def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:

@@ -97,6 +97,12 @@ def write_records(output: Path) -> Path:
     return output
 
 
+def written_reviews() -> dict[str, str]:
+    """The project's own, by checkpoints/review_texts.py, which `release` has loaded."""
+    texts: dict[str, str] = sys.modules["review_texts"].written_reviews()
+    return texts
+
+
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
     """What `write_records` writes."""
@@ -179,7 +185,8 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
         ({"reviews_per_label": -1}, r"--reviews-per-label of at least 0, found -1$"),
         ({"check": True, "cards": True}, "one of --check and --cards, found both"),
-        ({"check": True, "classifiers": True}, "one of --check and --classifiers, found both"),
+        ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found both"),
+        ({"classifiers": "memos,films"}, "--classifiers of reviews,memos, found 'films'"),
     ],
 )
 def test_nonsensical_flags_are_refused(
@@ -361,7 +368,7 @@ def test_a_release_appears_whole_or_not_at_all(
     )
     release._keep_settings(settings)
     write_json(settings.work / "corpus" / "report.json", CORPUS)
-    text, label = next(iter(release._written_reviews().items()))
+    text, label = next(iter(written_reviews().items()))
     predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
     (settings.work / "reviews").mkdir()
     pd.DataFrame(predicted).to_csv(settings.work / "reviews" / "predictions.csv")
@@ -404,7 +411,7 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
         work=tmp_path / "work",
         output=released,
         reviews_per_label=40,
-        classifiers=True,
+        classifiers="reviews,memos",
     )
     encoder = (released / "malmoi-small" / "run.json").read_bytes()
     commands: list[list[str]] = []
@@ -413,7 +420,7 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
         commands.append(command)
         output = Path(command[-1])
         output.mkdir()
-        text, label = next(iter(release._written_reviews().items()))
+        text, label = next(iter(written_reviews().items()))
         predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
         pd.DataFrame(predicted).to_csv(output / "predictions.csv")
         score = 0.9 if output.name == "reviews" else None
@@ -447,6 +454,11 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
     assert {path.name for path in released.iterdir()} == names
     assert (released / "malmoi-small" / "run.json").read_bytes() == encoder
+    # One alone leaves the other as it is.
+    (released / "malmoi-small-memos" / "mark").touch()
+    settings.classifiers = "reviews"
+    release.main(settings)
+    assert (released / "malmoi-small-memos" / "mark").is_file() and len(commands) == 2
     monkeypatch.setitem(release.CLASSIFIERS, "memos", ["--epochs", "99"])
     with pytest.raises(InputError, match="memos made with memos_flags --epochs 99, found it made"):
         release.main(settings)
@@ -488,7 +500,7 @@ def test_what_is_no_rating_is_refused_and_nothing_written(
 
 
 def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
-    written = list(release._written_reviews().items())[:30]
+    written = list(written_reviews().items())[:30]
     rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
     for n, label in enumerate(release.RATINGS):
         rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
@@ -507,7 +519,7 @@ def test_the_review_classifier_may_learn_from_the_written_ones_alone(
     )
     settings.check_values()
     table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
-    assert dict(zip(table["text"], table["label"], strict=True)) == release._written_reviews()
+    assert dict(zip(table["text"], table["label"], strict=True)) == written_reviews()
     table["predicted"] = table["label"]
     table.to_csv(tmp_path / "predictions.csv")
     scores = release.scores_by_origin(tmp_path / "predictions.csv")

@@ -1,0 +1,95 @@
+"""The reviews that the released classifier learns from, and how well it does on each kind."""
+
+import csv
+import random
+from pathlib import Path
+
+import pandas as pd
+from cards import RATINGS, REVIEWS
+from sklearn.metrics import f1_score
+
+from corpora.cleaning import clean_text
+from corpora.errors import InputError
+from corpora.reading import iter_records
+
+WRITTEN = Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv"
+
+
+def find_reviews(data: Path) -> Path:
+    """The file of rated reviews.
+
+    Raises:
+        InputError: it is not there, there are several, or it is no such table.
+    """
+    found = sorted(data.rglob(REVIEWS))
+    if not found:
+        raise InputError(
+            f"expected {REVIEWS} below {data}, found none; it cannot be downloaded: --help says "
+            "how it is made; name its folder with --data"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"expected one {REVIEWS} below {data}, found {len(found)}, such as {found[0]} and "
+            f"{found[1]}; name the folder of one of them with --data"
+        )
+    next(iter_records(found[0], text_column="document", label_column="rating", need_label=True))
+    return found[0]
+
+
+def reviews_to_learn(data: Path, per_label: int) -> pd.DataFrame:
+    """Rated reviews, as many of each label or none, with the project's own written ones.
+
+    Returns:
+        Columns text, cleaned, and label.
+
+    Raises:
+        InputError: a rating is none, or there are not enough reviews of a label.
+    """
+    source = find_reviews(data)
+    table = pd.read_csv(source, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    ratings = pd.to_numeric(table["rating"], errors="coerce")
+    wrong = table.index[~ratings.between(1, 10)]
+    if len(wrong):
+        raise InputError(
+            f"{source}:{wrong[0] + 2}: expected a rating from 1 to 10, found "
+            f"{str(table['rating'][wrong[0]])!r}; correct it or leave the review out"
+        )
+    draw = random.Random(0)
+    label_of: dict[str, str] = {}
+    for label, (low, high) in RATINGS.items():
+        texts = table["document"][ratings.between(low, high)]
+        unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
+        if len(unique) < per_label:
+            raise InputError(
+                f"expected {per_label:,} reviews rated {low} to {high} in "
+                f"{source}, found {len(unique):,}; lower --reviews-per-label"
+            )
+        for text in draw.sample(unique, per_label):
+            label_of.setdefault(text, label)  # people rate one text differently
+    label_of |= written_reviews()
+    rows = list(label_of.items())
+    draw.shuffle(rows)
+    return pd.DataFrame(rows, columns=["text", "label"])
+
+
+def written_reviews() -> dict[str, str]:
+    """The project's own reviews, cleaned, with their labels."""
+    table = pd.read_csv(WRITTEN, keep_default_na=False)
+    return dict(zip(map(clean_text, table["text"]), table["label"], strict=True))
+
+
+def scores_by_origin(predictions: Path) -> dict[str, dict[str, float]]:
+    """Texts and macro F1 of the held-out predictions, rated and written reviews apart.
+
+    Reviews of which there are none are left out.
+    """
+    table = pd.read_csv(predictions, keep_default_na=False)
+    written = table["text"].isin(list(written_reviews()))
+    return {
+        origin: {
+            "texts": len(rows),
+            "macro_f1": float(f1_score(rows["label"], rows["predicted"], average="macro")),
+        }
+        for origin, rows in (("rated", table[~written]), ("written", table[written]))
+        if len(rows)
+    }
