@@ -109,7 +109,8 @@ class CrossValidation:
     @cached_property
     def summary(self) -> Summary:
         """Mean, deviation and 95% interval of `fold_scores`."""
-        return summarize(self.fold_scores, self.folds)
+        lowest = -1.0 if self.task == "pair-regression" else 0.0
+        return summarize(self.fold_scores, self.folds, lowest=lowest)
 
     @property
     def mean_f1(self) -> float:

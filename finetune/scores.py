@@ -159,7 +159,7 @@ class Summary:
     high: float
 
 
-def summarize(scores: Sequence[float], folds: int) -> Summary:
+def summarize(scores: Sequence[float], folds: int, *, lowest: float = 0.0) -> Summary:
     """Mean, deviation and 95% interval of fold scores.
 
     The folds' training texts overlap, so their scores are not independent and the usual interval
@@ -170,11 +170,13 @@ def summarize(scores: Sequence[float], folds: int) -> Summary:
     Args:
         scores: J of them, at least two.
         folds: k.
+        lowest: what a score can be at worst; at best it is 1. The interval ends there, which two
+            folds, whose t is wide, would not see by themselves.
     """
     mean, sd = float(np.mean(scores)), float(np.std(scores, ddof=1))
     quantile = float(stats.t.ppf(0.975, len(scores) - 1))
     half = quantile * sd * math.sqrt(1 / len(scores) + 1 / (folds - 1))
-    return Summary(mean=mean, sd=sd, low=mean - half, high=mean + half)
+    return Summary(mean=mean, sd=sd, low=max(lowest, mean - half), high=min(1.0, mean + half))
 
 
 def _over_labels(parts: tuple[Any, ...], labels: Sequence[str]) -> dict[str, Any]:

@@ -102,3 +102,9 @@ def test_the_interval_is_wider_than_the_usual_one() -> None:
     assert found.mean == pytest.approx(0.81)
     assert found.low < usual[0] < usual[1] < found.high
     assert found.high - found.mean == pytest.approx((usual[1] - found.mean) * (1 + 5 / 4) ** 0.5)
+
+
+def test_no_interval_is_wider_than_the_score_itself() -> None:
+    found = summarize([0.65, 0.59], 2)
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert summarize([0.65, 0.59], 2, lowest=-1.0).low == pytest.approx(-0.0402, abs=1e-3)
