@@ -80,7 +80,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
 
 @dataclass(kw_only=True)
 class AblationSettings(PretrainedSettings):
-    """Which groups, how much compute, how often; as a whole some 5 hours of one core."""
+    """Which groups, how much compute, how often; as a whole some 6 hours of one core."""
 
     train_size: int = 10_000
     dev_size: int = 10_000

@@ -9,7 +9,8 @@ whole of it trained on, with every seed, and the test file scored, once for each
 kept in the results, so that no second look at a test file can choose anything; rows belong to an
 encoder's weights, not to its folder's name, and to one setting of each task. Of NSMC's test
 texts 10,000 are scored once more with typos, without spaces, drawn out, in NFD and after CP949.
-The memos have no test file but five folds; the choice has seen a part of all of them.
+The memos and the written reviews have no test file but five folds; the choice has seen a part of
+all of them.
 """
 
 import random

@@ -139,16 +139,18 @@ def _similarity(name: str) -> Rows:
     return Rows(texts=rows.texts, pairs=rows.pairs, targets=rows.targets.astype(np.float32))
 
 
-def _memos() -> Rows:
-    table = pd.read_csv(MEMOS, keep_default_na=False)
+def _own(path: Path, labels: list[str]) -> Rows:
+    """The texts that were written for the project."""
+    table = pd.read_csv(path, keep_default_na=False)
     return Rows(
         texts=[clean_text(text) for text in table["text"]],
-        targets=np.array([MEMO_LABELS.index(label) for label in table["label"]], dtype=np.int64),
+        targets=np.array([labels.index(label) for label in table["label"]], dtype=np.int64),
     )
 
 
 THREE = ["부정", "중립", "긍정"]
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
+WRITTEN = ROOT / "corpora" / "reviews" / "reviews.csv"
 HATE = DATA / "korean_hate_speech"
 QUESTIONS = DATA / "question_pair"
 TASKS = {
@@ -209,10 +211,18 @@ TASKS = {
     "memos": Comparison(
         task="single",
         labels=MEMO_LABELS,
-        train=_memos,
+        train=lambda: _own(MEMOS, MEMO_LABELS),
         test=None,
         metric="macro_f1",
         needs=(MEMOS,),
+    ),
+    "written": Comparison(
+        task="single",
+        labels=THREE,
+        train=lambda: _own(WRITTEN, THREE),
+        test=None,
+        metric="macro_f1",
+        needs=(WRITTEN,),
     ),
 }
 # The same test file.

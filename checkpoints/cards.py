@@ -32,6 +32,7 @@ TASKS = {
     "korsts": "KorSTS, similarity of sentences",
     "questions": "question pairs",
     "memos": "this project's memos, 5 folds",
+    "written": "this project's written reviews, 5 folds",
 }
 METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "spearman": "Spearman"}
 # The metric of a task is accuracy or Spearman where these say so.
@@ -112,10 +113,8 @@ ABOUT = {
         f"({', '.join(f'{label} {low}-{high}' for label, (low, high) in RATINGS.items())}; CC0), "
         "as many of each label, and the project's own reviews (`corpora/reviews`)",
         "limits": "A rating is no label: people give 8 with a complaint and 10 with none. Many "
-        "written reviews are hard on purpose (irony, mixed verdicts), and a linear classifier over "
-        "character n-grams that learns from the written ones alone is better on them (macro F1 "
-        "0.778 in five folds, `docs/experiments.md`). So take its answers as a first guess and "
-        "correct them in the app.",
+        "written reviews are hard on purpose (irony, mixed verdicts). So take its answers as a "
+        "first guess and correct them in the app.",
     },
     "memos": {
         "about": f"꿈, 일기, 일정, 메모 or 오류: what somebody noted for themselves. {STOCK}",
@@ -196,30 +195,44 @@ def classifier_card(folder: Path, task: str, encoder: Path) -> str:
     except (KeyError, TypeError, statistics.StatisticsError) as error:
         raise _no_record(folder / "report.json", error) from error
     values = ABOUT[task] | {"name": folder.name, "encoder": encoder.name, "scores": scores}
-    rated = "rated" in report.get("by_origin", ("rated",))
-    if task == "reviews" and not rated:
+    if task == "reviews" and not _has_rated(report):
         values |= WRITTEN_ALONE
-    values["limits"] += f" {_limits_of(task, mean, encoder, rated=rated)}"
+    values["limits"] += f" {_limits_of(task, report, encoder)}"
     values["calibration"] = _calibration(report)
     return _filled("classifier", values)
 
 
-def _limits_of(task: str, mean: float, encoder: Path, *, rated: bool) -> str:
+def _limits_of(task: str, report: dict[str, Any], encoder: Path) -> str:
     """What the records say of its limits."""
-    if task == "reviews":
-        known = _is_known(read_json(encoder / "run.json"))
-        read = NSMC_OF_REVIEWS if rated else NSMC_OF_WRITTEN
-        return " ".join((read if known else OTHER_NSMC).split())
-    linear = _linear_on_memos()
+    if task == "memos":
+        return _beside_linear("memos", "memos", _mean_score(report))
+    by_origin = report.get("by_origin", {})
+    read = NSMC_OF_REVIEWS if _has_rated(report) else NSMC_OF_WRITTEN
+    if not _is_known(read_json(encoder / "run.json")):
+        read = OTHER_NSMC
+    limits = " ".join(read.split())
+    if "written" not in by_origin:
+        return limits
+    return (
+        f"{_beside_linear('written', 'written reviews', by_origin['written']['macro_f1'])} {limits}"
+    )
+
+
+def _has_rated(report: dict[str, Any]) -> bool:
+    """Whether there are rated reviews among its texts; true of records that do not say."""
+    return "rated" in report.get("by_origin", ("rated",))
+
+
+def _beside_linear(task: str, texts: str, score: float) -> str:
+    """The linear classifier that learnt from the same texts alone, in five folds."""
+    linear = _linear_on(task)
     if linear is None:
-        return "No simpler classifier was measured on them."
+        return f"No simpler classifier was measured on these {texts}."
+    model = "A linear classifier over character n-grams that learns from these alone"
     source = "5 folds; `benchmarks/quality.py --linear`"
-    if mean < linear:
-        return (
-            "A linear classifier over character n-grams is better on these memos (macro F1 "
-            f"{linear:.4f}, {source}): the encoder knows film reviews, not memos."
-        )
-    return f"A linear classifier over character n-grams has {linear:.4f} on these memos ({source})."
+    if score < linear:
+        return f"{model} is better on these {texts} (macro F1 {linear:.4f}, {source})."
+    return f"{model} has {linear:.4f} on these {texts} ({source})."
 
 
 def _calibration(report: dict[str, Any]) -> str:
@@ -240,7 +253,7 @@ def _memo_scores(memos: Path) -> str:
         mean = _mean_score(read_json(path))
     except (KeyError, TypeError, statistics.StatisticsError) as error:
         raise _no_record(path, error) from error
-    linear = _linear_on_memos()
+    linear = _linear_on("memos")
     if linear is None:
         return f"macro F1 {mean:.4f}"
     verdict = "below" if mean < linear else "not below"
@@ -254,9 +267,9 @@ def _mean_score(report: dict[str, Any]) -> float:
     return statistics.mean(fold["macro_f1"] for fold in report["folds"])
 
 
-def _linear_on_memos() -> float | None:
-    """Macro F1 of the linear classifier on the memos, as a fraction; None if not measured."""
-    found = _scores_of(_rows(LINEAR), "memos")
+def _linear_on(task: str) -> float | None:
+    """Macro F1 of the linear classifier in five folds, as a fraction; None if not measured."""
+    found = _scores_of(_rows(LINEAR), task)
     return statistics.mean(found) / 100 if found else None
 
 

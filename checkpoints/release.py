@@ -82,8 +82,11 @@ RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
 # trainings of one thread each are done before two of two threads.
-OF_FEW = ["--learning-rate", "5e-4", "--layer-decay", "1", "--jobs", "2"]
-CLASSIFIERS = {"reviews": ["--epochs", "15", *OF_FEW], "memos": ["--epochs", "20", *OF_FEW]}
+FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--jobs", "2"]
+CLASSIFIERS = {
+    "reviews": ["--epochs", "15", *FOR_FEW_TEXTS],
+    "memos": ["--epochs", "20", *FOR_FEW_TEXTS],
+}
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
 CHECKED_STEPS = 500
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads

@@ -106,6 +106,13 @@ def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
     assert "macro F1 0.8100, below the 0.8111 of a linear classifier" in card_of(released)
     assert "has 0.8089 on these memos" in limits(80.89)
     assert "is better" not in limits(80.89) + limits(None)
+    written = {"written": {"texts": 9, "macro_f1": 0.7}}
+    report = released / "malmoi-small-reviews" / "report.json"
+    write_json(report, json.loads(report.read_text()) | {"by_origin": written})
+    row = {"part": "test", "task": "written", "encoder": cards.LINEAR, "macro_f1": 70.1}
+    write_json(cards.QUALITY, {"runs": [row]})
+    better = "is better on these written reviews (macro F1 0.7010,"
+    assert better in card_of(released, "malmoi-small-reviews")
     # That of the committed results.
     results = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
     assert cards.LINEAR in {run["encoder"] for run in results["runs"]}
