@@ -186,6 +186,9 @@ def mask_batch(
         is_place = functional.pad(is_place[kept], (0, filling))
         own_draws = functional.pad(own_draws[kept], (0, 0, 0, filling))
     mask = batch.attention_mask
+    if mask is not None and mask.dim() == 2 and ids.device.type != "cpu":
+        # Of a mask with two dimensions transformers asks the device whether it hides anything.
+        mask = mask.bool()[:, None, None, :]
     inputs: dict[str, Any] = {"attention_mask": None if mask is None else mask[rows]}
     real = batch.is_real[rows] & has_rows
     if batch.position_ids is not None:

@@ -22,6 +22,7 @@ from pretrain.batches import Batch
 from pretrain.corruption import VocabularyTables, vocabulary_tables
 from pretrain.loop import Trainer
 from pretrain.networks import ElectraPair, PairShape, build_pair
+from pretrain.recipe import Recipe
 from pretrain.settings import PRESETS, Preset, PretrainSettings
 from tokenizer.training import train_tokenizer
 
@@ -171,6 +172,21 @@ class Toy:
         torch.manual_seed(seed)
         pair = build_pair(TOY, self.tokenizer, shape=PairShape(**shape))
         pair.set_attention("eager")
+        return pair
+
+    def pair_for(self, recipe: Recipe, sharing: str = "instance") -> ElectraPair:
+        """An untrained pair with all that a recipe needs, its biases not zero."""
+        pair = self.pair(
+            sharing=sharing,
+            generator_size=1 if sharing == "all" else 0.5,
+            with_generator=recipe.needs_generator,
+            span_boundary_head=recipe.generator_head == "sbo",
+            encoder_lm_head=recipe.needs_encoder_lm_head,
+            bag_head=recipe.bag_weight > 0,
+        )
+        for name, parameter in pair.named_parameters():
+            if name.endswith(("bias", "delta")):  # zero at the start, so mistakes would not show
+                torch.nn.init.normal_(parameter, std=0.1)
         return pair
 
     def batch(self, rows: list[list[int]], *, packed: bool = False, seed: int = 0) -> Batch:

@@ -39,21 +39,6 @@ def source(seed: int = SEED) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def pair_for(toy: Toy, recipe: Recipe, sharing: str = "instance") -> ElectraPair:
-    pair = toy.pair(
-        sharing=sharing,
-        generator_size=1 if sharing == "all" else 0.5,
-        with_generator=recipe.needs_generator,
-        span_boundary_head=recipe.generator_head == "sbo",
-        encoder_lm_head=recipe.needs_encoder_lm_head,
-        bag_head=recipe.bag_weight > 0,
-    )
-    for name, parameter in pair.named_parameters():
-        if name.endswith(("bias", "delta")):  # zero at the start, so mistakes would not show
-            torch.nn.init.normal_(parameter, std=0.1)
-    return pair
-
-
 @dataclass(kw_only=True)
 class Expected:
     """What a step gives, in Python numbers."""
@@ -303,7 +288,7 @@ def check(
     sharing: str = "instance",
     fraction: float = 0.0,
 ) -> None:
-    pair = pair_for(toy, recipe, sharing)
+    pair = toy.pair_for(recipe, sharing)
     batch = toy.batch(PACKED if packed else PADDED, packed=packed)
     moment = Moment(fraction=fraction)
     with torch.no_grad():
@@ -325,7 +310,7 @@ MASK_MORE = {"mask_fraction": 0.4}
 @pytest.mark.parametrize("objective", ["rtd", "mlm", "replace-mlm"])
 def test_cls_guesses_the_words_of_its_text(toy: Toy, objective: str, packed: bool) -> None:
     recipe = Recipe(objective=objective, bag_weight=3.0, **MASK_MORE)
-    pair = pair_for(toy, recipe)
+    pair = toy.pair_for(recipe)
     batch = toy.batch(PACKED if packed else PADDED, packed=packed)
     seen: list[torch.Tensor] = []
     pair.discriminator.electra.register_forward_hook(
@@ -482,7 +467,7 @@ def test_unknown_and_special_targets_leave_loss_and_gradients_finite(
     toy: Toy, objective: str
 ) -> None:
     recipe = Recipe(objective=objective, mask_fraction=0.9)
-    pair = pair_for(toy, recipe)
+    pair = toy.pair_for(recipe)
     batch = toy.batch([[2], [6]])
     batch.input_ids[batch.maskable] = toy.tokenizer.unk_token_id
     result = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
