@@ -1,6 +1,6 @@
-"""One process or several, started by `torchrun`, data parallel.
+"""One process or several, started by `torchrun` or `accelerate launch --multi_gpu`, data parallel.
 
-The tests start them on CPUs; `accelerate launch` on GPUs sets the same variables and is untested.
+The tests start them on CPUs, either way; several GPUs were not there to try.
 
 Every process draws the masks of the whole batch and works on its own rows of it; gradients are
 added up, so weights stay equal in all of them and a run can go on with another number.

@@ -43,6 +43,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def started_by(folder: Path, launcher: list[str], plan: list[Scenario], output: str) -> None:
+    """Scenarios in two processes; what each saw goes to the folder `output`."""
+    path = folder / output / "plan.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps([asdict(each) for each in plan]))
+    script = str(ROOT / "tests" / "pretrain" / "in_processes.py")
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, script, str(path), output],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def folder(
     tmp_path_factory: pytest.TempPathFactory,
@@ -71,17 +88,7 @@ def folder(
         ]
         for scenario in plan[1:]:
             scenario.port = free_port()
-        (folder / "plan.json").write_text(json.dumps([asdict(each) for each in plan]))
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-        command += [str(ROOT / "tests" / "pretrain" / "in_processes.py"), "plan.json", "."]
-        done = subprocess.run(
-            command,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=500,
-        )
-        assert done.returncode == 0, done.stderr
+        started_by(folder, ["torch.distributed.run", "--nproc-per-node", "2"], plan, ".")
         yield folder
     finally:
         os.chdir(before)
@@ -121,6 +128,21 @@ def test_every_process_ends_with_the_same_weights(ranks: list[dict[str, dict[str
     for name in ("two", "resumed", "taken over"):
         first, second = (rank[name]["weights"] for rank in ranks)
         assert first is not None and first == second
+
+
+def test_accelerate_launch_is_torchrun(folder: Path) -> None:
+    """On a machine without a GPU too; its --cpu starts one process, unless MPI starts more."""
+    launcher = ["accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
+    launcher += ["--main_process_port", str(free_port())]
+    plan = [Scenario(name="launched", flags=[*FLAGS, "--output", "launched"])]
+    started_by(folder, launcher, plan, "by accelerate")
+    seen = [
+        json.loads((folder / "by accelerate" / f"rank-{rank}.json").read_text())["launched"]
+        for rank in range(2)
+    ]
+    assert "x 2 processes" in seen[0]["stdout"] and seen[1]["stdout"] == ""
+    expected, found = weights_of(folder / "two"), weights_of(folder / "launched")
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
 
 
 def test_only_one_process_prints_and_writes(
