@@ -44,6 +44,7 @@ STARTS: dict[str, list[str]] = {
     "random": ["--init", "random"],
     "warm": ["--init", "skip-gram"],
     "warm, equal sizes": ["--init", "skip-gram", "--generator-size", "1"],
+    "warm, 4,096 entries": ["--init", "skip-gram", "--vocab-size", "4096"],
 }
 # Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
@@ -64,6 +65,8 @@ ARMS: dict[str, tuple[str, list[str]]] = {
         "warm, equal sizes",
         ["--schedule", "two-stage", "--generator-size", "1"],
     ),
+    "warm-small-vocabulary": ("warm, 4,096 entries", []),
+    "warm-short": ("warm", ["--max-length", "32"]),
     "warm-muon": ("warm", ["--optimizer", "muon"]),
     "warm-gdes": ("warm", ["--sharing", "gdes"]),
     "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
@@ -131,7 +134,7 @@ def main(settings: BudgetSettings) -> None:
                     encoder = pretrain_once(
                         runs_of(settings.output) / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
-                        + ["--max-tokens", tokens, "--save-steps", 500, *VOCABULARY, *flags],
+                        + ["--max-tokens", tokens, "--save-steps", 500, *flags],
                         corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
@@ -181,10 +184,11 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
-    flags += STARTS[start]
     own = settings.tokenizer is None
+    # Of a flag given twice the last counts.
     flags += VOCABULARY if own else ["--tokenizer", settings.tokenizer]
-    folder = runs_of(settings.output) / f"start-{start.replace(', ', '-').replace(' ', '-')}-{seed}"
+    flags += STARTS[start]
+    folder = runs_of(settings.output) / f"start-{start.replace(',', '').replace(' ', '-')}-{seed}"
     return pretrain_once(folder, flags, corpus=settings.corpus)
 
 
