@@ -56,6 +56,8 @@ LINEAR_C = 0.3
 # Test texts that are spoilt in all ways, and of which tasks.
 SPOILT = 10_000
 SPOILT_TASKS = ("nsmc",)
+# What is chosen on a part of the training file.
+CHOSEN = ("epochs", "learning_rate", "layer_decay")
 
 
 @dataclass(kw_only=True)
@@ -78,6 +80,8 @@ class QualitySettings:
     """Comma-separated numbers of passes to choose from."""
     learning_rates: str = "1e-4,3e-4"
     """Comma-separated learning rates to choose from."""
+    layer_decays: str = ""
+    """Comma-separated layer decays to choose from; by default that of the encoder's size."""
     dev_train_size: int = 20_000
     """Rows of the training file that a choice is trained on, at most four fifths of it."""
     dev_size: int = 10_000
@@ -137,15 +141,20 @@ def _measure(
     comparison = TASKS[name]
     key: dict[str, Any] = {"task": name, "encoder": encoder}
     key |= {"weights_sha256": weights} if weights else {}
-    choices = [
-        {"epochs": int(epochs), "learning_rate": float(rate)}
+    choices: list[dict[str, Any]] = [
+        {
+            "epochs": int(epochs),
+            "learning_rate": float(rate),
+            "layer_decay": float(decay) if decay else None,
+        }
         for epochs in settings.epochs.split(",")
         for rate in settings.learning_rates.split(",")
+        for decay in settings.layer_decays.split(",")
     ]
     # Another setting must not come into the same mean, nor a second choice see the test file.
     scored = _rows_of(weights, results, **key, part="test")
     if scored:
-        choices = [{one: scored[0][one] for one in ("epochs", "learning_rate")}]
+        choices = [{one: scored[0][one] for one in CHOSEN}]
         print(
             f"{name}: {choices[0]['epochs']} epochs at {choices[0]['learning_rate']:g}, as its "
             "test rows so far; for another choice name another --output"
@@ -217,10 +226,9 @@ def _fit(
     """
     source = encoder_source(settings.model or find_encoder())
     # Random weights have nothing that a smaller rate in lower layers would keep.
-    decay = 1.0 if settings.random_weights else None
-    training = TrainSettings(
-        **choice, seed=seed, layer_decay=decay, class_weights=comparison.class_weights
-    )
+    if settings.random_weights:
+        choice = choice | {"layer_decay": 1.0}
+    training = TrainSettings(**choice, seed=seed, class_weights=comparison.class_weights)
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
