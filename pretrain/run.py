@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
-from corpora.atomic import sync, sync_tree
+from corpora.atomic import directory_at_once, sync, sync_tree
 from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
@@ -69,7 +69,12 @@ from pretrain.settings import PRESETS, PretrainSettings, batch_tokens, peak_lear
 from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from pretrain.warm_start import warm_start_embeddings
 from tokenizer.sampling import sample_evenly
-from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
+from tokenizer.training import (
+    TRAINING_VERSION,
+    load_tokenizer,
+    tokenizer_hash,
+    train_tokenizer,
+)
 
 CACHE = Path("runs/cache")
 
@@ -300,10 +305,7 @@ def _prepare_corpus(
     source_hash = corpus_hash(settings.corpus)
     clean_directory = _prepare_clean_corpus(settings, source_hash)
     if tokenizer is None:
-        print("training a tokenizer", flush=True)
-        tokenizer = train_tokenizer(
-            sample_evenly(iter_clean_texts(clean_directory)).texts, vocab_size=settings.vocab_size
-        ).tokenizer
+        tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
     print("tokenizing the corpus", flush=True)
     corpus = tokenize_corpus(
         clean_directory,
@@ -313,6 +315,19 @@ def _prepare_corpus(
         cache=CACHE / "tokenized",
     )
     return corpus, tokenizer
+
+
+def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a tokenizer, or load that of an earlier run on the same texts."""
+    key = json.dumps([clean_directory.name, vocab_size, TRAINING_VERSION, version("tokenizers")])
+    directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    if not directory.is_dir():
+        print("training a tokenizer", flush=True)
+        texts = sample_evenly(iter_clean_texts(clean_directory)).texts
+        trained = train_tokenizer(texts, vocab_size=vocab_size)
+        with directory_at_once(directory, shared=True) as scratch:
+            trained.save(scratch)
+    return load_tokenizer(directory)
 
 
 def _open_corpus(

@@ -26,6 +26,8 @@ ModelKind = Literal["wordpiece", "unigram", "bpe"]
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128
 MAX_VOCABULARY = 1_000_000
+# To be raised when the same texts give another tokenizer than before.
+TRAINING_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)

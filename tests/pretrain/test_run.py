@@ -22,7 +22,7 @@ import pretrain.run
 from corpora.command_line import run_command
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, weights_of
-from tokenizer.training import train_tokenizer
+from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "pretrain" / "run.py"
@@ -44,6 +44,27 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder / "run"
+
+
+def test_a_tokenizer_is_trained_once_for_a_corpus_and_size(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(finished.parent)
+
+    def prepare(output: str, *flags: str) -> str:
+        fixed = ["--corpus", str(COMMENTS), "--max-steps", "0", "--init", "random"]
+        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, "--output", output, *flags])
+        assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+        return capsys.readouterr().out
+
+    def hash_of(run: str) -> str:
+        return tokenizer_hash(load_tokenizer(f"{run}/discriminator"))
+
+    assert "training a tokenizer" not in prepare("again")
+    assert hash_of("again") == hash_of("run")
+    assert "training a tokenizer" in prepare("smaller", "--vocab-size", "2048")
+    assert len(load_tokenizer("smaller/discriminator")) == 2048
+    assert not [path for path in Path("runs/cache/tokenizers").iterdir() if path.name[0] == "."]
 
 
 def test_progress_and_record_say_what_was_done(finished: Path) -> None:
