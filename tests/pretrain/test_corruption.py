@@ -64,6 +64,22 @@ def test_draws_at_the_ends_give_possible_tokens() -> None:
     assert samples.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("size", [300, 384, 1_000])
+def test_a_draw_inverts_the_whole_distribution(size: int) -> None:
+    """Over many entries too, which are added up by blocks; some have no probability at all."""
+    logits = torch.randn((4_000, size), generator=source())
+    logits[:, torch.rand(size, generator=source(1)) < 0.3] = float("-inf")
+    logits[:, 128:256] = float("-inf")
+    logits[:, [0, -1]] = float("-inf")
+    draws = uniform(4_000)
+    draws[:2] = torch.tensor([0, 1 - 2**-53])
+    samples = draw_samples(logits, torch.zeros(4_000, dtype=torch.int64), draws)
+    assert bool((logits.gather(1, samples[:, None]) > float("-inf")).all())
+    upper = logits.double().softmax(dim=1).cumsum(dim=1).gather(1, samples[:, None]).squeeze(1)
+    below = upper - logits.double().softmax(dim=1).gather(1, samples[:, None]).squeeze(1)
+    assert bool(((below - 1e-6 <= draws) & (draws <= upper + 1e-6)).all())
+
+
 def test_noise_follows_flattened_counts(toy: Toy) -> None:
     noise = draw_noise(toy.tables.noise, uniform(NUM_DRAWS))
     expected = torch.from_numpy(np.maximum(toy.counts, 1) ** 0.75)
