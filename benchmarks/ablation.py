@@ -48,6 +48,7 @@ RESULTS = Path(__file__).parent / "results" / "ablation.json"
 # the discriminator's weight of 50 stands before the losses of Replace MLM and All-Tokens MLM too.
 GROUPS: dict[str, dict[str, list[str]]] = {
     "objective": {
+        "start alone": ["--max-steps", "0"],
         "ELECTRA": [],
         "All-Tokens MLM": ["--objective", "all-tokens-mlm"],
         "Replace MLM": ["--objective", "replace-mlm"],
@@ -149,7 +150,8 @@ def _measure(
 ) -> dict[str, object]:
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
-    given += ["--max-flops", settings.flops, "--save-steps", 500, *flags]
+    given += [] if "--max-steps" in flags else ["--max-flops", settings.flops]
+    given += ["--save-steps", 500, *flags]
     own = settings.tokenizer is None
     given += ["--vocab-size", 16_000] if own else ["--tokenizer", settings.tokenizer]
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
