@@ -121,10 +121,10 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
     """The finished run in `output`, made or gone on with if need be.
 
     Raises:
-        InputError: the run there was made by other flags.
+        InputError: the run there was made by other flags, or was stopped before its end.
     """
     arguments = ["--corpus", str(corpus), *map(str, flags), "--output", str(output)]
-    record = read_record(output) if (output / "run.json").is_file() else {}
+    record = _record_so_far(output)
     _check_same_run(output, arguments, record.get("settings", {}))
     if record.get("status") == "finished":
         return output
@@ -132,7 +132,16 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
         arguments.append("--resume")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), *arguments]
     subprocess.run(command, cwd=ROOT, check=True)
+    # SIGTERM ends a run in good order, with its weights unfinished.
+    if _record_so_far(output).get("status") != "finished":
+        raise InputError(
+            f"expected a finished run in {output}, found it stopped; the same command goes on"
+        )
     return output
+
+
+def _record_so_far(output: Path) -> dict[str, Any]:
+    return read_record(output) if (output / "run.json").is_file() else {}
 
 
 def _check_same_run(output: Path, arguments: list[str], made: dict[str, Any]) -> None:
