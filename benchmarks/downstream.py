@@ -112,6 +112,18 @@ class Results:
         print(json.dumps(brief, ensure_ascii=False), flush=True)
 
 
+def numbers_of(flag: str, text: str) -> list[float]:
+    """What a flag of comma-separated numbers says.
+
+    Raises:
+        InputError: one of them is none.
+    """
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"expected --{flag} of comma-separated numbers, found {text}") from error
+
+
 def runs_of(results: Path) -> Path:
     """Where the pre-training runs behind a file of results lie: another file, other runs."""
     return ROOT / "runs" / "benchmarks" / results.stem

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from downstream import Results, encoder_name, mean_and_spread
+from downstream import Results, encoder_name, mean_and_spread, numbers_of
 from perturbations import PERTURBATIONS
 from quality_tasks import TASKS, Comparison, Rows
 from scipy.sparse import hstack
@@ -80,7 +80,7 @@ class QualitySettings:
     """Comma-separated numbers of passes to choose from."""
     learning_rates: str = "1e-4,3e-4"
     """Comma-separated learning rates to choose from."""
-    layer_decays: str = ""
+    layer_decays: str | None = None
     """Comma-separated layer decays to choose from; by default that of the encoder's size."""
     dev_train_size: int = 20_000
     """Rows of the training file that a choice is trained on, at most four fifths of it."""
@@ -142,21 +142,19 @@ def _measure(
     key: dict[str, Any] = {"task": name, "encoder": encoder}
     key |= {"weights_sha256": weights} if weights else {}
     choices: list[dict[str, Any]] = [
-        {
-            "epochs": int(epochs),
-            "learning_rate": float(rate),
-            "layer_decay": float(decay) if decay else None,
-        }
-        for epochs in settings.epochs.split(",")
-        for rate in settings.learning_rates.split(",")
-        for decay in settings.layer_decays.split(",")
+        {"epochs": int(epochs), "learning_rate": rate, "layer_decay": decay}
+        for epochs in numbers_of("epochs", settings.epochs)
+        for rate in numbers_of("learning-rates", settings.learning_rates)
+        for decay in (
+            numbers_of("layer-decays", settings.layer_decays) if settings.layer_decays else [None]
+        )
     ]
     # Another setting must not come into the same mean, nor a second choice see the test file.
     scored = _rows_of(weights, results, **key, part="test")
     if scored:
         choices = [{one: scored[0][one] for one in CHOSEN}]
         print(
-            f"{name}: {choices[0]['epochs']} epochs at {choices[0]['learning_rate']:g}, as its "
+            f"{name}: {', '.join(f'{what} {value}' for what, value in choices[0].items())}, as its "
             "test rows so far; for another choice name another --output"
         )
     learn = comparison.train()

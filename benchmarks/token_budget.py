@@ -21,6 +21,7 @@ from downstream import (
     Results,
     fine_tune,
     mean_and_spread,
+    numbers_of,
     pretrain_once,
     read_record,
     runs_of,
@@ -103,13 +104,13 @@ class BudgetSettings(PretrainedSettings):
 
 def main(settings: BudgetSettings) -> None:
     """Run what is missing, then print the table."""
-    if not NSMC.is_file() or not settings.corpus.exists():
-        print(f"skipped: no {NSMC.name} in ../shared/data, or no {settings.corpus}")
-        return
     arms = settings.arms.split(",")
     if unknown := [arm for arm in arms if arm not in ARMS]:
         raise InputError(f"expected --arms of {', '.join(ARMS)}, found {unknown[0]}")
-    budgets = [int(float(number)) for number in settings.tokens.split(",")]
+    budgets = [int(number) for number in numbers_of("tokens", settings.tokens)]
+    if not NSMC.is_file() or not settings.corpus.exists():
+        print(f"skipped: no {NSMC.name} in ../shared/data, or no {settings.corpus}")
+        return
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
     results = Results(
         settings.output,
@@ -173,6 +174,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
         spreads = [statistics.stdev(each) if len(each) > 1 else 0.0 for each in scores]
         axis.errorbar([n / 1e6 for n in budgets], means, spreads, marker="o", capsize=3, label=arm)
     axis.set_xscale("symlog", linthresh=1)
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.set_xlabel("million tokens seen")
     axis.set_ylabel("NSMC dev accuracy, %")
     axis.legend()

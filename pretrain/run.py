@@ -318,16 +318,21 @@ def _prepare_corpus(
 
 
 def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train a tokenizer, or load that of an earlier run on the same texts."""
+    """Train a tokenizer, or load that of an earlier run on the same texts, if it is whole."""
     key = json.dumps([clean_directory.name, vocab_size, TRAINING_VERSION, version("tokenizers")])
     directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
-    if not directory.is_dir():
-        print("training a tokenizer", flush=True)
-        texts = sample_evenly(iter_clean_texts(clean_directory)).texts
-        trained = train_tokenizer(texts, vocab_size=vocab_size)
-        with directory_at_once(directory, shared=True) as scratch:
-            trained.save(scratch)
-    return load_tokenizer(directory)
+    if directory.is_dir():
+        try:
+            return load_tokenizer(directory)
+        except InputError as error:
+            print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
+            shutil.rmtree(directory)
+    print("training a tokenizer", flush=True)
+    texts = sample_evenly(iter_clean_texts(clean_directory)).texts
+    trained = train_tokenizer(texts, vocab_size=vocab_size)
+    with directory_at_once(directory, shared=True) as scratch:
+        trained.save(scratch)
+    return trained.tokenizer
 
 
 def _open_corpus(

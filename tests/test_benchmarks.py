@@ -86,6 +86,27 @@ def test_the_recorded_results_can_be_gone_on_with(
     assert downstream.Results(ROOT / "benchmarks" / "results" / f"{name}.json", **setting).rows
 
 
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("quality", ["--epochs", "three"]),
+        ("quality", ["--learning-rates", "1e-4;3e-4"]),
+        ("quality", ["--layer-decays", "0.8,"]),
+        ("token_budget", ["--tokens", "1M"]),
+    ],
+)
+def test_what_is_no_number_is_said(tmp_path: Path, name: str, flags: list[str]) -> None:
+    module = importlib.import_module(name)
+    of = {"quality": "QualitySettings", "token_budget": "BudgetSettings"}
+    if name == "quality":
+        flags = [*flags, "--tasks", "memos", "--model", str(ROOT / "checkpoints" / "malmoi-small")]
+    output = tmp_path / "results.json"
+    settings = tyro.cli(getattr(module, of[name]), args=[*flags, "--output", str(output)])
+    with pytest.raises(InputError, match=f"expected {flags[0]} of comma-separated numbers, found"):
+        module.main(settings)
+    assert not output.exists()
+
+
 def test_scores_belong_to_weights_and_are_of_one_setting(
     on_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

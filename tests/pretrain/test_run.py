@@ -55,7 +55,9 @@ def test_a_tokenizer_is_trained_once_for_a_corpus_and_size(
         fixed = ["--corpus", str(COMMENTS), "--max-steps", "0", "--init", "random"]
         monkeypatch.setattr(sys, "argv", ["run.py", *fixed, "--output", output, *flags])
         assert run_command(PretrainSettings, pretrain.run.main, "") == 0
-        return capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert ("warning: cannot read the tokenizer" in err) == (output == "damaged")
+        return str(out)
 
     def hash_of(run: str) -> str:
         return tokenizer_hash(load_tokenizer(f"{run}/discriminator"))
@@ -64,7 +66,13 @@ def test_a_tokenizer_is_trained_once_for_a_corpus_and_size(
     assert hash_of("again") == hash_of("run")
     assert "training a tokenizer" in prepare("smaller", "--vocab-size", "2048")
     assert len(load_tokenizer("smaller/discriminator")) == 2048
-    assert not [path for path in Path("runs/cache/tokenizers").iterdir() if path.name[0] == "."]
+    kept = list(Path("runs/cache/tokenizers").iterdir())
+    assert len(kept) == 2 and not [path for path in kept if path.name[0] == "."]
+    for damaged in kept:
+        (damaged / "tokenizer.json").write_text("{")
+    assert "training a tokenizer" in prepare("damaged")
+    assert hash_of("damaged") == hash_of("run")
+    assert "training a tokenizer" not in prepare("mended")
 
 
 def test_progress_and_record_say_what_was_done(finished: Path) -> None:

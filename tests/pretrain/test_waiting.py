@@ -117,11 +117,12 @@ def test_reading_a_value_would_be_found(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("packed", [False, True], ids=["length", "packed"])
 @pytest.mark.parametrize("flags", FLAGS, ids=str)
-def test_a_gpu_is_never_waited_for(toy: Toy, flags: dict[str, Any]) -> None:
+def test_a_gpu_is_never_waited_for(toy: Toy, flags: dict[str, Any], packed: bool) -> None:
     device = torch.device("cuda", torch.cuda.current_device())
     trainer = trainer_on(device, toy, flags)
-    batch = moved(toy.batch([[9], [7, 4], [5]], packed=True), device)
+    batch = moved(toy.batch([[9], [7, 4], [5]], packed=packed), device)
     trainer.take_step(batch, 0.6)  # sets up libraries and optimizer states
     torch.cuda.set_sync_debug_mode("error")
     try:
