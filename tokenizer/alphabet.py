@@ -104,7 +104,8 @@ def build_normalizer(alphabet: Alphabet) -> tuple[normalizers.Normalizer, bytes]
 
     `tokenizers` reads the table by grapheme, sentencepiece by character: a combining mark after a
     character that the table changes ("뷁" with an acute accent) is lost in the one and kept in the
-    other. That is the one known difference between the two.
+    other. So is what follows a sign that the table deletes and that Unicode joins to the next
+    character (U+0600 and its like, before Arabic numbers). No other difference is known.
 
     Returns:
         The normalizer, and the table inside it in sentencepiece's own form

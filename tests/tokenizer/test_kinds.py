@@ -223,13 +223,22 @@ def test_converted_tokenizers_give_the_ids_of_sentencepiece(
     assert differing(converted, [*hard, *comments]) == []
 
 
+# Deleted signs that make one grapheme with what follows, which `tokenizers` then deletes as well
+# (the known difference in `build_normalizer`, as that of combining marks).
+JOINED_TO_NEXT = (
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     text=st.text(
         st.one_of(
             st.sampled_from("가각뷁ㅋㅠ. !▁\t\u200b👍🏻e\u1100\u1161"),
             st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3),
-            st.characters(exclude_categories=("Cs", "Cn", "Mn", "Mc", "Me")),
+            st.characters(
+                exclude_categories=("Cs", "Cn", "Mn", "Mc", "Me"), exclude_characters=JOINED_TO_NEXT
+            ),
         )
     )
 )
