@@ -57,6 +57,7 @@ from finetune.output import (
     write_report,
 )
 from finetune.progress import training_progress
+from finetune.subword_dropout import word_pieces_of
 from finetune.tasks import REGRESSION_LABELS, Task, main_score, reads_pairs, score_name
 from finetune.training import TrainingData, TrainSettings
 from pretrain.devices import choose_device
@@ -317,6 +318,7 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
             targets=examples.targets,
             strata=strata,
             groups=groups,
+            word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
         ),
         settings=training,
         folds=settings.folds,

@@ -93,6 +93,7 @@ def test_defaults_by_width() -> None:
         ({"weight_decay": -1.0}, "expected --weight-decay 0 or more, found -1.0"),
         ({"batch_size": 0}, "expected --batch-size at least 1, found 0"),
         ({"max_length": 2}, "expected --max-length at least 3 tokens, found 2"),
+        ({"subword_dropout": 1.0}, "expected --subword-dropout from 0 to below 1, found 1.0"),
         ({"dropout": 1.0}, "expected --dropout from 0 to below 1, found 1.0"),
         ({"seed": -1}, "expected --seed from 0 to 4294967295, found -1"),
     ],
