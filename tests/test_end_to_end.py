@@ -34,7 +34,7 @@ def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -
     encoder = find_encoder(tmp_path)
     assert encoder.name == "discriminator"
 
-    # Not all of them: five folds of 2,751 memos take minutes.
+    # Not all of them: five folds of 4,750 memos take minutes.
     memos = tmp_path / "memos.csv"
     table = pd.read_csv(ROOT / "corpora" / "memos" / "memos.csv", keep_default_na=False)
     table.head(300).to_csv(memos, index=False)
