@@ -82,9 +82,10 @@ RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
 # trainings of one thread each are done before two of two threads.
-FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--jobs", "2"]
+FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--subword-dropout", "0.3"]
+FOR_FEW_TEXTS += ["--jobs", "2"]
 CLASSIFIERS = {
-    "reviews": ["--epochs", "15", *FOR_FEW_TEXTS],
+    "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
     "memos": ["--epochs", "20", *FOR_FEW_TEXTS],
 }
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
