@@ -86,7 +86,7 @@ FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--subword-dro
 FOR_FEW_TEXTS += ["--jobs", "2"]
 CLASSIFIERS = {
     "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
-    "memos": ["--epochs", "20", *FOR_FEW_TEXTS],
+    "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
 CHECKED_STEPS = 500
