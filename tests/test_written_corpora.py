@@ -37,7 +37,7 @@ def texts_of(name: str) -> list[str]:
     return [text for file in files for text in file.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(("name", "fewest"), [("memos", 4_700), ("reviews", 7_450)])
+@pytest.mark.parametrize(("name", "fewest"), [("memos", 4_700), ("reviews", 8_200)])
 def test_labelled_texts(name: str, fewest: int) -> None:
     rows = corpus(name)
     assert len(rows) >= fewest
@@ -45,7 +45,7 @@ def test_labelled_texts(name: str, fewest: int) -> None:
     assert len({row["id"] for row in rows}) == len(rows)
     numbers = Counter(row["label"] for row in rows)
     assert set(numbers) == LABELS[name]
-    assert max(numbers.values()) - min(numbers.values()) <= 0.02 * min(numbers.values())
+    assert max(numbers.values()) - min(numbers.values()) <= 0.05 * min(numbers.values())
 
 
 @pytest.mark.parametrize("name", ["memos", "reviews"])
