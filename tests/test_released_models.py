@@ -58,6 +58,9 @@ def test_the_discriminator_knows_a_word_out_of_place() -> None:
     [
         ("malmoi-small-reviews", "배우들 연기도 좋고 정말 재미있게 봤어요 추천합니다", "긍정"),
         ("malmoi-small-reviews", "돈이 아깝다 최악이고 지루해서 중간에 나왔다", "부정"),
+        ("malmoi-small-reviews", "양도 많고 맛있어요", "긍정"),
+        ("malmoi-small-reviews", "두 번 쓰고 고장났습니다", "부정"),
+        ("malmoi-small-reviews", "그냥저냥 먹을만해요", "중립"),
         ("malmoi-small-memos", "내일 오후 3시 치과 예약", "일정"),
         ("malmoi-small-memos", "하늘을 날다가 떨어지는 꿈을 꿨다", "꿈"),
         ("malmoi-small-memos", "ㅁㄴㅇㄻㄴㅇㄹ", "오류"),
