@@ -112,9 +112,9 @@ ABOUT = {
         "data": "film reviews with ratings "
         f"({', '.join(f'{label} {low}-{high}' for label, (low, high) in RATINGS.items())}; CC0), "
         "as many of each label, and the project's own reviews (`corpora/reviews`)",
-        "limits": "A rating is no label: people give 8 with a complaint and 10 with none. A "
-        "fifth of the written reviews are hard on purpose (irony, mixed verdicts). So take its "
-        "answers as a first guess and correct them in the app.",
+        "limits": "A rating is no label: people give 8 with a complaint and 10 with none. Some "
+        "written reviews are hard on purpose (irony, mixed verdicts). So take its answers as a "
+        "first guess and correct them in the app.",
     },
     "memos": {
         "about": f"꿈, 일기, 일정, 메모 or 오류: what somebody noted for themselves. {STOCK}",
@@ -127,7 +127,7 @@ ABOUT = {
 # Of the classifier of reviews where it learnt from no ratings.
 WRITTEN_ALONE = {
     "data": "the project's own reviews (`corpora/reviews`)",
-    "limits": "The reviews were written for the project, not collected, and a fifth are hard on "
+    "limits": "The reviews were written for the project, not collected, and some are hard on "
     "purpose (irony, mixed verdicts): people's own differ. So take its answers as a first guess "
     "and correct them in the app.",
 }

@@ -72,6 +72,12 @@ class SubwordDropout:
 
         A text, or pair, that would have more than `max_length` tokens stays as it is: the end of
         it would be lost otherwise.
+
+        Args:
+            tokens: N texts, as the tokenizer of these pieces cut them.
+            places: int64, of the texts to cut.
+            max_length: in tokens, [CLS] and [SEP] included.
+            draw: decides what is overlooked; goes on from call to call.
         """
         chosen = np.zeros(len(tokens.lengths), dtype=bool)
         chosen[places] = True

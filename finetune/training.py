@@ -260,6 +260,7 @@ def train(
 
     Raises:
         InputError: the loss became infinite or NaN, or there are too few texts to keep some out.
+        ValueError: subword dropout without `data.word_pieces`.
     """
     settings = settings.resolved(int(getattr(model.config, "hidden_size", 0)))
     device = device or choose_device(settings.device)

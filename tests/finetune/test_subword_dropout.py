@@ -2,11 +2,12 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import (
     ElectraForSequenceClassification,
     PreTrainedTokenizerBase,
@@ -19,6 +20,7 @@ from finetune.encoders import load_encoder_tokenizer
 from finetune.subword_dropout import SubwordDropout, word_pieces_of
 from finetune.training import TrainSettings, train_classifier
 from tests.finetune.conftest import tiny_config
+from tokenizer.training import wrap_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = ["양", "양도", "##도", "많", "많고", "##고", "맛", "맛있", "맛있어", "맛있어요", "##있"]
@@ -31,20 +33,7 @@ def tokenizer_of(model: models.Model) -> PreTrainedTokenizerFast:
     backend.normalizer = normalizers.NFC()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.add_special_tokens(SPECIAL)
-    number = {name: backend.token_to_id(name) for name in SPECIAL}
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", number["[CLS]"]), ("[SEP]", number["[SEP]"])],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
+    return wrap_tokenizer(backend)
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +136,19 @@ def test_the_released_tokenizer() -> None:
         assert characters(released, after) == characters(released, before)
 
 
-def test_training_repeats_and_does_not_see_the_same_cuts_twice(
-    tokenizer: PreTrainedTokenizerFast,
+def test_every_epoch_sees_other_cuts_and_training_repeats(
+    tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seen: list[list[list[int]]] = []
+
+    class Watched(SubwordDropout):
+        def cut_anew(self, *args: Any) -> TokenizedTexts:
+            found = super().cut_anew(*args)
+            seen.append(rows(found))
+            return found
+
+    monkeypatch.setattr("finetune.training.SubwordDropout", Watched)
+
     def trained(rate: float, texts: list[str]) -> dict[str, torch.Tensor]:
         torch.manual_seed(0)
         model = ElectraForSequenceClassification(tiny_config(tokenizer))
@@ -159,6 +158,7 @@ def test_training_repeats_and_does_not_see_the_same_cuts_twice(
 
     words = ["맛있어요 양도", "많고 ㅋㅋㅋ"] * 4
     first, second, without = trained(0.5, words), trained(0.5, words), trained(0.0, words)
+    assert len(seen) == 4 and seen[0] != seen[1] and seen[:2] == seen[2:]
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not all(torch.equal(first[name], without[name]) for name in first)
     # Texts of single characters leave nothing to overlook.
