@@ -163,6 +163,7 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path]) -> str:
             "test_files": f"{NSMC}\n\n{OTHER_TESTS}" if _is_known(record) else OTHER_NSMC,
             "sources": sources,
             "scores": quality_table(folder, f"{millions:.1f}M"),
+            "generator": _generator(folder / "generator"),
             "memos": f"[{memos.name}](../{memos.name}/README.md)",
             "memo_scores": _memo_scores(memos),
             **{name: f"{record['settings'][name]:g}" for name in SETTINGS},
@@ -409,6 +410,29 @@ def _start(init: str) -> dict[str, str]:
         "start": f"It went on from {name}, with its tokenizer; what that one has read is not "
         "counted here.",
     }
+
+
+def _generator(folder: Path) -> str:
+    """Where the generator beside the encoder comes from, or that there is none."""
+    if not folder.is_dir():
+        return _paragraph("No generator is released with it; `--init` begins a new one.")
+    if not (folder / "run.json").is_file():  # that of the encoder is its own too
+        return _paragraph("`generator/` was trained beside it; `--init` goes on with both.")
+    record = read_json(folder / "run.json")
+    try:
+        network, found = record["networks"]["generator"], record["final_metrics"]
+        layers, width = network["num_hidden_layers"], network["hidden_size"]
+        millions = record["progress"]["tokens"] / 1e6
+        loss, guessed = found["generator_loss"], found["generator_accuracy"]
+        return _paragraph(
+            f"`generator/` ({layers} layers, {width} wide) was trained afterwards, alone, while "
+            "the encoder and the embeddings that both have in common stayed as they are "
+            f"(`--schedule frozen-discriminator`): masked LM on {millions:.0f} million tokens of "
+            f"the same corpus, at the end with a loss of {loss:.2f}, {guessed:.0%} of the masked "
+            "tokens guessed. `--init` goes on with both."
+        )
+    except (KeyError, TypeError) as error:
+        raise _no_record(folder / "run.json", error) from error
 
 
 def _cost(record: dict[str, Any], classifiers: Mapping[str, Path]) -> str:

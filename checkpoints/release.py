@@ -5,6 +5,7 @@
     python checkpoints/release.py --data PATH --init checkpoints/malmoi-small --output PATH
     python checkpoints/release.py --data PATH --check
     python checkpoints/release.py --data PATH --classifiers reviews,memos
+    python checkpoints/release.py --data PATH --generator
     python checkpoints/release.py --cards
 
 What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
@@ -14,9 +15,10 @@ rating, document. Any such file will do to run the recipe; only the project's ow
 release, and --check tells the difference. Everything else is downloaded where --data lacks it.
 
 Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
-encoder, in as many sittings as it needs; the classifiers of reviews and of memos, cross-validated;
-last, all at once, malmoi-small and its two classifiers, in half precision, with their cards. With
---init the encoder goes on from another one, such as the released one, instead of beginning anew.
+encoder, in as many sittings as it needs; a generator for those who go on with it; the classifiers
+of reviews and of memos, cross-validated; last, all at once, malmoi-small and its two classifiers,
+in half precision, with their cards. With --init the encoder goes on from another one, such as the
+released one, instead of beginning anew.
 """
 
 import json
@@ -41,7 +43,7 @@ from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.mirror import file_sha256
 from corpora.public.fetched import read_fetched
-from finetune.packing import pack_classifier, pack_encoder
+from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
 from pretrain.networks import discriminator_folder, preset_of
 
@@ -60,6 +62,8 @@ DECIDED = {
     "tokens": "encoder",
     "preset": "encoder",
     "init_sha256": "encoder",
+    "generator_encoder_sha256": "generator",
+    "generator_tokens": "generator",
     "reviews_per_label": "reviews.csv",
     "written_sha256": "reviews.csv",
     "reviews_flags": "reviews",
@@ -79,6 +83,11 @@ FETCHED = {
 # When malmoi-small was made with it (2026-11-22), it was the only one of docs/experiments.md that
 # had been run to 20 million tokens (one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5"]
+# That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
+# afterwards, alone, while the encoder stays as it is. Of 5e-4, 2e-3 and 5e-3 the rate with the
+# lowest loss after a million tokens (docs/experiments.md).
+GENERATOR = ["--schedule", "frozen-discriminator", "--learning-rate", "5e-3"]
+GENERATOR_SHARE = 0.4
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
 # trainings of one thread each are done before two of two threads.
@@ -89,6 +98,7 @@ CLASSIFIERS = {
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
+SITTING_OVER = "this sitting is over; the same command goes on"
 CHECKED_STEPS = 500
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
 # race (docs/decisions.md), and sums in another order drift apart: the discriminator's loss by 0.55%
@@ -119,14 +129,17 @@ class ReleaseSettings:
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
-    """Folder to release into, without a release; with --check, --classifiers or --cards the one of
-    the release."""
+    """Folder to release into, without a release; with --check, --classifiers, --generator or
+    --cards the one of the release."""
     check: bool = False
     """Only pre-train the first 500 steps again and hold their losses against the record's; of an
     encoder that went on from another one, with that one as --init."""
     classifiers: str | None = None
     """Comma-separated, of reviews and memos: only make these again, from the released encoder, and
     put them in the place of the released ones."""
+    generator: bool = False
+    """Only train a generator for the released encoder again, with 0.4 of --tokens, and put it into
+    its folder."""
     cards: bool = False
     """Only write the cards again, with what benchmarks/quality.py found since."""
 
@@ -139,7 +152,7 @@ class ReleaseSettings:
         ):
             if not low <= value < math.inf:
                 raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
-        parts = ("check", "classifiers", "cards")
+        parts = ("check", "classifiers", "generator", "cards")
         given = [f"--{name}" for name in parts if getattr(self, name)]
         if len(given) > 1:
             raise InputError(f"expected one of {' and '.join(given)}, found both; give one of them")
@@ -165,13 +178,21 @@ def main(settings: ReleaseSettings) -> None:
     if settings.classifiers:
         remake_classifiers(settings)
         return
+    if settings.generator:
+        remake_generator(settings)
+        return
     _check_free(settings.output)
     corpus = _corpus(settings)
     reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
-    start = _start(_preset(settings), settings.init)
-    if not pretrain(corpus, encoder, settings.tokens, settings.minutes, start):
-        print("this sitting is over; the same command goes on")
+    flags = _flags(_preset(settings), settings.init)
+    began = time.monotonic()
+    if not pretrain(corpus, encoder, settings.tokens, settings.minutes, flags):
+        print(SITTING_OVER)
+        return
+    minutes = settings.minutes - (time.monotonic() - began) / 60
+    if not _train_generator(corpus, encoder, settings, minutes):
+        print(SITTING_OVER)
         return
     _classify_all(encoder, settings, reviews)
     _release(settings)
@@ -204,6 +225,8 @@ def _release(settings: ReleaseSettings) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
         scratch = Path(name)
         pack_encoder(settings.work / "encoder", scratch / NAME)
+        if (settings.work / "generator").is_dir():
+            pack_generator(settings.work / "generator", scratch / NAME / "generator")
         read = read_json(settings.work / "corpus" / "report.json")
         _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
         _pack_classifiers(settings, scratch)
@@ -234,6 +257,39 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
         for folder in made:
             folder.rename(scratch / f"{folder.name}-before")
             (scratch / folder.name).rename(folder)
+
+
+def remake_generator(settings: ReleaseSettings) -> None:
+    """Train a generator for the released encoder; then, and only then, put it into its folder.
+
+    Raises:
+        InputError: there is no encoder, or the generator in --work is of another one.
+    """
+    encoder = settings.output / NAME
+    read_json(encoder / "run.json")
+    if not _train_generator(_corpus(settings), encoder, settings, settings.minutes):
+        print(SITTING_OVER)
+        return
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        made, released = Path(name) / "generator", encoder / "generator"
+        pack_generator(settings.work / "generator", made)
+        if released.is_dir():
+            released.rename(Path(name) / "before")
+        made.rename(released)
+    write_cards(settings.output)
+
+
+def _train_generator(
+    corpus: Path, encoder: Path, settings: ReleaseSettings, minutes: float
+) -> bool:
+    """Go on with a generator, if the encoder's run made none; whether there is one, finished."""
+    if encoder == settings.work / "encoder" and (encoder / "generator").is_dir():
+        return True
+    tokens = GENERATOR_SHARE * settings.tokens
+    sha256 = weights_sha256(discriminator_folder(encoder))
+    _keep(settings.work, {"generator_encoder_sha256": sha256, "generator_tokens": tokens})
+    flags = [*GENERATOR, "--init", str(encoder)]
+    return pretrain(corpus, settings.work / "generator", tokens, max(0.01, minutes), flags)
 
 
 def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
@@ -284,13 +340,13 @@ def _keep_settings(settings: ReleaseSettings) -> None:
     Raises:
         InputError: a stage that is there was made with another setting or from other reviews.
     """
-    # A check has a corpus in common with a release, and no more.
+    # A check or a generator has a corpus in common with a release, and no more.
     ours: dict[str, Any] = {"reviews_sha256": file_sha256(find_reviews(settings.data))}
-    if not settings.check:
+    if not (settings.check or settings.generator):
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
         ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
-    if not settings.check and not settings.classifiers:
+    if not (settings.check or settings.classifiers or settings.generator):
         init = settings.init and weights_sha256(discriminator_folder(settings.init))
         ours |= {"tokens": settings.tokens, "preset": _preset(settings), "init_sha256": init}
     _keep(settings.work, ours)
@@ -347,31 +403,34 @@ def _preset(settings: ReleaseSettings) -> str:
     return "tiny" if settings.init is None else preset_of(settings.init)
 
 
-def _start(preset: str, init: Path | None) -> list[str]:
-    """Flags of pretrain/run.py about what the encoder begins as."""
-    return ["--preset", preset, *(["--init", str(init)] if init is not None else [])]
+def _flags(preset: str, init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py for an encoder: the recipe, and what it begins as."""
+    return [*RECIPE, "--preset", preset, *(["--init", str(init)] if init is not None else [])]
 
 
-def _pretraining(corpus: Path, run: Path, tokens: float, start: Sequence[str] = ()) -> list[str]:
+def _pretraining(
+    corpus: Path, run: Path, tokens: float, flags: Sequence[str] | None = None
+) -> list[str]:
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += [*RECIPE, *start, "--max-tokens", str(tokens), "--output", str(run)]
+    command += [*(RECIPE if flags is None else flags), "--max-tokens", str(tokens)]
+    command += ["--output", str(run)]
     return [*command, "--resume"] if has_state(run / "state") else command
 
 
 def pretrain(
-    corpus: Path, run: Path, tokens: float, minutes: float, start: Sequence[str] = ()
+    corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequence[str] | None = None
 ) -> bool:
-    """Go on with the encoder for so many minutes; whether it is finished.
+    """Go on with a run of pretrain/run.py for so many minutes; whether it is finished.
 
     Args:
-        start: flags as of `_start`; without them tiny, from skip-gram vectors.
+        flags: what it learns; None: the recipe of a tiny encoder, from skip-gram vectors.
 
     Raises:
         SystemExit: the training failed, with its code.
     """
     if _is_finished(run):
         return True
-    process = subprocess.Popen(_pretraining(corpus, run, tokens, start))
+    process = subprocess.Popen(_pretraining(corpus, run, tokens, flags))
     try:
         code = process.wait(minutes * 60)
     except subprocess.TimeoutExpired:
@@ -408,8 +467,8 @@ def check(
         )
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        start = _start(record.preset, init)
-        process = subprocess.Popen(_pretraining(corpus, run, record.tokens, start))
+        flags = _flags(record.preset, init)
+        process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
         while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
         _leave_with(process.poll() or 0)

@@ -27,14 +27,26 @@ def pack_encoder(run: Path, folder: Path) -> None:
     Raises:
         InputError: `folder` exists, or the run is not finished.
     """
-    record = _read(run / "run.json")
-    if record.get("status") != "finished":
-        raise InputError(f"expected a finished run to pack, found {run} {record.get('status')}")
+    record = _finished(run)
     _check_new(folder)
     with directory_at_once(folder) as scratch:
         _halve(run / "discriminator", scratch)
         if (run / "generator").is_dir():
             _halve(run / "generator", scratch / "generator")
+        _write(scratch / "run.json", _without_folders(record))
+        shutil.copyfile(run / "metrics.jsonl", scratch / "metrics.jsonl")
+
+
+def pack_generator(run: Path, folder: Path) -> None:
+    """Write the generator alone of a run for release, with what the run says of itself.
+
+    Raises:
+        InputError: as `pack_encoder`.
+    """
+    record = _finished(run)
+    _check_new(folder)
+    with directory_at_once(folder) as scratch:
+        _halve(run / "generator", scratch)
         _write(scratch / "run.json", _without_folders(record))
         shutil.copyfile(run / "metrics.jsonl", scratch / "metrics.jsonl")
 
@@ -49,6 +61,14 @@ def pack_classifier(run: Path, folder: Path) -> None:
     with directory_at_once(folder) as scratch:
         _halve(run / "model", scratch)
         _write(scratch / "report.json", _without_folders(_read(run / "report.json")))
+
+
+def _finished(run: Path) -> dict[str, Any]:
+    """The record of a run that has come to its end."""
+    record = _read(run / "run.json")
+    if record.get("status") != "finished":
+        raise InputError(f"expected a finished run to pack, found {run} {record.get('status')}")
+    return record
 
 
 def _check_new(folder: Path) -> None:

@@ -73,6 +73,8 @@ def paper_flops_per_token(
             # First the generator alone; then it runs forward only, beside the discriminator.
             total *= 1 - recipe.first_stage
             passes = 1 + recipe.first_stage
+        elif recipe.schedule == "frozen-discriminator":
+            total = 0.0
         total += passes * (_encoder(generator, length) + _lm_head(generator, masked))
         if recipe.generator_head == "sbo":  # beside the other head, with the same output matrix
             total += passes * _span_boundary_head(generator, masked)

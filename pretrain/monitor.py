@@ -208,7 +208,9 @@ class Monitor:
             parts.append(
                 f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
             )
-        if self._recipe.objective == "mlm":
+        if self._recipe.schedule == "frozen-discriminator":
+            pass
+        elif self._recipe.objective == "mlm":
             parts.append(f"loss {row['generator_loss']:.3f} acc {row['encoder_accuracy']:.3f}")
         elif self._recipe.objective == "replace-mlm":
             parts.append(
@@ -230,7 +232,8 @@ class Monitor:
         if recipe.schedule == "two-stage":
             return "discriminator_loss" if row["discriminator_loss"] > 0 else "generator_loss"
         guesses = recipe.needs_generator or recipe.objective == "mlm"
-        return "generator_loss" if guesses and recipe.schedule == "joint" else "discriminator_loss"
+        learns = recipe.schedule in ("joint", "frozen-discriminator")
+        return "generator_loss" if guesses and learns else "discriminator_loss"
 
     def exploded(self) -> str:
         """How much worse a network has become than it was at the start; empty if it is not.

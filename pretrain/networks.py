@@ -197,6 +197,11 @@ class ElectraPair(nn.Module):
         for parameter in self.generator.parameters():
             parameter.requires_grad_(False)
 
+    def freeze_discriminator(self) -> None:
+        """Let no step change the discriminator any more, nor what the generator shares with it."""
+        for parameter in self.discriminator.parameters():
+            parameter.requires_grad_(False)
+
     def networks(self) -> dict[str, Any]:
         """The stock networks by name."""
         named = {"discriminator": self.discriminator}

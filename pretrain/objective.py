@@ -60,7 +60,7 @@ class StepResult:
     discriminator_loss: torch.Tensor
     """Loss of the discriminator, or of the guesses of its encoder."""
     trains_discriminator: bool = True
-    """False in the first of two stages and of the masked LM, where that loss is 0."""
+    """False where the generator learns alone and of the masked LM, where that loss is 0."""
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
     binned_loss: torch.Tensor
@@ -125,7 +125,8 @@ class Objective:
         if recipe.objective == "mlm":
             return self._masked_lm(pair, share)
         guesses = self._guess(pair, share) if recipe.needs_generator else []
-        trains_generator = recipe.schedule in ("joint", "adversarial") or moment.stage == 0
+        generator_alone = moment.stage == 0 or recipe.schedule == "frozen-discriminator"
+        trains_generator = generator_alone or recipe.schedule in ("joint", "adversarial")
         generator_losses = [
             guessed.losses.sum() / self._total(guessed.counted).clamp(min=1) for guessed in guesses
         ]
@@ -133,7 +134,7 @@ class Objective:
             torch.stack(generator_losses).sum() if guesses else share.places.new_zeros(()).float()
         )
         counts = self._generator_counts(share, guesses)
-        if moment.stage == 0:
+        if generator_alone:
             return StepResult(
                 loss=generator_loss,
                 generator_loss=generator_loss.detach(),

@@ -10,7 +10,7 @@ from typing import Literal
 from corpora.errors import InputError
 
 Objective = Literal["rtd", "mlm", "electra-15", "replace-mlm", "all-tokens-mlm"]
-Schedule = Literal["joint", "two-stage", "adversarial", "frozen-generator"]
+Schedule = Literal["joint", "two-stage", "adversarial", "frozen-generator", "frozen-discriminator"]
 Masking = Literal["token", "word", "span", "rare"]
 GeneratorHead = Literal["mlm", "sbo"]
 Sampling = Literal["inverse", "gumbel"]
@@ -34,7 +34,8 @@ class Recipe:
     schedule: Schedule = "joint"
     """joint: both networks at once. two-stage: the generator alone, then the discriminator from
     its weights while it stays as it is. adversarial: the generator learns by policy gradient to
-    mislead. frozen-generator: a trained one of another run, never changed (Fast-ELECTRA)."""
+    mislead. frozen-generator: a trained one of another run, never changed (Fast-ELECTRA).
+    frozen-discriminator: the generator alone, beside a discriminator that is trained already."""
     masking: Masking = "token"
     """What is masked together: tokens; whole words; spans of geometric length (SpanBERT); rare
     tokens more often."""
@@ -189,6 +190,15 @@ def check_recipe(
             "take more, or leave it out",
         ),
         (
+            r.schedule == "frozen-discriminator" and r.unigram_fraction > 0,
+            "--schedule frozen-discriminator replaces nothing; leave out --unigram-fraction",
+        ),
+        (
+            r.schedule == "frozen-discriminator" and sharing == "gdes",
+            "--schedule frozen-discriminator would change the table that the discriminator's is a "
+            "difference to with --sharing gdes; leave --sharing out",
+        ),
+        (
             r.objective == "electra-15" and r.forbid_original,
             "--forbid-original replaces every masked token, so --objective electra-15, which asks "
             "at these alone, has one answer; leave out --forbid-original, or take rtd",
@@ -288,6 +298,12 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
             recipe.schedule == "frozen-generator",
             "--schedule frozen-generator takes a trained generator as it is",
             generator,
+        ),
+        (
+            recipe.schedule == "frozen-discriminator",
+            "--schedule frozen-discriminator trains the generator alone and replaces nothing",
+            (*samples, "objective", "forbid_original", "discriminator_weight", "weight_warmup")
+            + ("sentence_weight", "bag_weight", "loss_mean", "replaced_spans"),
         ),
         (
             recipe.schedule != "two-stage",

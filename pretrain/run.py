@@ -183,6 +183,8 @@ def _run(
     pair.set_dropout(settings.dropout)
     if settings.schedule == "frozen-generator":
         pair.freeze_generator()
+    elif settings.schedule == "frozen-discriminator":
+        pair.freeze_discriminator()
     optimizers = Optimizers(pair, settings)
     # The main process first: it moves a damaged checkpoint away before the others look.
     state = directory / "state"

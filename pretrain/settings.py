@@ -121,7 +121,8 @@ class PretrainSettings:
     """joint: both networks at once; two-stage: the generator alone, then the discriminator from
     its weights; adversarial: the generator learns by policy gradient to mislead (against a batch's
     mean, where the paper learns a baseline); frozen-generator: the one of --generator-from,
-    unchanged."""
+    unchanged; frozen-discriminator: a generator for the discriminator of --init, which stays as it
+    is, and so do the embeddings that they share."""
     generator_from: Path | None = None
     """Run whose trained generator --schedule frozen-generator draws from."""
     masking: Masking = Recipe.masking
@@ -267,6 +268,11 @@ class PretrainSettings:
             name = flag.replace("-", "_")
             if changes and getattr(self, name) != getattr(PretrainSettings, name):
                 raise InputError(f"{why}, so --{flag} has no effect; leave it out")
+        if self.schedule == "frozen-discriminator" and self.init in ("random", "skip-gram"):
+            raise InputError(
+                "--schedule frozen-discriminator trains a generator for a discriminator that is "
+                f"trained already, found --init {self.init}; give a run's directory as --init"
+            )
         # With room for rounding: 0.9 and 0.1 are one whole.
         if self.schedule == "two-stage" and self.first_stage + self.average_fraction > 1 + 1e-9:
             raise InputError(

@@ -14,7 +14,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 import tyro
+from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
@@ -151,6 +153,59 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
         small.check(corpus, run, steps=STEPS)
 
 
+def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one(
+    small: ModuleType,
+    cards: ModuleType,
+    tmp_path: Path,
+    comments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = tmp_path / "work" / "corpus"
+    corpus.mkdir(parents=True)
+    (corpus / "texts.txt").write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
+    monkeypatch.setattr(small, "_corpus", lambda settings: corpus)
+    monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
+    batches = ["--tokens-per-batch", "512"]
+    monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *batches])
+    settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
+    encoder = settings.work / "encoder"
+    assert small.pretrain(corpus, encoder, settings.tokens, 60)
+    assert not (encoder / "generator").exists()
+    assert small._train_generator(corpus, encoder, settings, 60)
+    write_json(settings.work / "corpus" / "report.json", CORPUS)
+    write_json(settings.work / "settings.json", {"reviews_sha256": "0"})
+    for task in ("reviews", "memos"):
+        write_json(settings.work / task / "report.json", REPORT)
+    monkeypatch.setattr(small, "pack_classifier", lambda run, folder: copytree(run, folder))
+    monkeypatch.setattr(small, "scores_by_origin", lambda path: REPORT["by_origin"])
+    settings.output = tmp_path / "output"
+    small._release(settings)
+    released = settings.output / "malmoi-small"
+    ours, theirs = (
+        AutoModelForPreTraining.from_pretrained(released),
+        AutoModelForMaskedLM.from_pretrained(released / "generator"),
+    )
+    weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
+    assert torch.equal(*weights)
+    card = (released / "README.md").read_text(encoding="utf-8")
+    assert "`generator/` (4 layers, 64 wide) was trained afterwards" in card
+    # Again, for the encoder as it was released, in half precision.
+    before = (released / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="generator made with generator_encoder_sha256"):
+        small.remake_generator(settings)
+    settings.work = tmp_path / "again"
+    settings.tokens *= 2
+    small.remake_generator(settings)
+    record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["max_tokens"] == pytest.approx(0.8 * STEPS * 512)
+    assert str(tmp_path) not in json.dumps(record)
+    assert (released / "model.safetensors").read_bytes() == before
+    assert {path.name for path in settings.output.iterdir()} == {
+        f"malmoi-small{task}" for task in ("", "-reviews", "-memos")
+    }
+
+
 def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
     release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +240,7 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
         ({"reviews_per_label": -1}, r"--reviews-per-label of at least 0, found -1$"),
         ({"check": True, "cards": True}, "one of --check and --cards, found both"),
+        ({"check": True, "generator": True}, "one of --check and --generator, found both"),
         ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found both"),
         ({"classifiers": "memos,films"}, "--classifiers of reviews,memos, found 'films'"),
     ],

@@ -73,20 +73,21 @@ def pretrain_here(
 ) -> Command:
     """The command in this process, with a tiny preset of two layers: (exit code, stdout, stderr).
 
-    Its run is written to `run`, unless --output names another.
+    It begins with random weights and is written to `run`, unless --init and --output say otherwise.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain.run, "CACHE", cache)
     monkeypatch.setitem(PRESETS, "tiny", SMALL)
     if not (cache / "tokenizer").is_dir():
         tokenizer.save_pretrained(cache / "tokenizer")
-    fixed = ["--corpus", str(corpus), "--init", "random", "--tokenizer", str(cache / "tokenizer")]
-    fixed += ["--tokens-per-batch", "256", "--save-steps", "4", "--log-steps", "2"]
-    fixed += ["--device", "cpu"]
+    anew = ["--init", "random", "--tokenizer", str(cache / "tokenizer")]
+    fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--save-steps", "4"]
+    fixed += ["--log-steps", "2", "--device", "cpu"]
 
     def call(*flags: str) -> tuple[int, str, str]:
         output = [] if "--output" in flags else ["--output", "run"]
-        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *output, *flags])
+        start = [] if "--init" in flags else anew
+        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *start, *output, *flags])
         code = run_command(PretrainSettings, pretrain.run.main, "")
         out, err = capsys.readouterr()
         return code, out, err

@@ -118,6 +118,22 @@ def test_a_two_stage_run_trains_one_network_at_a_time(toy: Toy, optimizer: str) 
     assert changed_in(pair.discriminator, discriminator) == set(discriminator)
 
 
+@pytest.mark.parametrize("sharing", ["none", "word", "instance"])
+def test_beside_a_frozen_discriminator_the_generator_learns_what_it_does_not_share(
+    toy: Toy, sharing: str
+) -> None:
+    pair = pair_of(toy, sharing)
+    pair.freeze_discriminator()
+    flags = {"schedule": "frozen-discriminator", "init": "run", "sharing": sharing}
+    optimizers = Optimizers(pair, settings_of(**flags, weight_decay=0.5))
+    shared = {id(p) for p in pair.discriminator.parameters()}
+    own = {name for name, p in pair.generator.named_parameters() if id(p) not in shared}
+    generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
+    take_steps(toy, pair, optimizers, Recipe(schedule="frozen-discriminator"), stage=1)
+    assert changed_in(pair.discriminator, discriminator) == set()
+    assert changed_in(pair.generator, generator) == own
+
+
 def test_a_frozen_generator_stays_as_it_is_and_the_discriminator_learns(toy: Toy) -> None:
     pair = pair_of(toy, "none")
     pair.freeze_generator()

@@ -23,6 +23,7 @@ from tests.pretrain.conftest import Toy
 ADVERSARIAL = {"schedule": "adversarial"}
 TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
 FROZEN = {"schedule": "frozen-generator", "generator_from": Path("run")}
+ALONE = {"schedule": "frozen-discriminator", "init": "run"}
 OF_GENERATOR = {
     "--generator-size": {"generator_size": 0.5},
     "--generator-layers": {"generator_layers": 2},
@@ -112,6 +113,26 @@ def check(**flags: Any) -> None:
             ({**FROZEN, **flag}, f"takes a trained generator as it is, so {name} has no effect")
             for name, flag in OF_GENERATOR.items()
         ),
+        *(
+            (
+                {**ALONE, **flag},
+                f"trains the generator alone and replaces nothing, so {name} has no effect",
+            )
+            for name, flag in {
+                **OF_SAMPLES,
+                "--objective": {"objective": "replace-mlm"},
+                "--bag-weight": {"bag_weight": 5.0},
+                "--sentence-weight": {"sentence_weight": 1.0},
+                "--discriminator-weight": {"discriminator_weight": 10.0},
+                "--loss-mean": {"loss_mean": "texts"},
+            }.items()
+        ),
+        ({**ALONE, "unigram_fraction": 0.5}, "replaces nothing; leave out --unigram-fraction"),
+        ({**ALONE, "sharing": "gdes"}, "would change the table that the discriminator's is a"),
+        (
+            {"schedule": "frozen-discriminator"},
+            "that is trained already, found --init skip-gram; give a run's directory as --init",
+        ),
         ({"first_stage": 0.7}, "--schedule joint has one stage, so --first-stage has no effect"),
         ({"muon_learning_rate": 1e-3}, "has no Muon, so --muon-learning-rate has no effect"),
         ({"epochs": 3, "max_steps": 5}, "--max-steps says when to stop, so --epochs has no effect"),
@@ -160,6 +181,8 @@ def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], r
         {**TWO_STAGE, "first_stage": 0.9, "average_fraction": 0.1},
         {**ADVERSARIAL, "sharing": "gdes", "sentence_weight": 1.0},
         {**FROZEN, "first_temperature": 2.0},
+        {**ALONE, "generator_size": 0.5, "generator_layers": 2, "random_fraction": 0.1},
+        {**ALONE, **SBO, "sharing": "none"},
         {**FROZEN, "objective": "all-tokens-mlm", "masking": "rare"},
         {"generator_layers": 2, "generator_size": 0.5},
         {"kept_fraction": 0.9, "random_fraction": 0.1, "mask_fraction": 0.5},
@@ -208,6 +231,8 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
         )
         if given:
             pair.freeze_generator()
+        if schedule == "frozen-discriminator":
+            pair.freeze_discriminator()
         for stage in (0, 1) if schedule == "two-stage" else (1,):
             result = Objective(recipe=recipe, tables=toy.tables)(
                 pair, batch, torch.Generator().manual_seed(0), Moment(fraction=0.5, stage=stage)
@@ -217,6 +242,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
             assert torch.isfinite(result.loss) and torch.isfinite(result.binned_loss).all()
             assert gradients and all(torch.isfinite(gradient).all() for gradient in gradients)
             assert any(gradient.any() for gradient in gradients)
-    # Joint with every sharing, adversarial with all but one, two-stage and frozen with none.
-    expected = {"mlm": 2, "rtd": 5 + 4 + 2, "electra-15": 5 + 4 + 2}
+    # Joint with every sharing, adversarial with all but one, two-stage and frozen-generator with
+    # none, frozen-discriminator with what changes nothing of it.
+    expected = {"mlm": 2, "rtd": 5 + 4 + 2 + 3, "electra-15": 5 + 4 + 2}
     assert taken == 4 * expected.get(objective, 5 + 2)

@@ -21,7 +21,7 @@ from transformers import (
 import pretrain.run
 from corpora.command_line import run_command
 from pretrain.settings import PretrainSettings
-from tests.pretrain.conftest import Command, checkpoints, weights_of
+from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
 from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -183,6 +183,29 @@ def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path:
     assert all(torch.equal(before[name], after[name]) for name in names)
     changed = "discriminator/electra.encoder.layer.0.output.dense.weight"
     assert not torch.equal(before[changed], after[changed])
+
+
+def test_a_discriminator_gets_a_generator_of_its_own_and_stays_as_it_is(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "2", "--unigram-fraction", "1", "--output", "first")[0] == 0
+    before = weights_of(tmp_path / "first")
+    flags = ["--schedule", "frozen-discriminator", "--learning-rate", "5e-3", "--max-steps", "40"]
+    code, output, errors = pretrain_here(*flags, "--init", "first")
+    assert code == 0, errors
+    after = weights_of(tmp_path / "run")
+    assert not any(name.startswith("generator/") for name in before)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    # Only what learns is reported, and it does.
+    assert "discriminator" not in output.split("pre-training:")[1].split("->")[0]
+    losses = [row["generator_loss"] for row in metric_rows(tmp_path / "run")]
+    assert sum(losses[-5:]) < sum(losses[:5])
+    # From there both are gone on with.
+    flags = ["--init", "run", "--max-steps", "0", "--output", "next"]
+    assert pretrain_here(*flags)[0] == 0
+    next_ = weights_of(tmp_path / "next")
+    assert next_.keys() == after.keys()
+    assert all(torch.equal(after[name], next_[name]) for name in after)
 
 
 def test_a_frozen_generator_brings_its_tokenizer(
