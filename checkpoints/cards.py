@@ -420,6 +420,7 @@ def _generator(folder: Path) -> str:
         return _paragraph("`generator/` was trained beside it; `--init` goes on with both.")
     record = read_json(folder / "run.json")
     try:
+        minutes = record["progress"]["seconds"] / 60
         network, found = record["networks"]["generator"], record["final_metrics"]
         layers, width = network["num_hidden_layers"], network["hidden_size"]
         millions = record["progress"]["tokens"] / 1e6
@@ -427,9 +428,11 @@ def _generator(folder: Path) -> str:
         return _paragraph(
             f"`generator/` ({layers} layers, {width} wide) was trained afterwards, alone, while "
             "the encoder and the embeddings that both have in common stayed as they are "
-            f"(`--schedule frozen-discriminator`): masked LM on {millions:.0f} million tokens of "
-            f"the same corpus, at the end with a loss of {loss:.2f}, {guessed:.0%} of the masked "
-            "tokens guessed. `--init` goes on with both."
+            f"(`--schedule {record['settings']['schedule']}`): masked LM on {millions:.0f} million "
+            f"tokens of the same corpus in {minutes:.0f} minutes, which are not in the figures "
+            f"above, at the end with a loss of {loss:.2f}, {guessed:.0%} of the masked tokens "
+            "guessed. `--init` goes on with both; with a copy of this folder without `generator/` "
+            "it begins a new one."
         )
     except (KeyError, TypeError) as error:
         raise _no_record(folder / "run.json", error) from error

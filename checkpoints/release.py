@@ -64,6 +64,7 @@ DECIDED = {
     "init_sha256": "encoder",
     "generator_encoder_sha256": "generator",
     "generator_tokens": "generator",
+    "generator_flags": "generator",
     "reviews_per_label": "reviews.csv",
     "written_sha256": "reviews.csv",
     "reviews_flags": "reviews",
@@ -84,9 +85,11 @@ FETCHED = {
 # had been run to 20 million tokens (one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5"]
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
-# afterwards, alone, while the encoder stays as it is. Of 5e-4, 2e-3 and 5e-3 the rate with the
-# lowest loss after a million tokens (docs/experiments.md).
-GENERATOR = ["--schedule", "frozen-discriminator", "--learning-rate", "5e-3"]
+# afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
+# tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
+GENERATOR = ["--schedule", "frozen-discriminator"]
+NARROW_GENERATOR = ["--learning-rate", "5e-3"]
+# An assumption: beside the encoder's 50 million tokens it is half an hour more.
 GENERATOR_SHARE = 0.4
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
@@ -98,6 +101,7 @@ CLASSIFIERS = {
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
 LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
+WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
 SITTING_OVER = "this sitting is over; the same command goes on"
 CHECKED_STEPS = 500
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
@@ -155,7 +159,7 @@ class ReleaseSettings:
         parts = ("check", "classifiers", "generator", "cards")
         given = [f"--{name}" for name in parts if getattr(self, name)]
         if len(given) > 1:
-            raise InputError(f"expected one of {' and '.join(given)}, found both; give one of them")
+            raise InputError(f"expected one of {' and '.join(given)}, found {len(given)} of them")
         for task in self.tasks():
             if task not in CLASSIFIERS:
                 raise InputError(f"expected --classifiers of reviews,memos, found {task!r}")
@@ -185,13 +189,13 @@ def main(settings: ReleaseSettings) -> None:
     corpus = _corpus(settings)
     reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
-    flags = _flags(_preset(settings), settings.init)
+    flags = _encoder_flags(_preset(settings), settings.init)
     began = time.monotonic()
-    if not pretrain(corpus, encoder, settings.tokens, settings.minutes, flags):
-        print(SITTING_OVER)
-        return
-    minutes = settings.minutes - (time.monotonic() - began) / 60
-    if not _train_generator(corpus, encoder, settings, minutes):
+    finished = pretrain(corpus, encoder, settings.tokens, settings.minutes, flags)
+    if finished and not (encoder / "generator").is_dir():  # the recipe may train one too
+        minutes = settings.minutes - (time.monotonic() - began) / 60
+        finished = _train_generator(corpus, encoder, settings, minutes)
+    if not finished:
         print(SITTING_OVER)
         return
     _classify_all(encoder, settings, reviews)
@@ -260,36 +264,48 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
 
 
 def remake_generator(settings: ReleaseSettings) -> None:
-    """Train a generator for the released encoder; then, and only then, put it into its folder.
+    """Train a generator for the released encoder; then, and only then, swap it in.
 
     Raises:
-        InputError: there is no encoder, or the generator in --work is of another one.
+        InputError: there is no whole release, the corpus is not the encoder's, or the generator in
+            --work is of another one.
     """
-    encoder = settings.output / NAME
-    read_json(encoder / "run.json")
-    if not _train_generator(_corpus(settings), encoder, settings, settings.minutes):
+    encoder, *classifiers = _folders(settings.output)
+    for folder in classifiers:
+        read_json(folder / "report.json")
+    read_json(encoder / "corpus.json")
+    corpus = _corpus(settings)
+    _check_corpus(corpus, read_json(encoder / "run.json").get("corpus_sha256"), encoder)
+    if not _train_generator(corpus, encoder, settings, settings.minutes):
         print(SITTING_OVER)
         return
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
-        made, released = Path(name) / "generator", encoder / "generator"
-        pack_generator(settings.work / "generator", made)
-        if released.is_dir():
-            released.rename(Path(name) / "before")
-        made.rename(released)
-    write_cards(settings.output)
+        scratch = Path(name)
+        shutil.copytree(encoder, scratch / NAME, ignore=WITHOUT_GENERATOR)
+        pack_generator(settings.work / "generator", scratch / NAME / "generator")
+        for folder in classifiers:  # the encoder's card names them
+            shutil.copytree(folder, scratch / folder.name)
+        write_cards(scratch)
+        encoder.rename(scratch / f"{NAME}-before")
+        (scratch / NAME).rename(encoder)
 
 
 def _train_generator(
     corpus: Path, encoder: Path, settings: ReleaseSettings, minutes: float
 ) -> bool:
-    """Go on with a generator, if the encoder's run made none; whether there is one, finished."""
-    if encoder == settings.work / "encoder" and (encoder / "generator").is_dir():
-        return True
-    tokens = GENERATOR_SHARE * settings.tokens
-    sha256 = weights_sha256(discriminator_folder(encoder))
-    _keep(settings.work, {"generator_encoder_sha256": sha256, "generator_tokens": tokens})
-    flags = [*GENERATOR, "--init", str(encoder)]
-    return pretrain(corpus, settings.work / "generator", tokens, max(0.01, minutes), flags)
+    """Go on with a new generator for the encoder; whether it is finished."""
+    if minutes <= 0:
+        return False
+    tokens = max(1.0, GENERATOR_SHARE * settings.tokens)
+    flags = [*GENERATOR, *(NARROW_GENERATOR if preset_of(encoder) != "base" else [])]
+    ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
+    _keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
+    # What it begins beside, without the generator that is there: --init would go on with that.
+    beside = settings.work / "generator-init"
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(discriminator_folder(encoder), beside, ignore=WITHOUT_GENERATOR)
+    flags += ["--init", str(beside)]
+    return pretrain(corpus, settings.work / "generator", tokens, minutes, flags)
 
 
 def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
@@ -403,7 +419,7 @@ def _preset(settings: ReleaseSettings) -> str:
     return "tiny" if settings.init is None else preset_of(settings.init)
 
 
-def _flags(preset: str, init: Path | None) -> list[str]:
+def _encoder_flags(preset: str, init: Path | None) -> list[str]:
     """Flags of pretrain/run.py for an encoder: the recipe, and what it begins as."""
     return [*RECIPE, "--preset", preset, *(["--init", str(init)] if init is not None else [])]
 
@@ -459,15 +475,10 @@ def check(
             TOLERANCE.
     """
     record = _read_released(released, init)
-    if (found_sha256 := corpus_hash(corpus)) != record.corpus_sha256:
-        raise InputError(
-            f"expected the clean corpus of {released} (SHA-256 {record.corpus_sha256}), found "
-            f"another ({found_sha256}); of other texts, or cleaned by other versions than "
-            "constraints.txt has, the recipe can be run but not checked"
-        )
+    _check_corpus(corpus, record.corpus_sha256, released)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        flags = _flags(record.preset, init)
+        flags = _encoder_flags(record.preset, init)
         process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
         while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
@@ -476,6 +487,16 @@ def check(
         process.wait()
         found = _losses(run / "metrics.jsonl")
     compare_losses(record.losses, found, steps)
+
+
+def _check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
+    """Refuse a clean corpus that is not the released encoder's."""
+    if (found := corpus_hash(corpus)) != sha256:
+        raise InputError(
+            f"expected the clean corpus of {released} (SHA-256 {sha256}), found another ({found}); "
+            "of other texts, or cleaned by other versions than constraints.txt has, the recipe can "
+            "be run but not checked or gone on with"
+        )
 
 
 Losses = dict[int, dict[str, float]]

@@ -33,8 +33,7 @@ def pack_encoder(run: Path, folder: Path) -> None:
         _halve(run / "discriminator", scratch)
         if (run / "generator").is_dir():
             _halve(run / "generator", scratch / "generator")
-        _write(scratch / "run.json", _without_folders(record))
-        shutil.copyfile(run / "metrics.jsonl", scratch / "metrics.jsonl")
+        _write_records(run, record, scratch)
 
 
 def pack_generator(run: Path, folder: Path) -> None:
@@ -47,8 +46,7 @@ def pack_generator(run: Path, folder: Path) -> None:
     _check_new(folder)
     with directory_at_once(folder) as scratch:
         _halve(run / "generator", scratch)
-        _write(scratch / "run.json", _without_folders(record))
-        shutil.copyfile(run / "metrics.jsonl", scratch / "metrics.jsonl")
+        _write_records(run, record, scratch)
 
 
 def pack_classifier(run: Path, folder: Path) -> None:
@@ -69,6 +67,11 @@ def _finished(run: Path) -> dict[str, Any]:
     if record.get("status") != "finished":
         raise InputError(f"expected a finished run to pack, found {run} {record.get('status')}")
     return record
+
+
+def _write_records(run: Path, record: dict[str, Any], folder: Path) -> None:
+    _write(folder / "run.json", _without_folders(record))
+    shutil.copyfile(run / "metrics.jsonl", folder / "metrics.jsonl")
 
 
 def _check_new(folder: Path) -> None:

@@ -208,15 +208,13 @@ class Monitor:
             parts.append(
                 f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
             )
-        if self._recipe.schedule == "frozen-discriminator":
-            pass
-        elif self._recipe.objective == "mlm":
+        if self._recipe.objective == "mlm":
             parts.append(f"loss {row['generator_loss']:.3f} acc {row['encoder_accuracy']:.3f}")
         elif self._recipe.objective == "replace-mlm":
             parts.append(
                 f"encoder loss {row['discriminator_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
             )
-        else:
+        elif self._recipe.schedule != "frozen-discriminator":
             parts.append(
                 f"discriminator loss {row['discriminator_loss']:.3f} "
                 f"precision {row['discriminator_precision']:.3f} "
@@ -270,7 +268,7 @@ class Monitor:
         self.say(f"warning: {warning}")
 
     def _warn_if_stuck(self, step: int, recall: float, replaced: float, fraction: float) -> None:
-        if replaced == 0:  # nothing to find yet: the first stage of two
+        if replaced == 0:  # nothing to find: the generator learns alone
             return
         if recall >= STUCK_RECALL or (step < _FIRST_WARNING_STEP and fraction < 1):
             return

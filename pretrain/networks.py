@@ -448,6 +448,7 @@ def _check_sizes(
         raise InputError(
             f"expected networks of one size in {path} for {flag}, found generator "
             f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads)"
+            "; a copy of it without generator/ begins with a new one"
         )
     width = discriminator.hidden_size
     asked = [
@@ -464,7 +465,7 @@ def _check_sizes(
         if wanted not in (default, found):
             raise InputError(
                 f"expected {flag} {found:g}, as the generator in {path} has it, found {wanted:g}; "
-                f"leave {flag} out, or start from --init random"
+                f"leave {flag} out, or give a copy of it without generator/, which begins a new one"
             )
 
 

@@ -60,7 +60,7 @@ class StepResult:
     discriminator_loss: torch.Tensor
     """Loss of the discriminator, or of the guesses of its encoder."""
     trains_discriminator: bool = True
-    """False where the generator learns alone and of the masked LM, where that loss is 0."""
+    """False where the generator learns alone and in masked LM, where that loss is 0."""
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
     binned_loss: torch.Tensor

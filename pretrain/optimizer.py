@@ -147,10 +147,12 @@ class WeightAverage:
         self.mean: dict[str, torch.Tensor] = {}
 
     def add(self, pair: ElectraPair) -> None:
-        """Take the weights as they are now into the mean."""
+        """Take the weights as they are now into the mean, but of what is frozen none."""
         self.count += 1
         with torch.no_grad():
             for name, parameter in pair.named_parameters():
+                if not parameter.requires_grad:
+                    continue
                 if name in self.mean:
                     self.mean[name] += (parameter - self.mean[name]) / self.count
                 else:

@@ -302,8 +302,17 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
         (
             recipe.schedule == "frozen-discriminator",
             "--schedule frozen-discriminator trains the generator alone and replaces nothing",
-            (*samples, "objective", "forbid_original", "discriminator_weight", "weight_warmup")
-            + ("sentence_weight", "bag_weight", "loss_mean", "replaced_spans"),
+            (
+                *samples,
+                "objective",
+                "forbid_original",
+                "discriminator_weight",
+                "weight_warmup",
+                "sentence_weight",
+                "bag_weight",
+                "loss_mean",
+                "replaced_spans",
+            ),
         ),
         (
             recipe.schedule != "two-stage",

@@ -161,13 +161,13 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    corpus = tmp_path / "work" / "corpus"
-    corpus.mkdir(parents=True)
-    (corpus / "texts.txt").write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
     monkeypatch.setattr(small, "_corpus", lambda settings: corpus)
     monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
-    batches = ["--tokens-per-batch", "512"]
-    monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *batches])
+    often = ["--tokens-per-batch", "512", "--log-steps", "2"]
+    monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
+    monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
     settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
     encoder = settings.work / "encoder"
     assert small.pretrain(corpus, encoder, settings.tokens, 60)
@@ -177,6 +177,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     write_json(settings.work / "settings.json", {"reviews_sha256": "0"})
     for task in ("reviews", "memos"):
         write_json(settings.work / task / "report.json", REPORT)
+    assert not small._train_generator(corpus, encoder, settings, 0)  # no time is left
     monkeypatch.setattr(small, "pack_classifier", lambda run, folder: copytree(run, folder))
     monkeypatch.setattr(small, "scores_by_origin", lambda path: REPORT["by_origin"])
     settings.output = tmp_path / "output"
@@ -196,14 +197,32 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
         small.remake_generator(settings)
     settings.work = tmp_path / "again"
     settings.tokens *= 2
+    (released / "corpus.json").rename(tmp_path / "corpus.json")
+    with pytest.raises(InputError, match=r"expected .*corpus\.json, found none"):
+        small.remake_generator(settings)
+    (tmp_path / "corpus.json").rename(released / "corpus.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(small, "corpus_hash", lambda path: "another")
+        with pytest.raises(InputError, match=r"found another \(another\); of other texts"):
+            small.remake_generator(settings)
+    assert not settings.work.exists()
+    first = generator_losses(released)
     small.remake_generator(settings)
     record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
-    assert record["settings"]["max_tokens"] == pytest.approx(0.8 * STEPS * 512)
+    assert record["settings"]["max_tokens"] == pytest.approx(4 * STEPS * 512)
     assert str(tmp_path) not in json.dumps(record)
     assert (released / "model.safetensors").read_bytes() == before
+    # A new one: it begins as the first did.
+    again = generator_losses(released)
+    assert len(again) > len(first) and again[0] > first[-1]
     assert {path.name for path in settings.output.iterdir()} == {
         f"malmoi-small{task}" for task in ("", "-reviews", "-memos")
     }
+
+
+def generator_losses(released: Path) -> list[float]:
+    rows = (released / "generator" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(row)["generator_loss"] for row in rows]
 
 
 def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
@@ -239,9 +258,9 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"minutes": -5}, r"--minutes of at least 0\.01, found -5$"),
         ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
         ({"reviews_per_label": -1}, r"--reviews-per-label of at least 0, found -1$"),
-        ({"check": True, "cards": True}, "one of --check and --cards, found both"),
-        ({"check": True, "generator": True}, "one of --check and --generator, found both"),
-        ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found both"),
+        ({"check": True, "cards": True}, "one of --check and --cards, found 2 of them"),
+        ({"check": True, "generator": True}, "one of --check and --generator, found 2"),
+        ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found 2"),
         ({"classifiers": "memos,films"}, "--classifiers of reviews,memos, found 'films'"),
     ],
 )

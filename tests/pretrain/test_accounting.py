@@ -102,6 +102,7 @@ def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> Non
     # A quarter of the run trains the generator; after it the generator runs forward only.
     stages = cost(schedule="two-stage", first_stage=0.25)
     assert stages == pytest.approx(0.25 * (both - alone) + 0.75 * cost(trains=False))
+    assert cost(schedule="frozen-discriminator") == pytest.approx(both - alone)
     # SpanBERT's head: two layers with bias, GELU and LayerNorm, then the output matrix once more.
     layers = 2 * (2 * 256 + 128) * 128 + 2 * 128 * 128 + 2 * (1 + 8 + 5) * 128
     spans = cost(masking="span", generator_head="sbo")

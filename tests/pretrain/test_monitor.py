@@ -135,6 +135,7 @@ def test_a_generator_no_better_than_word_frequencies_is_named_once(
         (Recipe(objective="mlm"), "encoder"),
         (Recipe(schedule="adversarial"), None),
         (Recipe(schedule="frozen-generator"), None),
+        (Recipe(schedule="frozen-discriminator"), "generator"),
         (Recipe(unigram_fraction=1.0), None),
     ],
 )
@@ -206,6 +207,17 @@ def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(
     worse = [result(generator=0.0, discriminator=2.7)] * 20
     monitor = watch(tmp_path, [*STEADY, *worse], recipe=recipe)
     assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
+
+
+def test_a_generator_that_learns_alone_is_watched(tmp_path: Path) -> None:
+    alone = Recipe(schedule="frozen-discriminator")
+    first, worse = (
+        replace(result(generator=loss, discriminator=0.0), trains_discriminator=False)
+        for loss in (6.0, 9.0)
+    )
+    assert watch(tmp_path, [first] * 20, recipe=alone).exploded() == ""
+    monitor = watch(tmp_path, [first] * 20 + [worse] * 20, recipe=alone)
+    assert monitor.exploded() == "9.00 for guessing a token, 6.00 at the start"
 
 
 def test_a_discriminator_may_jump_and_come_back(tmp_path: Path) -> None:
