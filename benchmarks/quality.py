@@ -25,7 +25,9 @@ from downstream import Results, encoder_name, mean_and_spread, numbers_of
 from perturbations import PERTURBATIONS
 from quality_tasks import TASKS, Comparison, Rows
 from scipy.sparse import hstack
+from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
@@ -43,7 +45,7 @@ from finetune.encoders import (
 from finetune.folds import assign_folds, strata_of
 from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
-from finetune.scores import score_multi, score_regression, score_task
+from finetune.scores import choose_thresholds, decide, score_multi, score_regression, score_task
 from finetune.training import TrainingData, TrainSettings, train
 from pretrain.devices import choose_device
 from pretrain.saving import save_model
@@ -310,10 +312,20 @@ def _fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, fl
     model = LinearSVC(C=LINEAR_C, random_state=0, class_weight=weights)
     if comparison.task == "multi":
         model = OneVsRestClassifier(model)
+        # Rare labels hardly ever reach a margin of 0; the encoder has thresholds of its own too.
+        out_of_fold = cross_val_predict(
+            model,
+            features[0],
+            learn.targets,
+            cv=KFold(FOLDS, shuffle=True, random_state=0),
+            method="decision_function",
+        )
+        thresholds = choose_thresholds(learn.targets, expit(out_of_fold))
+        margins = model.fit(features[0], learn.targets).decision_function(features[1])
+        predicted = decide("multi", expit(margins), thresholds)
+        return _percent(score_multi(test.targets, predicted, comparison.labels))
     model.fit(features[0], learn.targets)
     predicted = np.asarray(model.predict(features[1]))
-    if comparison.task == "multi":
-        return _percent(score_multi(test.targets, predicted, comparison.labels))
     certain = np.eye(len(comparison.labels))[predicted]
     return _percent(score_task(comparison.task, test.targets, certain, comparison.labels))
 

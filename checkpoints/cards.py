@@ -95,8 +95,9 @@ FIXED_BY_PILOTS = {"nsmc": "NSMC", "three-all": "three classes from all reviews"
 # Why the last column is not what its head says, or not a fair rival.
 KORSTS_NOTE = """Of KorSTS the last column is no SVM but the cosine of both sentences' character
 n-grams, with nothing trained."""
-KOTE_NOTE = """The SVM of KOTE chooses no thresholds, which 44 rare labels want; the encoder's are
-chosen on training texts."""
+KOTE_NOTE = (
+    """Thresholds of KOTE's labels are chosen on training texts, of the SVM's out of fold."""
+)
 CP949_NOTE = """Cleaning undoes NFD. CP949 says nothing here: none of these texts holds a character
 that it lacks."""
 PUBLISHED_NOTE = """Sources: README of
