@@ -419,23 +419,28 @@ def _generator(folder: Path) -> str:
         return _paragraph("No generator is released with it; `--init` begins a new one.")
     if not (folder / "run.json").is_file():  # that of the encoder is its own too
         return _paragraph("`generator/` was trained beside it; `--init` goes on with both.")
-    record = read_json(folder / "run.json")
+    record, metrics = read_json(folder / "run.json"), folder / "metrics.jsonl"
     try:
         minutes = record["progress"]["seconds"] / 60
-        network, found = record["networks"]["generator"], record["final_metrics"]
+        network = record["networks"]["generator"]
         layers, width = network["num_hidden_layers"], network["hidden_size"]
         millions = record["progress"]["tokens"] / 1e6
-        loss, guessed = found["generator_loss"], found["generator_accuracy"]
+        rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+        # One row is of few texts.
+        loss, guessed = (
+            statistics.mean(row[name] for row in rows[-20:])
+            for name in ("generator_loss", "generator_accuracy")
+        )
         return _paragraph(
             f"`generator/` ({layers} layers, {width} wide) was trained afterwards, alone, while "
             "the encoder and the embeddings that both have in common stayed as they are "
             f"(`--schedule {record['settings']['schedule']}`): masked LM on {millions:.0f} million "
             f"tokens of the same corpus in {minutes:.0f} minutes, which are not in the figures "
-            f"above, at the end with a loss of {loss:.2f}, {guessed:.0%} of the masked tokens "
-            "guessed. `--init` goes on with both; with a copy of this folder without `generator/` "
-            "it begins a new one."
+            f"above; over its last steps with a loss of {loss:.2f}, {guessed:.0%} of the masked "
+            "tokens guessed. `--init` goes on with both; with a copy of this folder without "
+            "`generator/` it begins a new one."
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, OSError) as error:
         raise _no_record(folder / "run.json", error) from error
 
 

@@ -1,12 +1,9 @@
 """The recipe of the released checkpoints: sittings, the check of its record, what is refused."""
 
-import gzip
 import hashlib
-import importlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copytree
 from types import ModuleType, SimpleNamespace
@@ -14,110 +11,22 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 import tyro
-from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
 from pretrain.settings import PretrainSettings
-
-ROOT = Path(__file__).parents[1]
-STEPS = 20
-RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in range(300)]
-RECORD = {
-    "settings": {
-        "seed": 7,
-        "preset": "tiny",
-        "init": "skip-gram",
-        "mask_fraction": 0.15,
-        "unigram_fraction": 1.0,
-        "bag_weight": 5.0,
-        "max_tokens": 5e7,
-    },
-    "networks": {
-        "discriminator": {"parameters": 7_420_161, "num_hidden_layers": 4, "hidden_size": 256}
-    },
-    "vocab_size": 32_000,
-    "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
-    "device": "cpu",
-    "threads": 2,
-}
-CORPUS = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
-REPORT = {
-    "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
-    "calibration": {"ece_before": 0.1083, "ece_after": 0.0337},
-    "seconds": 600.0,
-    "data": {"per_label": {"꿈": 500, "오류": 501}},
-    "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
-}
-
-
-@pytest.fixture(scope="module")
-def release() -> Iterator[ModuleType]:
-    """checkpoints/release.py, which lies in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "checkpoints")
-        yield importlib.import_module("release")
-
-
-@pytest.fixture
-def cards(release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """checkpoints/cards.py, with nothing measured yet."""
-    module = sys.modules["cards"]
-    monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
-    return module
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
-
-
-def write_weights(folder: Path, weights: bytes = b"weights") -> str:
-    """Files that are taken for an encoder where nothing loads it; the SHA-256 of its weights."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 12}')
-    (folder / "model.safetensors").write_bytes(weights)
-    return hashlib.sha256(weights).hexdigest()
-
-
-def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    with gzip.open(folder / "reviews_rated.tsv.gz", "wt", encoding="utf-8") as file:
-        file.writelines([header or "id\tmovie_id\tdate\trating\tdocument\n", *lines])
-    return folder
-
-
-def write_records(output: Path) -> Path:
-    """A folder with the records of a release."""
-    write_json(output / "malmoi-small" / "run.json", RECORD)
-    write_json(output / "malmoi-small" / "corpus.json", CORPUS)
-    write_weights(output / "malmoi-small")
-    for task in ("reviews", "memos"):
-        write_json(output / f"malmoi-small-{task}" / "report.json", REPORT)
-    return output
-
-
-def written_reviews() -> dict[str, str]:
-    """The project's own, by checkpoints/review_texts.py, which `release` has loaded."""
-    texts: dict[str, str] = sys.modules["review_texts"].written_reviews()
-    return texts
-
-
-@pytest.fixture
-def released(tmp_path: Path) -> Path:
-    """What `write_records` writes."""
-    return write_records(tmp_path / "checkpoints")
-
-
-@pytest.fixture
-def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The same with a recipe of seconds."""
-    recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
-    recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
-    monkeypatch.setattr(release, "RECIPE", recipe)
-    return release
+from tests.checkpoints.conftest import (
+    CORPUS,
+    RATED,
+    RECORD,
+    REPORT,
+    STEPS,
+    write_json,
+    write_reviews,
+    write_weights,
+    written_reviews,
+)
 
 
 def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
@@ -151,78 +60,6 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     found = rf"{json.loads((run / 'run.json').read_text())['corpus_sha256']}\), found another "
     with pytest.raises(InputError, match=rf"{found}\({corpus_hash(corpus)}\); of other texts"):
         small.check(corpus, run, steps=STEPS)
-
-
-def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one(
-    small: ModuleType,
-    cards: ModuleType,
-    tmp_path: Path,
-    comments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
-    monkeypatch.setattr(small, "_corpus", lambda settings: corpus)
-    monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
-    often = ["--tokens-per-batch", "512", "--log-steps", "2"]
-    monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
-    monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
-    settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
-    encoder = settings.work / "encoder"
-    assert small.pretrain(corpus, encoder, settings.tokens, 60)
-    assert not (encoder / "generator").exists()
-    assert small._train_generator(corpus, encoder, settings, 60)
-    write_json(settings.work / "corpus" / "report.json", CORPUS)
-    write_json(settings.work / "settings.json", {"reviews_sha256": "0"})
-    for task in ("reviews", "memos"):
-        write_json(settings.work / task / "report.json", REPORT)
-    assert not small._train_generator(corpus, encoder, settings, 0)  # no time is left
-    monkeypatch.setattr(small, "pack_classifier", lambda run, folder: copytree(run, folder))
-    monkeypatch.setattr(small, "scores_by_origin", lambda path: REPORT["by_origin"])
-    settings.output = tmp_path / "output"
-    small._release(settings)
-    released = settings.output / "malmoi-small"
-    ours, theirs = (
-        AutoModelForPreTraining.from_pretrained(released),
-        AutoModelForMaskedLM.from_pretrained(released / "generator"),
-    )
-    weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
-    assert torch.equal(*weights)
-    card = (released / "README.md").read_text(encoding="utf-8")
-    assert "`generator/` (4 layers, 64 wide) was trained afterwards" in card
-    # Again, for the encoder as it was released, in half precision.
-    before = (released / "model.safetensors").read_bytes()
-    with pytest.raises(InputError, match="generator made with generator_encoder_sha256"):
-        small.remake_generator(settings)
-    settings.work = tmp_path / "again"
-    settings.tokens *= 2
-    (released / "corpus.json").rename(tmp_path / "corpus.json")
-    with pytest.raises(InputError, match=r"expected .*corpus\.json, found none"):
-        small.remake_generator(settings)
-    (tmp_path / "corpus.json").rename(released / "corpus.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(small, "corpus_hash", lambda path: "another")
-        with pytest.raises(InputError, match=r"found another \(another\); of other texts"):
-            small.remake_generator(settings)
-    assert not settings.work.exists()
-    first = generator_losses(released)
-    small.remake_generator(settings)
-    record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
-    assert record["settings"]["max_tokens"] == pytest.approx(4 * STEPS * 512)
-    assert str(tmp_path) not in json.dumps(record)
-    assert (released / "model.safetensors").read_bytes() == before
-    # A new one: it begins as the first did.
-    again = generator_losses(released)
-    assert len(again) > len(first) and again[0] > first[-1]
-    assert {path.name for path in settings.output.iterdir()} == {
-        f"malmoi-small{task}" for task in ("", "-reviews", "-memos")
-    }
-
-
-def generator_losses(released: Path) -> list[float]:
-    rows = (released / "generator" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(row)["generator_loss"] for row in rows]
 
 
 def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
@@ -537,69 +374,3 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     monkeypatch.setitem(release.CLASSIFIERS, "memos", ["--epochs", "99"])
     with pytest.raises(InputError, match="memos made with memos_flags --epochs 99, found it made"):
         release.main(settings)
-
-
-def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(
-    release: ModuleType, tmp_path: Path
-) -> None:
-    settings = release.ReleaseSettings(
-        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=40
-    )
-    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
-    written = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
-    assert not table["text"].duplicated().any()
-    from_ratings = table[table["text"].str.contains("^영화 감상 [0-9]+ 번째$")]
-    assert from_ratings["label"].value_counts().to_dict() == {"부정": 40, "중립": 40, "긍정": 40}
-    assert len(table) >= 120 + 0.99 * len(written)
-    ratings = {f"영화 감상 {n} 번째": n % 10 + 1 for n in range(300)}
-    for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
-        low, high = release.RATINGS[label]
-        assert low <= ratings[text] <= high
-
-
-@pytest.mark.parametrize("rating", ["11", "", "열"])
-def test_what_is_no_rating_is_refused_and_nothing_written(
-    release: ModuleType, tmp_path: Path, rating: str
-) -> None:
-    lines = [*RATED, f"300\t1\t20180101\t{rating}\t또 다른 감상\n"]
-    data = write_reviews(tmp_path / "data", lines)
-    settings = release.ReleaseSettings(data=data, work=tmp_path / "work", reviews_per_label=40)
-    with pytest.raises(
-        InputError, match=rf"gz:302: expected a rating from 1 to 10, found '{rating}'"
-    ):
-        release.rated_reviews(settings)
-    settings = release.ReleaseSettings(data=write_reviews(data, RATED), work=tmp_path / "work")
-    with pytest.raises(InputError, match=r"1,000 reviews rated 1 to 4 in .*, found 120; lower"):
-        release.rated_reviews(settings)
-    assert not (tmp_path / "work").exists()
-
-
-def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
-    written = list(written_reviews().items())[:30]
-    rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
-    for n, label in enumerate(release.RATINGS):
-        rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
-    pd.DataFrame(rows).to_csv(tmp_path / "predictions.csv", index=False, encoding="utf-8-sig")
-    scores = release.scores_by_origin(tmp_path / "predictions.csv")
-    assert scores["written"] == {"texts": 30, "macro_f1": 1.0}
-    # One of three right, all called 긍정: F1 of 0.5, 0 and 0.
-    assert scores["rated"] == {"texts": 3, "macro_f1": pytest.approx(1 / 6)}
-
-
-def test_the_review_classifier_may_learn_from_the_written_ones_alone(
-    release: ModuleType, cards: ModuleType, tmp_path: Path, released: Path
-) -> None:
-    settings = release.ReleaseSettings(
-        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=0
-    )
-    settings.check_values()
-    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
-    assert dict(zip(table["text"], table["label"], strict=True)) == written_reviews()
-    table["predicted"] = table["label"]
-    table.to_csv(tmp_path / "predictions.csv")
-    scores = release.scores_by_origin(tmp_path / "predictions.csv")
-    assert scores == {"written": {"texts": len(table), "macro_f1": 1.0}}
-    write_json(released / "malmoi-small-reviews" / "report.json", REPORT | {"by_origin": scores})
-    release.write_cards(released)
-    card = (released / "malmoi-small-reviews" / "README.md").read_text(encoding="utf-8")
-    assert "on the project's own reviews" in card and "rating" not in card

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corpora.errors import InputError
-from tests.test_release import RECORD, ROOT, write_json, write_records, write_weights
+from tests.checkpoints.conftest import RECORD, ROOT, write_json, write_records, write_weights
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_figures_are_explained_where_there_are_some(cards: ModuleType, released:
     write_json(cards.QUALITY, {"runs": [row | {"macro_f1": 30.0}]})
     encoder = card_of(released)
     assert "Every figure" in encoder and "KoELECTRA" not in encoder
-    assert "chooses no thresholds" in encoder and "cosine" not in encoder
+    assert "Thresholds of KOTE" in encoder and "cosine" not in encoder
     assert "fixed beforehand" not in encoder and "spoilt" not in encoder
     row |= {"task": "korsts", "spearman": 38.5}
     write_json(cards.QUALITY, {"runs": [row]})
@@ -141,6 +141,27 @@ def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
     card = card_of(released)
     assert "further from `mine`" in card and "It went on from `mine`, with its tokenizer" in card
     assert "from nothing" not in card and "skip-gram" not in card
+
+
+def test_the_card_says_where_the_generator_comes_from(cards: ModuleType, released: Path) -> None:
+    assert "No generator is released with it" in card_of(released)
+    folder = released / "malmoi-small" / "generator"
+    folder.mkdir()
+    assert "`generator/` was trained beside it" in card_of(released)
+    record = {
+        "settings": {"schedule": "frozen-discriminator"},
+        "networks": {"generator": {"num_hidden_layers": 4, "hidden_size": 64}},
+        "progress": {"tokens": 20_000_238, "seconds": 1_800},
+    }
+    write_json(folder / "run.json", record)
+    with pytest.raises(InputError, match=r"generator.run\.json, found another"):
+        card_of(released)
+    rows = [{"generator_loss": loss, "generator_accuracy": 0.3} for loss in (9.0, *[4.5] * 20)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    card = card_of(released)
+    assert "(4 layers, 64 wide) was trained afterwards" in card
+    assert "20 million tokens of the same corpus in 30 minutes" in card
+    assert "with a loss of 4.50, 30% of the masked tokens guessed" in card
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""The recipe of the released checkpoints with stand-ins for what takes hours."""
+
+import gzip
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STEPS = 20
+RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in range(300)]
+RECORD = {
+    "settings": {
+        "seed": 7,
+        "preset": "tiny",
+        "init": "skip-gram",
+        "mask_fraction": 0.15,
+        "unigram_fraction": 1.0,
+        "bag_weight": 5.0,
+        "max_tokens": 5e7,
+    },
+    "networks": {
+        "discriminator": {"parameters": 7_420_161, "num_hidden_layers": 4, "hidden_size": 256}
+    },
+    "vocab_size": 32_000,
+    "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
+    "device": "cpu",
+    "threads": 2,
+}
+CORPUS = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
+REPORT = {
+    "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
+    "calibration": {"ece_before": 0.1083, "ece_after": 0.0337},
+    "seconds": 600.0,
+    "data": {"per_label": {"꿈": 500, "오류": 501}},
+    "by_origin": {"rated": {"texts": 1000, "macro_f1": 0.7}},
+}
+
+
+@pytest.fixture(scope="module")
+def release() -> Iterator[ModuleType]:
+    """checkpoints/release.py, which lies in no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "checkpoints")
+        yield importlib.import_module("release")
+
+
+@pytest.fixture
+def cards(release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """checkpoints/cards.py, with nothing measured yet."""
+    module = sys.modules["cards"]
+    monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
+    return module
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def write_weights(folder: Path, weights: bytes = b"weights") -> str:
+    """Files that are taken for an encoder where nothing loads it; the SHA-256 of its weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 12}')
+    (folder / "model.safetensors").write_bytes(weights)
+    return hashlib.sha256(weights).hexdigest()
+
+
+def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / "reviews_rated.tsv.gz", "wt", encoding="utf-8") as file:
+        file.writelines([header or "id\tmovie_id\tdate\trating\tdocument\n", *lines])
+    return folder
+
+
+def write_records(output: Path) -> Path:
+    """A folder with the records of a release."""
+    write_json(output / "malmoi-small" / "run.json", RECORD)
+    write_json(output / "malmoi-small" / "corpus.json", CORPUS)
+    write_weights(output / "malmoi-small")
+    for task in ("reviews", "memos"):
+        write_json(output / f"malmoi-small-{task}" / "report.json", REPORT)
+    return output
+
+
+def written_reviews() -> dict[str, str]:
+    """The project's own, by checkpoints/review_texts.py, which `release` has loaded."""
+    texts: dict[str, str] = sys.modules["review_texts"].written_reviews()
+    return texts
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """What `write_records` writes."""
+    return write_records(tmp_path / "checkpoints")
+
+
+@pytest.fixture
+def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The same with a recipe of seconds."""
+    recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
+    recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
+    monkeypatch.setattr(release, "RECIPE", recipe)
+    return release

@@ -1,0 +1,85 @@
+"""The generator that is released beside the encoder: trained after it, and again alone."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+from types import ModuleType
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
+
+from corpora.errors import InputError
+from tests.checkpoints.conftest import CORPUS, REPORT, STEPS, write_json
+
+
+def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one(
+    small: ModuleType,
+    cards: ModuleType,
+    tmp_path: Path,
+    comments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
+    monkeypatch.setattr(small, "_corpus", lambda settings: corpus)
+    monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
+    often = ["--tokens-per-batch", "512", "--log-steps", "2"]
+    monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
+    monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
+    settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
+    encoder = settings.work / "encoder"
+    assert small.pretrain(corpus, encoder, settings.tokens, 60)
+    assert not (encoder / "generator").exists()
+    assert small._train_generator(corpus, encoder, settings, 60)
+    write_json(settings.work / "corpus" / "report.json", CORPUS)
+    write_json(settings.work / "settings.json", {"reviews_sha256": "0"})
+    for task in ("reviews", "memos"):
+        write_json(settings.work / task / "report.json", REPORT)
+    assert not small._train_generator(corpus, encoder, settings, 0)  # no time is left
+    monkeypatch.setattr(small, "pack_classifier", lambda run, folder: copytree(run, folder))
+    monkeypatch.setattr(small, "scores_by_origin", lambda path: REPORT["by_origin"])
+    settings.output = tmp_path / "output"
+    small._release(settings)
+    released = settings.output / "malmoi-small"
+    ours, theirs = (
+        AutoModelForPreTraining.from_pretrained(released),
+        AutoModelForMaskedLM.from_pretrained(released / "generator"),
+    )
+    weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
+    assert torch.equal(*weights)
+    card = (released / "README.md").read_text(encoding="utf-8")
+    assert "`generator/` (4 layers, 64 wide) was trained afterwards" in card
+    # Again, for the encoder as it was released, in half precision.
+    before = (released / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="generator made with generator_encoder_sha256"):
+        small.remake_generator(settings)
+    settings.work = tmp_path / "again"
+    settings.tokens *= 2
+    (released / "corpus.json").rename(tmp_path / "corpus.json")
+    with pytest.raises(InputError, match=r"expected .*corpus\.json, found none"):
+        small.remake_generator(settings)
+    (tmp_path / "corpus.json").rename(released / "corpus.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(small, "corpus_hash", lambda path: "another")
+        with pytest.raises(InputError, match=r"found another \(another\); of other texts"):
+            small.remake_generator(settings)
+    assert not settings.work.exists()
+    first = generator_losses(released)
+    small.remake_generator(settings)
+    record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["max_tokens"] == pytest.approx(4 * STEPS * 512)
+    assert str(tmp_path) not in json.dumps(record)
+    assert (released / "model.safetensors").read_bytes() == before
+    # A new one: it begins as the first did.
+    again = generator_losses(released)
+    assert len(again) > len(first) and again[0] > first[-1]
+    assert {path.name for path in settings.output.iterdir()} == {
+        f"malmoi-small{task}" for task in ("", "-reviews", "-memos")
+    }
+
+
+def generator_losses(released: Path) -> list[float]:
+    rows = (released / "generator" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(row)["generator_loss"] for row in rows]

@@ -1,0 +1,83 @@
+"""What the released classifier of reviews learns from, and how it is scored."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+
+from corpora.errors import InputError
+from tests.checkpoints.conftest import (
+    RATED,
+    REPORT,
+    ROOT,
+    write_json,
+    write_reviews,
+    written_reviews,
+)
+
+
+def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=40
+    )
+    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
+    written = pd.read_csv(ROOT / "corpora" / "reviews" / "reviews.csv", keep_default_na=False)
+    assert not table["text"].duplicated().any()
+    from_ratings = table[table["text"].str.contains("^영화 감상 [0-9]+ 번째$")]
+    assert from_ratings["label"].value_counts().to_dict() == {"부정": 40, "중립": 40, "긍정": 40}
+    assert len(table) >= 120 + 0.99 * len(written)
+    ratings = {f"영화 감상 {n} 번째": n % 10 + 1 for n in range(300)}
+    for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
+        low, high = release.RATINGS[label]
+        assert low <= ratings[text] <= high
+
+
+@pytest.mark.parametrize("rating", ["11", "", "열"])
+def test_what_is_no_rating_is_refused_and_nothing_written(
+    release: ModuleType, tmp_path: Path, rating: str
+) -> None:
+    lines = [*RATED, f"300\t1\t20180101\t{rating}\t또 다른 감상\n"]
+    data = write_reviews(tmp_path / "data", lines)
+    settings = release.ReleaseSettings(data=data, work=tmp_path / "work", reviews_per_label=40)
+    with pytest.raises(
+        InputError, match=rf"gz:302: expected a rating from 1 to 10, found '{rating}'"
+    ):
+        release.rated_reviews(settings)
+    settings = release.ReleaseSettings(data=write_reviews(data, RATED), work=tmp_path / "work")
+    with pytest.raises(InputError, match=r"1,000 reviews rated 1 to 4 in .*, found 120; lower"):
+        release.rated_reviews(settings)
+    assert not (tmp_path / "work").exists()
+
+
+def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
+    written = list(written_reviews().items())[:30]
+    rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
+    for n, label in enumerate(release.RATINGS):
+        rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
+    pd.DataFrame(rows).to_csv(tmp_path / "predictions.csv", index=False, encoding="utf-8-sig")
+    scores = release.scores_by_origin(tmp_path / "predictions.csv")
+    assert scores["written"] == {"texts": 30, "macro_f1": 1.0}
+    # One of three right, all called 긍정: F1 of 0.5, 0 and 0.
+    assert scores["rated"] == {"texts": 3, "macro_f1": pytest.approx(1 / 6)}
+
+
+def test_the_review_classifier_may_learn_from_the_written_ones_alone(
+    release: ModuleType, cards: ModuleType, tmp_path: Path, released: Path
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=0
+    )
+    settings.check_values()
+    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
+    assert dict(zip(table["text"], table["label"], strict=True)) == written_reviews()
+    table["predicted"] = table["label"]
+    table.to_csv(tmp_path / "predictions.csv")
+    scores = release.scores_by_origin(tmp_path / "predictions.csv")
+    assert scores == {"written": {"texts": len(table), "macro_f1": 1.0}}
+    write_json(released / "malmoi-small-reviews" / "report.json", REPORT | {"by_origin": scores})
+    release.write_cards(released)
+    card = (released / "malmoi-small-reviews" / "README.md").read_text(encoding="utf-8")
+    assert "on the project's own reviews" in card and "rating" not in card
