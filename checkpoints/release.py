@@ -35,10 +35,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json, weights_sha256
+from records import check_corpus, compare_losses, losses_of, read_released
 from review_texts import WRITTEN, find_reviews, reviews_to_learn, scores_by_origin
 
 from corpora.atomic import write_at_once
-from corpora.clean_corpus import corpus_hash
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.mirror import file_sha256
@@ -104,11 +104,6 @@ LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메�
 WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
 SITTING_OVER = "this sitting is over; the same command goes on"
 CHECKED_STEPS = 500
-# The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
-# race (docs/decisions.md), and sums in another order drift apart: the discriminator's loss by 0.55%
-# when it was tried on another day (docs/experiments.md). That the bag's drifts no further, and what
-# other machines add, are assumptions.
-TOLERANCE = 0.03
 
 
 @dataclass(kw_only=True)
@@ -176,7 +171,7 @@ def main(settings: ReleaseSettings) -> None:
         write_cards(settings.output)
         return
     if settings.check:
-        _read_released(settings.output / NAME, settings.init)  # before any work
+        read_released(settings.output / NAME, settings.init)  # before any work
         check(_corpus(settings), settings.output / NAME, settings.init)
         return
     if settings.classifiers:
@@ -275,7 +270,7 @@ def remake_generator(settings: ReleaseSettings) -> None:
         read_json(folder / "report.json")
     read_json(encoder / "corpus.json")
     corpus = _corpus(settings)
-    _check_corpus(corpus, read_json(encoder / "run.json").get("corpus_sha256"), encoder)
+    check_corpus(corpus, read_json(encoder / "run.json").get("corpus_sha256"), encoder)
     if not _train_generator(corpus, encoder, settings, settings.minutes):
         print(SITTING_OVER)
         return
@@ -474,109 +469,19 @@ def check(
         InputError: the corpus is not the one of the record, or a loss differs by more than
             TOLERANCE.
     """
-    record = _read_released(released, init)
-    _check_corpus(corpus, record.corpus_sha256, released)
+    record = read_released(released, init)
+    check_corpus(corpus, record.corpus_sha256, released)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         flags = _encoder_flags(record.preset, init)
         process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
-        while process.poll() is None and max(_losses(run / "metrics.jsonl"), default=0) < steps:
+        while process.poll() is None and max(losses_of(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
         _leave_with(process.poll() or 0)
         process.terminate()
         process.wait()
-        found = _losses(run / "metrics.jsonl")
+        found = losses_of(run / "metrics.jsonl")
     compare_losses(record.losses, found, steps)
-
-
-def _check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
-    """Refuse a clean corpus that is not the released encoder's."""
-    if (found := corpus_hash(corpus)) != sha256:
-        raise InputError(
-            f"expected the clean corpus of {released} (SHA-256 {sha256}), found another ({found}); "
-            "of other texts, or cleaned by other versions than constraints.txt has, the recipe can "
-            "be run but not checked or gone on with"
-        )
-
-
-Losses = dict[int, dict[str, float]]
-
-
-def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
-    """Print both side by side, up to a step.
-
-    Raises:
-        InputError: one ends before that step, or a loss differs by more than TOLERANCE.
-    """
-    common = sorted(step for step in recorded.keys() & found if step <= steps)
-    if not common or common[-1] < steps:
-        raise InputError(
-            f"expected losses up to step {steps} in both, found them up to "
-            f"{max(recorded, default=0)} in the record and {max(found, default=0)} in the new run"
-        )
-    worst = 0.0
-    for step in common:
-        for name, loss in recorded[step].items():
-            again = found[step].get(name, 0.0)
-            worst = max(worst, abs(again / loss - 1))
-            print(f"step {step:4}  {name:18}  recorded {loss:7.4f}  found {again:7.4f}")
-    print(f"largest difference {worst:.2%}")
-    if worst > TOLERANCE:
-        raise InputError(f"expected losses within {TOLERANCE:.0%} of the record, found {worst:.1%}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Record:
-    """What a check repeats of a released run."""
-
-    corpus_sha256: str
-    preset: str
-    tokens: float
-    losses: Losses
-
-
-def _read_released(released: Path, init: Path | None) -> _Record:
-    """The released run's record, by which it can be repeated.
-
-    Raises:
-        InputError: it lacks something, or the run did not begin as `init` says.
-    """
-    record = read_json(released / "run.json")
-    try:
-        settings = record["settings"]
-        found = _Record(
-            corpus_sha256=record["corpus_sha256"],
-            preset=settings["preset"],
-            tokens=float(settings["max_tokens"]),
-            losses=_losses(released / "metrics.jsonl"),
-        )
-        began = settings["init"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"expected the records of a released encoder in {released}, found others ({error!r}); "
-            "name the folder of the release by --output"
-        ) from error
-    if not found.losses:
-        raise InputError(f"expected losses in {released / 'metrics.jsonl'}, found none")
-    if (init is None) != (began in ("skip-gram", "random")):
-        raise InputError(
-            f"expected --init as {released} began, with {began}, found {init}; with --check, name "
-            "the encoder that it went on from, or none"
-        )
-    return found
-
-
-def _losses(path: Path) -> Losses:
-    """Step to the losses it learns from; a line that is half-written is left out."""
-    if not path.is_file():
-        return {}
-    found: Losses = {}
-    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-        row = json.loads(line)
-        found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
-        if row.get("bag_loss"):  # 0 where it has no weight
-            found[row["step"]]["bag_loss"] = row["bag_loss"]
-    return found
 
 
 def rated_reviews(settings: ReleaseSettings) -> Path:

@@ -47,7 +47,7 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     steps = []
     for _ in range(2):
         assert not small.pretrain(corpus, long, 100 * tokens, 1.5 * minutes)
-        steps.append(max(small._losses(long / "metrics.jsonl")))
+        steps.append(max(small.losses_of(long / "metrics.jsonl")))
     assert STEPS // 2 <= steps[0] < steps[1]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     rows[1]["bag_loss"] *= 1.1
@@ -176,7 +176,7 @@ def test_every_loss_that_the_record_has_is_compared(
     def losses(**row: float) -> dict[int, dict[str, float]]:
         path = tmp_path / "metrics.jsonl"
         path.write_text(json.dumps({"step": 20, "discriminator_loss": 0.5} | row) + '\n{"ste')
-        found: dict[int, dict[str, float]] = release._losses(path)
+        found: dict[int, dict[str, float]] = release.losses_of(path)
         return found
 
     assert losses(bag_loss=0.0) == {20: {"discriminator_loss": 0.5}}  # it has no weight

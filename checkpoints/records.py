@@ -1,0 +1,106 @@
+"""The record of a released encoder: what a new run of the recipe is held against."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from cards import read_json
+
+from corpora.clean_corpus import corpus_hash
+from corpora.errors import InputError
+
+# The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
+# race (docs/decisions.md), and sums in another order drift apart: the discriminator's loss by 0.55%
+# when it was tried on another day (docs/experiments.md). That the bag's drifts no further, and what
+# other machines add, are assumptions.
+TOLERANCE = 0.03
+
+
+def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
+    """Refuse a clean corpus that is not the released encoder's."""
+    if (found := corpus_hash(corpus)) != sha256:
+        raise InputError(
+            f"expected the clean corpus of {released} (SHA-256 {sha256}), found another ({found}); "
+            "of other texts, or cleaned by other versions than constraints.txt has, the recipe can "
+            "be run but not checked or gone on with"
+        )
+
+
+Losses = dict[int, dict[str, float]]
+
+
+def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
+    """Print both side by side, up to a step.
+
+    Raises:
+        InputError: one ends before that step, or a loss differs by more than TOLERANCE.
+    """
+    common = sorted(step for step in recorded.keys() & found if step <= steps)
+    if not common or common[-1] < steps:
+        raise InputError(
+            f"expected losses up to step {steps} in both, found them up to "
+            f"{max(recorded, default=0)} in the record and {max(found, default=0)} in the new run"
+        )
+    worst = 0.0
+    for step in common:
+        for name, loss in recorded[step].items():
+            again = found[step].get(name, 0.0)
+            worst = max(worst, abs(again / loss - 1))
+            print(f"step {step:4}  {name:18}  recorded {loss:7.4f}  found {again:7.4f}")
+    print(f"largest difference {worst:.2%}")
+    if worst > TOLERANCE:
+        raise InputError(f"expected losses within {TOLERANCE:.0%} of the record, found {worst:.1%}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a check repeats of a released run."""
+
+    corpus_sha256: str
+    preset: str
+    tokens: float
+    losses: Losses
+
+
+def read_released(released: Path, init: Path | None) -> Record:
+    """The released run's record, by which it can be repeated.
+
+    Raises:
+        InputError: it lacks something, or the run did not begin as `init` says.
+    """
+    record = read_json(released / "run.json")
+    try:
+        settings = record["settings"]
+        found = Record(
+            corpus_sha256=record["corpus_sha256"],
+            preset=settings["preset"],
+            tokens=float(settings["max_tokens"]),
+            losses=losses_of(released / "metrics.jsonl"),
+        )
+        began = settings["init"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"expected the records of a released encoder in {released}, found others ({error!r}); "
+            "name the folder of the release by --output"
+        ) from error
+    if not found.losses:
+        raise InputError(f"expected losses in {released / 'metrics.jsonl'}, found none")
+    if (init is None) != (began in ("skip-gram", "random")):
+        raise InputError(
+            f"expected --init as {released} began, with {began}, found {init}; with --check, name "
+            "the encoder that it went on from, or none"
+        )
+    return found
+
+
+def losses_of(path: Path) -> Losses:
+    """Step to the losses it learns from; a line that is half-written is left out."""
+    if not path.is_file():
+        return {}
+    found: Losses = {}
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        row = json.loads(line)
+        found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
+        if row.get("bag_loss"):  # 0 where it has no weight
+            found[row["step"]]["bag_loss"] = row["bag_loss"]
+    return found
