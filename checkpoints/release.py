@@ -1,4 +1,4 @@
-"""Make the released checkpoints anew: an encoder and the app's two classifiers.
+"""Make the released checkpoints anew: an encoder with a generator, and the app's two classifiers.
 
     make release DATA=PATH
     python checkpoints/release.py --data PATH --minutes 150 --output PATH
@@ -47,10 +47,10 @@ from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
 from pretrain.networks import discriminator_folder, preset_of
 
-ABOUT = f"""Make the released checkpoints anew: an encoder and the app's two classifiers. Needs
-{REVIEWS}, the raw release of e9t/nsmc minus the draws for this project's test files (a table
-with tabs; columns id, movie_id, date, rating, document), which cannot be downloaded: with another
-such file the recipe runs, but does not reproduce the release."""
+ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
+classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
+project's test files (a table with tabs; columns id, movie_id, date, rating, document), which cannot
+be downloaded: with another such file the recipe runs, but does not reproduce the release."""
 
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
@@ -89,7 +89,7 @@ RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5
 # tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
 GENERATOR = ["--schedule", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
-# An assumption: beside the encoder's 50 million tokens it is half an hour more.
+# An assumption: 20 million tokens took 47 minutes of one thread, others beside it.
 GENERATOR_SHARE = 0.4
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
@@ -114,7 +114,8 @@ class ReleaseSettings:
     """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
     downloaded."""
     tokens: float = 50e6
-    """Tokens that the encoder sees in all; with --init, besides those that it has seen before."""
+    """Tokens that the encoder sees in all; with --init, besides those that it has seen before. The
+    generator sees 0.4 times as many."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
@@ -181,6 +182,11 @@ def main(settings: ReleaseSettings) -> None:
         remake_generator(settings)
         return
     _check_free(settings.output)
+    if (settings.work / "generator").exists() and not (settings.work / "encoder").exists():
+        raise InputError(
+            f"expected no generator in {settings.work} before its encoder, found one, of another "
+            "encoder; name another folder by --work"
+        )
     corpus = _corpus(settings)
     reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"

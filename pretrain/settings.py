@@ -101,7 +101,8 @@ class PretrainSettings:
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128."""
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
-    sampling first; or a run's directory to continue from (its networks and tokenizer)."""
+    sampling first; or the directory of a run or a released checkpoint to continue from (its
+    networks and tokenizer; without generator/ a generator that is needed begins new)."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
@@ -196,7 +197,7 @@ class PretrainSettings:
     """The result is the mean of the weights over this last fraction of the run; 0: the last."""
     dropout: float = 0.0
     """Dropout while pre-training (paper: 0.1; with few passes over the corpus there is little to
-    overfit, and on a CPU it costs a third of the time)."""
+    overfit, and on a CPU it costs a quarter to a third of a step)."""
     batching: Literal["auto", "length", "packed"] = "auto"
     """length: texts of like length together; packed: rows of --max-length filled with texts,
     each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md);

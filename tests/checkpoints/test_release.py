@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -138,6 +139,11 @@ def test_a_release_is_not_begun_where_one_lies_already(
         with pytest.raises(InputError, match=rf"expected no {name} in .* move it away, or name an"):
             release.main(settings)
         (released / name).rename(tmp_path / name)
+    # What --generator leaves behind is of the released encoder, not of the one to come.
+    (settings.work / "generator").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no generator in .*work before its encoder, found one"):
+        release.main(settings)
+    shutil.rmtree(settings.work)
     settings.output = tmp_path / "file"
     settings.output.touch()
     with pytest.raises(InputError, match="expected a folder for --output, found the file"):
