@@ -102,6 +102,9 @@ KOTE_NOTE = (
 )
 CP949_NOTE = """Cleaning undoes NFD. CP949 says nothing here: none of these texts holds a character
 that it lacks."""
+VOCABULARIES = "quality_vocabularies.json"
+VOCABULARIES_NOTE = """What the vocabulary does to that: the same network, recipe and number of
+tokens with another (fine-tuned for one epoch, one seed)."""
 PUBLISHED_NOTE = """Sources: README of
 [tunib-ai/tunib-electra](https://github.com/tunib-ai/tunib-electra); of DistilKoBERT that of
 [Beomi/KcELECTRA](https://github.com/Beomi/KcELECTRA). They compare only roughly: NSMC is a rebuilt
@@ -366,17 +369,28 @@ def _robustness(rows: list[dict[str, Any]]) -> str:
     spoilt = [row["spoilt"] for row in rows if row["task"] == "nsmc" and "spoilt" in row]
     if not spoilt:
         return ""
-    means = {name: statistics.mean(one[name] for one in spoilt) for name in spoilt[0]}
-    before = means.pop("as written")
-    # Adding 0 makes 0 of the -0 that rounding may leave.
-    changes = ", ".join(
-        f"{name} {round(after - before, 2) + 0.0:.2f}" for name, after in means.items()
-    )
-    return _paragraph(
+    before, changes = _changes(spoilt)
+    spoiling = _paragraph(
         "Accuracy on spoilt texts against the same as written, in points (the first 10,000 of "
         f"NSMC's test file, as written {before:.2f}; means over {len(spoilt)} seeds): {changes}.",
         CP949_NOTE,
     )
+    vocabularies = QUALITY.with_name(VOCABULARIES)
+    if not vocabularies.is_file():
+        return spoiling
+    runs = read_json(vocabularies)["runs"]
+    each = [(run["encoder"], *_changes([run["spoilt"]])) for run in runs]
+    others = "; ".join(f"{name}: as written {score:.2f}, {found}" for name, score, found in each)
+    return f"{spoiling}\n\n{_paragraph(VOCABULARIES_NOTE, f'{others}.')}"
+
+
+def _changes(spoilt: list[dict[str, float]]) -> tuple[float, str]:
+    """Mean score of the texts as written, and what each way of spoiling them changes."""
+    means = {name: statistics.mean(one[name] for one in spoilt) for name in spoilt[0]}
+    before = means.pop("as written")
+    # Adding 0 makes 0 of the -0 that rounding may leave.
+    changes = [f"{name} {round(after - before, 2) + 0.0:.2f}" for name, after in means.items()]
+    return before, ", ".join(changes)
 
 
 def _published_table(rows: list[dict[str, Any]], size: str) -> str:

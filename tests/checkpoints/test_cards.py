@@ -143,6 +143,23 @@ def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
     assert "from nothing" not in card and "skip-gram" not in card
 
 
+def test_the_card_says_what_the_vocabulary_does_to_spoilt_texts(
+    cards: ModuleType, released: Path
+) -> None:
+    row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "accuracy": 88.0}
+    row |= {"weights_sha256": write_weights(released / "malmoi-small")}
+    write_json(cards.QUALITY, {"runs": [row | {"spoilt": {"as written": 88.0, "typos": 85.0}}]})
+    assert "another (fine-tuned" not in card_of(released)
+    others = [
+        {"encoder": f"vocabulary of {name}", "spoilt": {"as written": 86.0, "typos": score}}
+        for name, score in (("kcbert-base", 84.5), ("malmoi-small", 83.0))
+    ]
+    write_json(cards.QUALITY.with_name("quality_vocabularies.json"), {"runs": others})
+    card = card_of(released)
+    assert "vocabulary of kcbert-base: as written 86.00, typos -1.50;" in card
+    assert "vocabulary of malmoi-small: as written 86.00, typos -3.00." in card
+
+
 def test_the_card_says_where_the_generator_comes_from(cards: ModuleType, released: Path) -> None:
     assert "No generator is released with it" in card_of(released)
     folder = released / "malmoi-small" / "generator"
