@@ -97,9 +97,8 @@ FIXED_BY_PILOTS = {"nsmc": "NSMC", "three-all": "three classes from all reviews"
 # Why the last column is not what its head says, or not a fair rival.
 KORSTS_NOTE = """Of KorSTS the last column is no SVM but the cosine of both sentences' character
 n-grams, with nothing trained."""
-KOTE_NOTE = (
-    """Thresholds of KOTE's labels are chosen on training texts, of the SVM's out of fold."""
-)
+KOTE_NOTE = """Thresholds of KOTE's labels are chosen on training texts, those of the SVM out of
+fold."""
 CP949_NOTE = """Cleaning undoes NFD. CP949 says nothing here: none of these texts holds a character
 that it lacks."""
 VOCABULARIES = "quality_vocabularies.json"

@@ -89,7 +89,7 @@ RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5
 # tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
 GENERATOR = ["--schedule", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
-# An assumption: 20 million tokens took 47 minutes of one thread, others beside it.
+# An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
 GENERATOR_SHARE = 0.4
 # Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
 # embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
@@ -425,22 +425,17 @@ def _encoder_flags(preset: str, init: Path | None) -> list[str]:
     return [*RECIPE, "--preset", preset, *(["--init", str(init)] if init is not None else [])]
 
 
-def _pretraining(
-    corpus: Path, run: Path, tokens: float, flags: Sequence[str] | None = None
-) -> list[str]:
+def _pretraining(corpus: Path, run: Path, tokens: float, flags: Sequence[str]) -> list[str]:
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += [*(RECIPE if flags is None else flags), "--max-tokens", str(tokens)]
-    command += ["--output", str(run)]
+    command += [*flags, "--max-tokens", str(tokens), "--output", str(run)]
     return [*command, "--resume"] if has_state(run / "state") else command
 
 
-def pretrain(
-    corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequence[str] | None = None
-) -> bool:
+def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequence[str]) -> bool:
     """Go on with a run of pretrain/run.py for so many minutes; whether it is finished.
 
     Args:
-        flags: what it learns; None: the recipe of a tiny encoder, from skip-gram vectors.
+        flags: what it learns, and from what.
 
     Raises:
         SystemExit: the training failed, with its code.

@@ -31,7 +31,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
     settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
     encoder = settings.work / "encoder"
-    assert small.pretrain(corpus, encoder, settings.tokens, 60)
+    assert small.pretrain(corpus, encoder, settings.tokens, 60, small.RECIPE)
     assert not (encoder / "generator").exists()
     assert small._train_generator(corpus, encoder, settings, 60)
     write_json(settings.work / "corpus" / "report.json", CORPUS)

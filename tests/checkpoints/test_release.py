@@ -39,15 +39,15 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     run = tmp_path / "released"
     tokens = 1.5 * STEPS * 512
     began = time.monotonic()
-    assert small.pretrain(corpus, run, tokens, 60)
+    assert small.pretrain(corpus, run, tokens, 60, small.RECIPE)
     minutes = (time.monotonic() - began) / 60
-    assert small.pretrain(corpus, run, tokens, 60)  # nothing is left to do
+    assert small.pretrain(corpus, run, tokens, 60, small.RECIPE)  # nothing is left to do
     # A sitting of half as long again, by this machine's own measure, cannot do a hundred times the
     # work; the next goes on where it stopped.
     long = tmp_path / "long"
     steps = []
     for _ in range(2):
-        assert not small.pretrain(corpus, long, 100 * tokens, 1.5 * minutes)
+        assert not small.pretrain(corpus, long, 100 * tokens, 1.5 * minutes, small.RECIPE)
         steps.append(max(small.losses_of(long / "metrics.jsonl")))
     assert STEPS // 2 <= steps[0] < steps[1]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -69,12 +69,12 @@ def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
     slow = [sys.executable, "-c", "import time; time.sleep(60)"]
     with monkeypatch.context() as patch:
         patch.setattr(release, "_pretraining", lambda *arguments: slow)
-        assert not release.pretrain(tmp_path / "corpus", tmp_path / "run", 1e6, 0.01)
+        assert not release.pretrain(tmp_path / "corpus", tmp_path / "run", 1e6, 0.01, [])
     state = tmp_path / "run" / "state"
     (state / "tokenizer").mkdir(parents=True)
-    assert "--resume" not in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6)
+    assert "--resume" not in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6, [])
     (state / "step-00000000").mkdir()
-    assert "--resume" in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6)
+    assert "--resume" in release._pretraining(tmp_path / "corpus", tmp_path / "run", 1e6, [])
 
 
 def test_a_stage_that_fails_ends_the_release_with_its_code(
@@ -82,7 +82,7 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
 ) -> None:
     missing = tmp_path / "missing.txt"
     with pytest.raises(SystemExit) as ended:
-        release.pretrain(missing, tmp_path / "run", 1e6, 1)
+        release.pretrain(missing, tmp_path / "run", 1e6, 1, [])
     assert ended.value.code == 2
     errors = capfd.readouterr().err
     assert str(missing) in errors and "Traceback" not in errors

@@ -35,6 +35,14 @@ RECIPES = {
     "gdes": ["--sharing", "gdes", "--no-adam-bias-correction", "--weight-warmup", "0.5"],
     "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],
     "all tokens": ["--objective", "all-tokens-mlm"],
+    "generator alone": [
+        "--schedule",
+        "frozen-discriminator",
+        "--init",
+        "first",
+        "--average-fraction",
+        "0.7",
+    ],
 }
 
 
@@ -62,6 +70,8 @@ def test_batches_draws_and_weights_are_those_of_the_uninterrupted_run(
     recipe: str, pretrain_here: Command, break_off: Breaking, drawn: dict[int, list[str]]
 ) -> None:
     flags = [*STEPS, *RECIPES[recipe]]
+    if "--init" in flags:
+        assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
     assert pretrain_here(*flags, "--output", "straight")[0] == 0
     directory = break_off(6, *flags)
     for after in (8, 11):
