@@ -135,7 +135,9 @@ def main(settings: BudgetSettings) -> None:
                     encoder = pretrain_once(
                         runs_of(settings.output) / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, "--preset", "tiny", "--seed", seed]
-                        + ["--max-tokens", tokens, "--save-steps", 500, *flags],
+                        + ["--max-tokens", tokens, "--save-steps", 500]
+                        # Of a flag given twice the last counts: the arms name their noise.
+                        + ["--unigram-fraction", 0, *flags],
                         corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
