@@ -27,8 +27,6 @@ from pretrain.tokenized import TokenizedCorpus
 
 # First steps of a sitting or stage: without the compiled networks, compiling, recording graphs.
 _COMPILING_STEPS = 5
-# Rounded, of presets tiny on two cores and small on an H100 (docs/performance.md).
-_TOKENS_PER_SECOND = {"cpu": 10_000, "cuda": 1_000_000}
 
 
 def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
@@ -100,15 +98,15 @@ def planned_steps(
 def planned_tokens(
     settings: PretrainSettings, corpus_tokens: int, device: torch.device
 ) -> float | None:
-    """Tokens the run will see, about; None where that is unknown or none.
+    """Tokens the run will see at most; None where that is unknown or none.
 
-    Steps count as full ones, and minutes as this project's machines fill them. What a token costs,
-    which `--max-flops` asks for, is not known before there are networks.
+    Of `--max-minutes` it is only known that they are few on a CPU: 0. What a token costs, which
+    `--max-flops` asks for, is not known before there are networks.
     """
     if settings.max_flops is not None or settings.max_steps == 0:
         return None
     if settings.max_minutes is not None:
-        return settings.max_minutes * 60 * _TOKENS_PER_SECOND[device.type]
+        return 0 if device.type == "cpu" else None
     if settings.max_steps is not None:
         return settings.max_steps * batch_tokens(settings)
     if settings.max_tokens is not None:

@@ -61,7 +61,9 @@ from pretrain.processes import (
 )
 from pretrain.run_directory import (
     hold,
+    learnt_with_generator,
     new_directory,
+    recorded_replacements,
     resumed_directory,
     settings_as_json,
     write_record,
@@ -132,8 +134,10 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     )
     corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
-    decided = _as_recorded(settings, before)
-    decided = decided.for_tokens(planned_tokens(decided, corpus.num_tokens, processes.device))
+    planned = planned_tokens(settings, corpus.num_tokens, processes.device)
+    if _continues(settings) and learnt_with_generator(settings.init):
+        planned = None  # it would forget what is hard
+    decided = _as_recorded(settings, before).for_tokens(planned)
     pair = _prepare_networks(decided, tokenizer, corpus)
     record = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
@@ -199,7 +203,13 @@ def _run(
     if processes.is_main:
         if progress.step:
             print(f"resumed at step {progress.step:,} of {directory}")
-        _announce(given, settings, prepared.corpus, pair, processes, steps)
+        _announce(settings, prepared.corpus, pair, processes, steps)
+        if given.unigram_fraction is None and settings.unigram_fraction and not progress.step:
+            print(
+                "replacements: noise by word frequency, the default of runs this short; "
+                "--unigram-fraction 0 trains a generator too, as the paper does",
+                flush=True,
+            )
     compiled = compile_networks(pair, settings, device)
     objective = make_objective(pair, prepared.corpus, tokenizer, settings, processes)
     trainer = Trainer(
@@ -274,9 +284,11 @@ def _as_recorded(settings: PretrainSettings, record: dict[str, Any]) -> Pretrain
     """
     if not record:
         return settings
-    # Runs of earlier versions had these two by flags alone.
-    decided = {name: record[name] for name in ("unigram_fraction", "bag_weight") if name in record}
-    return replace(settings, batching="packed" if record["packed"] else "length", **decided)
+    return replace(
+        settings,
+        batching="packed" if record["packed"] else "length",
+        **recorded_replacements(record),
+    )
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
@@ -504,7 +516,6 @@ def _cost(
 
 
 def _announce(
-    given: PretrainSettings,
     settings: PretrainSettings,
     corpus: TokenizedCorpus,
     pair: ElectraPair,
@@ -526,12 +537,6 @@ def _announce(
         f"{several} {'bf16' if has_native_bf16(processes.device) else 'fp32'}",
         flush=True,
     )
-    if given.unigram_fraction is None and settings.unigram_fraction:
-        print(
-            "replacements: noise by word frequency, the default of runs this short; "
-            "--unigram-fraction 0 trains a generator beside it, as the paper does",
-            flush=True,
-        )
 
 
 def _save_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -72,10 +72,9 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-# Up to here runs learn from noise and a bag of words by default. With 1 to 20 million tokens that
-# is the best recipe compared (docs/experiments.md, "Token budgets"); that it still is with 200
-# million, about what a CPU sees in five hours or more, is an assumption.
-FEW_TOKENS = 200_000_000
+# Up to here runs learn from noise and a bag of words by default: compared with 1 to 20 million
+# tokens (docs/experiments.md, "Token budgets"), and the recipe of the release, which has seen 50.
+FEW_TOKENS = 50_000_000
 FEW_TOKENS_BAG_WEIGHT = 5.0
 
 
@@ -109,7 +108,7 @@ class PretrainSettings:
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
     sampling first; or the directory of a run or a released checkpoint to continue from (its
-    networks and tokenizer; without generator/ a generator that is needed begins new)."""
+    networks and tokenizer; a generator that is needed and not there begins new)."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
@@ -163,8 +162,8 @@ class PretrainSettings:
     unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
-    of up to 200 million tokens, whose generator and discriminator would learn little together
-    (docs/experiments.md); else, with --max-flops or with flags of a generator 0."""
+    of up to 50 million tokens, or by --max-minutes on a CPU (docs/experiments.md); else, with
+    other than default flags of a generator, and where --init has learnt from one, 0."""
     mask_fraction: float = Recipe.mask_fraction
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
     last_mask_fraction: float | None = Recipe.last_mask_fraction
@@ -313,8 +312,10 @@ class PretrainSettings:
         if self.unigram_fraction is None and planned is not None and planned <= FEW_TOKENS:
             bag = FEW_TOKENS_BAG_WEIGHT if self.bag_weight is None else self.bag_weight
             noise = replace(self, unigram_fraction=1.0, bag_weight=bag)
-            joint = self.objective == "rtd" and self.schedule == "joint"
-            if joint and self.discriminator_weight > 0 and noise.is_allowed():
+            # The weight is one against the generator's loss.
+            left_out = ("objective", "schedule", "sharing", "discriminator_weight", "weight_warmup")
+            plain = all(getattr(self, n) == getattr(PretrainSettings, n) for n in left_out)
+            if plain and noise.is_allowed():
                 return noise
         recipe = self.recipe()
         return replace(self, unigram_fraction=recipe.unigram_fraction, bag_weight=recipe.bag_weight)
