@@ -152,7 +152,8 @@ def _measure(
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
     given += [] if "--max-steps" in flags else ["--max-flops", settings.flops]
-    given += ["--save-steps", 500, *flags]
+    # Of a flag given twice the last counts.
+    given += ["--save-steps", 500, "--unigram-fraction", 0, "--bag-weight", 0, *flags]
     own = settings.tokenizer is None
     given += ["--vocab-size", 16_000] if own else ["--tokenizer", settings.tokenizer]
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"

@@ -10,7 +10,7 @@ kept in the results, so that no second look at a test file can choose anything; 
 encoder's weights, not to its folder's name, and to one setting of each task. Of NSMC's test
 texts 10,000 are scored once more with typos, without spaces, drawn out, in NFD and after CP949.
 The memos and the written reviews have no test file but five folds; the choice has seen a part of
-all of them.
+all of them. Their rows belong to the texts as they are, which the project writes and mends itself.
 """
 
 import random
@@ -112,7 +112,8 @@ def main(settings: QualitySettings) -> None:
     for name in names:
         metric = TASKS[name].metric
         for one, sha256 in ({encoder: weights} | {LINEAR: None}).items():
-            rows = _rows_of(sha256, results, task=name, encoder=one, part="test")
+            key = {"task": name, "encoder": one, "part": "test", **_texts(TASKS[name])}
+            rows = _rows_of(sha256, results, **key)
             if rows:
                 print(f"{name:9} {metric:9} {mean_and_spread([r[metric] for r in rows])}  {one}")
 
@@ -132,6 +133,13 @@ def _weights_sha256(settings: QualitySettings) -> str | None:
     return file_sha256(path) if path.is_file() else None
 
 
+def _texts(comparison: Comparison) -> dict[str, str]:
+    """What the project's own texts are told by; public files stay as they are."""
+    if comparison.test is not None:
+        return {}
+    return {"texts_sha256": file_sha256(comparison.needs[0])}
+
+
 def _rows_of(sha256: str | None, results: Results, **key: object) -> list[dict[str, Any]]:
     """The rows of these weights: another encoder may have lain in a folder of the same name."""
     return [row for row in results.of(**key) if row.get("weights_sha256") == sha256]
@@ -141,7 +149,7 @@ def _measure(
     name: str, encoder: str, weights: str | None, settings: QualitySettings, results: Results
 ) -> None:
     comparison = TASKS[name]
-    key: dict[str, Any] = {"task": name, "encoder": encoder}
+    key: dict[str, Any] = {"task": name, "encoder": encoder, **_texts(comparison)}
     key |= {"weights_sha256": weights} if weights else {}
     choices: list[dict[str, Any]] = [
         {"epochs": int(epochs), "learning_rate": rate, "layer_decay": decay}
@@ -285,7 +293,7 @@ def _percent(scores: dict[str, Any]) -> dict[str, float]:
 def _measure_linear(name: str, results: Results) -> None:
     """TF-IDF of 1 to 4 characters and a linear model; of similar pairs only their cosine."""
     comparison = TASKS[name]
-    key = {"task": name, "encoder": LINEAR, "part": "test", "seed": 0}
+    key = {"task": name, "encoder": LINEAR, "part": "test", "seed": 0, **_texts(comparison)}
     if results.of(**key):
         return
     learn = comparison.train()

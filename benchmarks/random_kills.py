@@ -45,7 +45,10 @@ class KillSettings:
     """Steps between checkpoints."""
     corpus: Path = ROOT / "corpora" / "comments"
     """Texts to train on."""
-    flags: str = "--init random --vocab-size 1024 --tokens-per-batch 256 --average-fraction 0.2"
+    flags: str = (
+        "--init random --unigram-fraction 0 --vocab-size 1024 --tokens-per-batch 256 "
+        "--average-fraction 0.2"
+    )
     """Other flags of pretrain/run.py."""
     seed: int = 0
     """Seed of the moments."""

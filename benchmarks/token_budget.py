@@ -47,6 +47,8 @@ STARTS: dict[str, list[str]] = {
     "warm, equal sizes": ["--init", "skip-gram", "--generator-size", "1"],
     "warm, 4,096 entries": ["--init", "skip-gram", "--vocab-size", "4096"],
 }
+# What the arms begin from; of a flag given twice the last counts.
+AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0]
 # Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
@@ -124,7 +126,7 @@ def main(settings: BudgetSettings) -> None:
     for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for tokens in budgets:
             for arm in arms:
-                start, flags = ARMS[arm]
+                start = ARMS[arm][0]
                 # Without a token seen only the start tells arms apart.
                 name = start if tokens == 0 else arm
                 key = {"arm": name, "tokens": tokens, "seed": seed}
@@ -134,8 +136,7 @@ def main(settings: BudgetSettings) -> None:
                 if tokens:
                     encoder = pretrain_once(
                         runs_of(settings.output) / f"{arm}-{tokens}-{seed}",
-                        ["--init", encoder, "--preset", "tiny", "--seed", seed]
-                        + ["--max-tokens", tokens, "--save-steps", 500, *flags],
+                        ["--init", encoder, *pretraining_flags(arm, tokens, seed)],
                         corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
@@ -163,6 +164,12 @@ def main(settings: BudgetSettings) -> None:
     _plot(rows, settings.output.with_suffix(".png"))
 
 
+def pretraining_flags(arm: str, tokens: int, seed: int) -> list[object]:
+    """Flags of pretrain/run.py for an arm, but for what it begins with."""
+    flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-tokens", tokens]
+    return flags + ["--save-steps", 500, *AS_IN_PAPER, *ARMS[arm][1]]
+
+
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Mean accuracy against tokens seen, a line an arm; the starts are its first points."""
     figure, axis = pyplot.subplots(figsize=(7, 4.5))
@@ -187,7 +194,7 @@ def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
     own = settings.tokenizer is None
-    # Of a flag given twice the last counts.
+    flags += AS_IN_PAPER
     flags += VOCABULARY if own else ["--tokenizer", settings.tokenizer]
     flags += STARTS[start]
     folder = runs_of(settings.output) / f"start-{start.replace(',', '').replace(' ', '-')}-{seed}"

@@ -77,7 +77,8 @@ def main(settings: Settings) -> None:
             encoder = pretrain_once(
                 runs_of(settings.output) / f"{name}-{settings.tokens}-{seed}",
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
-                + ["--max-tokens", settings.tokens],
+                + ["--max-tokens", settings.tokens]
+                + ["--unigram-fraction", 0, "--bag-weight", 0],
                 corpus=settings.corpus,
             )
             record = read_record(encoder)

@@ -37,6 +37,11 @@ TASKS = {
 METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "spearman": "Spearman"}
 # The metric of a task is accuracy or Spearman where these say so.
 METRIC_OF = {"nsmc": "accuracy", "questions": "accuracy", "korsts": "spearman"}
+# Texts that may change, and their tasks: figures of others than today's do not count.
+OWN_TEXTS = {
+    "memos": Path(__file__).parents[1] / "corpora" / "memos" / "memos.csv",
+    "written": Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv",
+}
 # What benchmarks/quality.py calls it.
 LINEAR = "characters, linear SVM"
 # Figures that others published, in percent: parameters, then as PUBLISHED_TASKS. Of README.md of
@@ -171,7 +176,7 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path]) -> str:
             "generator": _generator(folder / "generator"),
             "memos": f"[{memos.name}](../{memos.name}/README.md)",
             "memo_scores": _memo_scores(memos),
-            **{name: f"{record['settings'][name]:g}" for name in SETTINGS},
+            **{name: f"{record.get(name, record['settings'].get(name)):g}" for name in SETTINGS},
         }
     except (KeyError, TypeError) as error:
         raise _no_record(folder / "run.json", error) from error
@@ -307,10 +312,13 @@ def _rows(encoder: str, sha256: str | None = None, part: str = "test") -> list[d
     if not QUALITY.is_file():
         return []
     key = {"encoder": encoder, "part": part}
+    texts = {task: file_sha256(path) for task, path in OWN_TEXTS.items()}
     return [
         run
         for run in read_json(QUALITY)["runs"]
-        if key.items() <= run.items() and run.get("weights_sha256") == sha256
+        if key.items() <= run.items()
+        and run.get("weights_sha256") == sha256
+        and run.get("texts_sha256") == texts.get(run["task"])
     ]
 
 
@@ -432,9 +440,13 @@ def _start(init: str) -> dict[str, str]:
 def _generator(folder: Path) -> str:
     """Where the generator beside the encoder comes from, or that there is none."""
     if not folder.is_dir():
-        return _paragraph("No generator is released with it; `--init` begins a new one.")
+        return _paragraph(
+            "No generator is released with it; `--init` begins a new one where it needs one."
+        )
     if not (folder / "run.json").is_file():  # that of the encoder is its own too
-        return _paragraph("`generator/` was trained beside it; `--init` goes on with both.")
+        return _paragraph(
+            "`generator/` was trained beside it; `--init` goes on with both by default."
+        )
     record, metrics = read_json(folder / "run.json"), folder / "metrics.jsonl"
     try:
         minutes = record["progress"]["seconds"] / 60
@@ -453,8 +465,9 @@ def _generator(folder: Path) -> str:
             f"(`--schedule {record['settings']['schedule']}`): masked LM on {millions:.0f} million "
             f"tokens of the same corpus in {minutes:.0f} minutes, which are not in the figures "
             f"above; over its last steps with a loss of {loss:.2f}, {guessed:.0%} of the masked "
-            "tokens guessed. `--init` goes on with both; with a copy of this folder without "
-            "`generator/` it begins a new one."
+            "tokens guessed. `--init` goes on with both if `--unigram-fraction 0` is given or the "
+            "run is longer than 50 million tokens; with a copy of this folder without `generator/` "
+            "it begins a new one."
         )
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise _no_record(folder / "run.json", error) from error

@@ -95,6 +95,25 @@ def planned_steps(
     )
 
 
+def planned_tokens(
+    settings: PretrainSettings, corpus_tokens: int, device: torch.device
+) -> float | None:
+    """Tokens the run will see at most; None where that is unknown or none.
+
+    Of `--max-minutes` it is only known that they are few on a CPU: 0. What a token costs, which
+    `--max-flops` asks for, is not known before there are networks.
+    """
+    if settings.max_flops is not None or settings.max_steps == 0:
+        return None
+    if settings.max_minutes is not None:
+        return 0 if device.type == "cpu" else None
+    if settings.max_steps is not None:
+        return settings.max_steps * batch_tokens(settings)
+    if settings.max_tokens is not None:
+        return settings.max_tokens
+    return settings.epochs * corpus_tokens
+
+
 def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
     """Linear warm-up, then linear decay to zero.
 

@@ -280,8 +280,10 @@ class Monitor:
             f"step {step:,}: discriminator recall is {recall:.3f}: it has only learnt that most "
             f"tokens are original, so its loss of about {trivial:.2f} is what guessing 'original' "
             "everywhere gives; it needs more tokens (a longer run, or --init from a released "
-            "checkpoint) or replacements that are easier to find (--unigram-fraction 1)"
+            "checkpoint)"
         )
+        if self._recipe.unigram_fraction < 1:
+            warning += " or replacements that are easier to find (--unigram-fraction 1)"
         self.warnings.append(warning)
         self.say(f"warning: {warning}")
 

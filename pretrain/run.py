@@ -39,6 +39,7 @@ from pretrain.loop import (
     make_objective,
     packs_rows,
     planned_steps,
+    planned_tokens,
 )
 from pretrain.monitor import Monitor
 from pretrain.networks import (
@@ -60,7 +61,9 @@ from pretrain.processes import (
 )
 from pretrain.run_directory import (
     hold,
+    learnt_with_generator,
     new_directory,
+    recorded_replacements,
     resumed_directory,
     settings_as_json,
     write_record,
@@ -131,10 +134,13 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     )
     corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
-    pair = _prepare_networks(settings, tokenizer, corpus)
-    batched = _with_batching(settings, before)
+    planned = planned_tokens(settings, corpus.num_tokens, processes.device)
+    if _continues(settings) and learnt_with_generator(settings.init):
+        planned = None  # it would forget what is hard
+    decided = _as_recorded(settings, before).for_tokens(planned)
+    pair = _prepare_networks(decided, tokenizer, corpus)
     record = {"settings": settings_as_json(settings)}
-    record |= _describe(batched, tokenizer, corpus, pair, processes)
+    record |= _describe(decided, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
@@ -161,21 +167,22 @@ def _prepared_by_main(
 ) -> _Prepared:
     """In the other processes: the same inputs, and networks for the checkpoint's weights."""
     corpus, tokenizer = open_tokenized(Path(record["tokenized_corpus"]))
+    decided = replace(_as_recorded(settings, record), resume=True)
     return _Prepared(
         directory=directory,
         tokenizer=tokenizer,
         corpus=corpus,
-        pair=_prepare_networks(replace(settings, resume=True), tokenizer, corpus),
+        pair=_prepare_networks(decided, tokenizer, corpus),
         record=record,
         hold=nullcontext(),
     )
 
 
 def _run(
-    settings: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
+    given: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
-    settings = _with_batching(settings, prepared.record)
+    settings = _as_recorded(given, prepared.record)
     directory, pair, tokenizer = prepared.directory, prepared.pair, prepared.tokenizer
     device = processes.device
     pair.to(device)
@@ -197,6 +204,12 @@ def _run(
         if progress.step:
             print(f"resumed at step {progress.step:,} of {directory}")
         _announce(settings, prepared.corpus, pair, processes, steps)
+        if given.unigram_fraction is None and settings.unigram_fraction and not progress.step:
+            print(
+                "replacements: noise by word frequency, the default of runs this short; "
+                "--unigram-fraction 0 trains a generator too, as the paper does",
+                flush=True,
+            )
     compiled = compile_networks(pair, settings, device)
     objective = make_objective(pair, prepared.corpus, tokenizer, settings, processes)
     trainer = Trainer(
@@ -264,11 +277,18 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
     return replace(settings, preset=settings.preset or preset_of(settings.init))
 
 
-def _with_batching(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
-    """The batching that a record tells of: `auto` must not become another on another device."""
-    if "packed" not in record:
+def _as_recorded(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
+    """What a run has decided where no flag did: a resumed one must not decide otherwise.
+
+    It may be on another device by then, or longer.
+    """
+    if not record:
         return settings
-    return replace(settings, batching="packed" if record["packed"] else "length")
+    return replace(
+        settings,
+        batching="packed" if record["packed"] else "length",
+        **recorded_replacements(record),
+    )
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
@@ -427,6 +447,8 @@ def _describe(
     generator = None if pair.generator is None else pair.generator.config
     return {
         "sharing": settings.resolved_sharing(),
+        "unigram_fraction": settings.unigram_fraction,
+        "bag_weight": settings.bag_weight,
         "learning_rate": peak_learning_rate(settings),
         "tokens_per_batch": batch_tokens(settings),
         "planned_steps": planned_steps(settings, corpus, device),

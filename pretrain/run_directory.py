@@ -126,11 +126,36 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
     )
 
 
+def learnt_with_generator(directory: str | Path) -> bool:
+    """Whether a checkpoint was trained on a generator's replacements, by its record.
+
+    One that tells nothing has a generator if it lies beside it.
+    """
+    record = _read_record(Path(directory)) or {}
+    noise = recorded_replacements(record).get("unigram_fraction")
+    if noise is None:
+        return (Path(directory) / "generator").is_dir()
+    steps = record.get("progress", {}).get("step", 0)
+    return bool(steps > 0 and record["settings"].get("objective") != "mlm" and noise < 1)
+
+
+def recorded_replacements(record: dict[str, Any]) -> dict[str, Any]:
+    """What a run has decided where no flag did, as flags; in earlier versions only flags did."""
+    names = ("unigram_fraction", "bag_weight")
+    settings = record.get("settings", {})
+    found = {name: record.get(name, settings.get(name)) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
     """The first setting in which the run differs, as a sentence; empty if it is the same run."""
     before = record.get("settings", {})
+    decided = recorded_replacements(record)
     for name, value in settings_as_json(settings).items():
         if name in _FREE_ON_RESUME or before.get(name) == value:
+            continue
+        # Left out, or given as it was decided: the same run.
+        if name in decided and value in (None, decided[name]):
             continue
         if name == "corpus" and Path(str(before.get(name))).resolve() == settings.corpus.resolve():
             continue

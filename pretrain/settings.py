@@ -1,6 +1,6 @@
 """The flags of a pre-training run and the model sizes behind `--preset`."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -72,6 +72,12 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+# Up to here runs learn from noise and a bag of words by default: compared with 1 to 20 million
+# tokens (docs/experiments.md, "Token budgets"), and the recipe of the release, which has seen 50.
+FEW_TOKENS = 50_000_000
+FEW_TOKENS_BAG_WEIGHT = 5.0
+
+
 @dataclass(kw_only=True)
 class PretrainSettings:
     """What to train on, how large a model, for how long."""
@@ -102,7 +108,7 @@ class PretrainSettings:
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
     sampling first; or the directory of a run or a released checkpoint to continue from (its
-    networks and tokenizer; without generator/ a generator that is needed begins new)."""
+    networks and tokenizer; a generator that is needed and not there begins new)."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
@@ -150,12 +156,14 @@ class PretrainSettings:
     """Temperature at the start, decaying to --temperature (Fast-ELECTRA); by default constant."""
     forbid_original: bool = Recipe.forbid_original
     """Never draw the token that stood there."""
-    bag_weight: float = Recipe.bag_weight
-    """Weight of a loss by which [CLS] guesses all words of its text (paper: 0). Keeps what a text
-    is about where classifiers read it; promising for runs of few tokens (docs/experiments.md)."""
-    unigram_fraction: float = Recipe.unigram_fraction
+    bag_weight: float | None = None
+    """Weight of a loss by which [CLS] guesses all words of its text (paper: 0), which keeps what a
+    text is about where classifiers read it. By default 5 where noise is the default, else 0."""
+    unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
-    generator's samples; 1: noise only, without a generator."""
+    generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
+    of up to 50 million tokens, or by --max-minutes on a CPU (docs/experiments.md); else, with
+    other than default flags of a generator, and where --init has learnt from one, 0."""
     mask_fraction: float = Recipe.mask_fraction
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
     last_mask_fraction: float | None = Recipe.last_mask_fraction
@@ -290,8 +298,35 @@ class PretrainSettings:
         )
 
     def recipe(self) -> Recipe:
-        """The flags that say what a step learns."""
-        return Recipe(**{field.name: getattr(self, field.name) for field in fields(Recipe)})
+        """The flags that say what a step learns; what was left out as in the paper."""
+        flags = {field.name: getattr(self, field.name) for field in fields(Recipe)}
+        return Recipe(**{name: value for name, value in flags.items() if value is not None})
+
+    def for_tokens(self, planned: float | None) -> "PretrainSettings":
+        """Fill in what the length of a run decides, where no flag does: noise, or a generator.
+
+        Args:
+            planned: tokens that the run will see; None if nothing tells before it begins, or it
+                only writes the networks it would begin with.
+        """
+        if self.unigram_fraction is None and planned is not None and planned <= FEW_TOKENS:
+            bag = FEW_TOKENS_BAG_WEIGHT if self.bag_weight is None else self.bag_weight
+            noise = replace(self, unigram_fraction=1.0, bag_weight=bag)
+            # The weight is one against the generator's loss.
+            left_out = ("objective", "schedule", "sharing", "discriminator_weight", "weight_warmup")
+            plain = all(getattr(self, n) == getattr(PretrainSettings, n) for n in left_out)
+            if plain and noise.is_allowed():
+                return noise
+        recipe = self.recipe()
+        return replace(self, unigram_fraction=recipe.unigram_fraction, bag_weight=recipe.bag_weight)
+
+    def is_allowed(self) -> bool:
+        """Whether `check` finds nothing wrong."""
+        try:
+            self.check()
+        except InputError:
+            return False
+        return True
 
     def resolved_sharing(self) -> Sharing:
         """The flag, else what the schedule allows."""

@@ -242,13 +242,18 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
 
 def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
     budgets = importlib.import_module("token_budget")
-    for start, flags in budgets.ARMS.values():
+    without_generator = {name for name in budgets.ARMS if "mlm" in name or "noise" in name}
+    without_generator.remove("warm-mlm-first")
+    for name, (start, _) in budgets.ARMS.items():
         made, gone_on_with = (
-            tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *each])
-            for each in (budgets.STARTS[start], flags)
+            tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *map(str, each)])
+            for each in (budgets.STARTS[start], budgets.pretraining_flags(name, 1_000_000, 0))
         )
         made.check()
         gone_on_with.check()
+        # What an arm learns from is said by its flags, not by how short it is.
+        assert gone_on_with.for_tokens(1e6).recipe() == gone_on_with.recipe()
+        assert gone_on_with.recipe().needs_generator == (name not in without_generator)
         # What is begun with has to be of the size that is asked for.
         assert made.generator_size == gone_on_with.generator_size
 

@@ -73,7 +73,8 @@ def pretrain_here(
 ) -> Command:
     """The command in this process, with a tiny preset of two layers: (exit code, stdout, stderr).
 
-    It begins with random weights and is written to `run`, unless --init and --output say otherwise.
+    It begins with random weights, trains a generator too and is written to `run`, unless --init,
+    --unigram-fraction and --output say otherwise.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain.run, "CACHE", cache)
@@ -82,7 +83,7 @@ def pretrain_here(
         tokenizer.save_pretrained(cache / "tokenizer")
     anew = ["--init", "random", "--tokenizer", str(cache / "tokenizer")]
     fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--save-steps", "4"]
-    fixed += ["--log-steps", "2", "--device", "cpu"]
+    fixed += ["--log-steps", "2", "--device", "cpu", "--unigram-fraction", "0"]
 
     def call(*flags: str) -> tuple[int, str, str]:
         output = [] if "--output" in flags else ["--output", "run"]

@@ -158,6 +158,14 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     trivial = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
     assert f"about {trivial:.2f}" in first
     assert "only learnt that most tokens are original" in capsys.readouterr().out
+    assert first.endswith("or replacements that are easier to find (--unigram-fraction 1)")
+
+
+def test_easier_replacements_are_not_advised_to_who_has_them(tmp_path: Path) -> None:
+    (warning, _) = watch(tmp_path, [result(found=0)] * 10, recipe=NOISE).warnings
+    assert warning.endswith(
+        "it needs more tokens (a longer run, or --init from a released checkpoint)"
+    )
 
 
 def test_no_recall_is_missed_while_nothing_is_replaced(tmp_path: Path) -> None:

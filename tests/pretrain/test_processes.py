@@ -35,6 +35,9 @@ FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokeniz
 FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
 # Few enough that some batches have one row, and the second process none.
 FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--bag-weight", "2"]
+FLAGS += ["--unigram-fraction", "0"]
+# The default of a short run, which the main process decides.
+BY_LENGTH = [*FLAGS, "--unigram-fraction", "None", "--max-steps", "2"]
 
 
 def free_port() -> int:
@@ -84,6 +87,7 @@ def folder(
             Scenario(name="taken over", flags=[*FLAGS, "--output", "begun by one", "--resume"]),
             Scenario(name="complete", flags=[*FLAGS, "--output", "two", "--resume"]),
             Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--generator-head", "sbo"]),
+            Scenario(name="by length", flags=[*BY_LENGTH, "--output", "by length"]),
             Scenario(name="full", flags=[*FLAGS, "--output", "full"], disk_full=True),
         ]
         for scenario in plan[1:]:
@@ -128,6 +132,16 @@ def test_every_process_ends_with_the_same_weights(ranks: list[dict[str, dict[str
     for name in ("two", "resumed", "taken over"):
         first, second = (rank[name]["weights"] for rank in ranks)
         assert first is not None and first == second
+
+
+def test_all_processes_learn_what_the_first_decides(
+    folder: Path, ranks: list[dict[str, dict[str, Any]]]
+) -> None:
+    """Of the length of a run, which only the process that has read the corpus knows."""
+    assert [rank["by length"]["code"] for rank in ranks] == [0, 0]
+    record = json.loads((folder / "by length" / "run.json").read_text())
+    assert record["unigram_fraction"] == 1 and record["settings"]["unigram_fraction"] is None
+    assert ranks[0]["by length"]["weights"] == ranks[1]["by length"]["weights"]
 
 
 def test_accelerate_launch_is_torchrun(folder: Path) -> None:

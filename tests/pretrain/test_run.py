@@ -31,9 +31,11 @@ COMMENTS = ROOT / "corpora" / "comments"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run of 24 steps by the real command, with the default preset and warm start."""
+    """A whole run of 24 steps by the real command, with the default preset and warm start, and a
+    generator."""
     folder = tmp_path_factory.mktemp("runs")
     flags = ["--corpus", str(COMMENTS), "--max-steps", "24", "--output", "run", "--device", "cpu"]
+    flags += ["--unigram-fraction", "0"]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *flags, "--tokens-per-batch", "512", "--log-steps", "6"],
         cwd=folder,
