@@ -100,8 +100,9 @@ def planned_tokens(
 ) -> float | None:
     """Tokens the run will see at most; None where that is unknown or none.
 
-    Of `--max-minutes` it is only known that they are few on a CPU: 0. What a token costs, which
-    `--max-flops` asks for, is not known before there are networks.
+    Of `--max-minutes` nothing is known; on a CPU they count as few (0): the release took 112
+    minutes of two cores for 50 million. What a token costs, which `--max-flops` asks for, is not
+    known before there are networks.
     """
     if settings.max_flops is not None or settings.max_steps == 0:
         return None

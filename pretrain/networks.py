@@ -357,7 +357,7 @@ def check_generator_files(directory: str | Path) -> None:
         if not path.is_file():
             raise InputError(
                 f"expected a run with a trained generator as --generator-from, found no {path}; "
-                "give one of pretrain/run.py that trained one"
+                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
             )
 
 

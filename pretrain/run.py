@@ -206,7 +206,7 @@ def _run(
         _announce(settings, prepared.corpus, pair, processes, steps)
         if given.unigram_fraction is None and settings.unigram_fraction and not progress.step:
             print(
-                "replacements: noise by word frequency, the default of runs this short; "
+                "replacements: noise by word frequency, the default here; "
                 "--unigram-fraction 0 trains a generator too, as the paper does",
                 flush=True,
             )

@@ -72,8 +72,9 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-# Up to here runs learn from noise and a bag of words by default: compared with 1 to 20 million
-# tokens (docs/experiments.md, "Token budgets"), and the recipe of the release, which has seen 50.
+# Up to here runs learn from noise and a bag of words by default: above joint RTD at 1 and 5 million
+# tokens (three seeds; docs/experiments.md, "Token budgets"), beyond that not compared with it; 50
+# million is what the release has seen of it.
 FEW_TOKENS = 50_000_000
 FEW_TOKENS_BAG_WEIGHT = 5.0
 
@@ -162,8 +163,8 @@ class PretrainSettings:
     unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
-    of up to 50 million tokens, or by --max-minutes on a CPU (docs/experiments.md); else, with
-    other than default flags of a generator, and where --init has learnt from one, 0."""
+    of up to 50 million tokens, or by --max-minutes, however many, on a CPU (docs/experiments.md);
+    else, with other than default flags of a generator, and where --init has learnt from one, 0."""
     mask_fraction: float = Recipe.mask_fraction
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
     last_mask_fraction: float | None = Recipe.last_mask_fraction
@@ -188,8 +189,8 @@ class PretrainSettings:
     """Muon's peak learning rate."""
     adam_bias_correction: bool = True
     """Correct Adam's moments for their start at zero. The paper's code does not, and takes steps
-    up to three times as large in its first thousand; in short runs the discriminator then learns
-    nothing (docs/experiments.md)."""
+    up to three times as large in its first thousand; in short runs with a generator the
+    discriminator then learns nothing (docs/experiments.md)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
     initializer_range: float | None = None

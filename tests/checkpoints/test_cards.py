@@ -150,6 +150,28 @@ def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
     assert "from nothing" not in card and "skip-gram" not in card
 
 
+def test_the_card_says_what_is_no_fair_comparison(cards: ModuleType, released: Path) -> None:
+    own = {"weights_sha256": write_weights(released / "malmoi-small"), "encoder": "malmoi-small"}
+    random = {"encoder": "malmoi-small, random weights"}
+
+    def row_of(
+        whose: dict[str, str], epochs: int, score: float, part: str = "test"
+    ) -> dict[str, Any]:
+        row = {"part": part, "task": "kote", "epochs": epochs, "learning_rate": 5e-4}
+        return whose | row | {"macro_f1": score}
+
+    write_json(cards.QUALITY, {"runs": [row_of(own, 3, 46.0), row_of(random, 3, 32.0)]})
+    card = card_of(released)
+    assert "fine-tuned otherwise" not in card and "second time" not in card
+    rows = [row_of(own, 10, 46.0), row_of(random, 3, 32.0)]
+    rows.append(row_of(own, 3, 43.5, "test, first look"))
+    write_json(cards.QUALITY, {"runs": rows})
+    card = card_of(released)
+    assert "worse, on kote (10 epochs at 0.0005, they 3 epochs at 0.0005)." in card
+    assert "first time: kote 43.50 (1) with 3 epochs at 0.0005." in card
+    assert "| 46.00 (1) | 32.00 (1) |" in card
+
+
 def test_the_card_says_what_the_vocabulary_does_to_spoilt_texts(
     cards: ModuleType, released: Path
 ) -> None:
