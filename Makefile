@@ -47,6 +47,7 @@ lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy benchmarks checkpoints
 
 format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .

@@ -201,7 +201,7 @@ def _with_trainer(
                 disable_tqdm=True,
                 use_cpu=not torch.cuda.is_available(),
             ),
-            train_dataset=[rows[place] for place in rest],  # type: ignore[arg-type]
+            train_dataset=[rows[place] for place in rest],
             processing_class=tokenizer,
         )
         trainer.train()

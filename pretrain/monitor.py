@@ -174,8 +174,10 @@ class Monitor:
         }
         binned = add_up(torch.stack([r.binned_loss for r in self._results]).sum(dim=0)).tolist()
         for number, (loss, tokens) in enumerate(zip(*binned, strict=True), 1):
-            # 1: the commonest tokens, a fifth of the corpus; 5: the rarest.
-            row[f"loss_by_frequency_{number}"] = loss / max(1.0, tokens)
+            # 1: the commonest tokens, a fifth of the corpus; 5: the rarest. No loss is not a loss
+            # of 0: there is none while the generator learns alone.
+            if tokens:
+                row[f"loss_by_frequency_{number}"] = loss / tokens
         self.last = row
         watched = self._watched(row)
         self._first_losses.setdefault(watched, row[watched])

@@ -64,8 +64,8 @@ class StepResult:
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
     binned_loss: torch.Tensor
-    """float32 [2, 5]: sums of the discriminator's loss, and numbers of tokens, by how common the
-    original token is."""
+    """float32 [2, 5]: sums of the encoder's loss, and numbers of tokens it was taken at, by how
+    common the original token is; all 0 while the generator learns alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -170,6 +170,17 @@ def test_the_card_says_what_is_no_fair_comparison(cards: ModuleType, released: P
     assert "worse, on kote (10 epochs at 0.0005, they 3 epochs at 0.0005)." in card
     assert "first time: kote 43.50 (1) with 3 epochs at 0.0005." in card
     assert "| 46.00 (1) | 32.00 (1) |" in card
+    # Both chosen from the same settings: each has its best.
+    rows += [row_of(whose, epochs, 40.0, "dev") for whose in (own, random) for epochs in (3, 10)]
+    rows.append(row_of(random, 3, 31.0, "test, first look"))
+    write_json(cards.QUALITY, {"runs": rows})
+    card = card_of(released)
+    assert "fine-tuned otherwise" not in card
+    assert "3 epochs at 0.0005, kote random weights 31.00 (1) with 3 epochs at 0.0005." in card
+    rows = [row for row in rows if (row["part"], row["epochs"]) != ("dev", 10)]
+    rows.append(row_of(own, 10, 40.0, "dev"))
+    write_json(cards.QUALITY, {"runs": rows})
+    assert "worse, on kote" in card_of(released)
 
 
 def test_the_card_says_what_the_vocabulary_does_to_spoilt_texts(

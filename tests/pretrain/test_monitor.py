@@ -93,6 +93,20 @@ def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None
     assert row["generator_accuracy"] == pytest.approx(1 / 3)
 
 
+def test_no_loss_at_tokens_of_some_frequency_is_not_a_loss_of_zero(tmp_path: Path) -> None:
+    alone = replace(result(), binned_loss=torch.zeros(2, 5), trains_discriminator=False)
+    binned = torch.tensor([[3.0, 1.0, 0.0, 0.0, 2.0], [6.0, 1.0, 2.0, 0.0, 4.0]])
+    with watching(tmp_path) as monitor:
+        show(monitor, alone, step=1, fraction=0.1)
+        show(monitor, replace(result(), binned_loss=binned), step=2, fraction=0.2)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    found = [
+        {name[-1]: loss for name, loss in row.items() if name.startswith("loss_by_frequency")}
+        for row in rows
+    ]
+    assert found == [{}, {"1": 0.5, "2": 1.0, "3": 0.0, "5": 0.5}]
+
+
 def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_path: Path) -> None:
     with watching(tmp_path) as monitor:
         for number, loss in enumerate((6.0, 4.0), 1):
