@@ -167,7 +167,8 @@ class Ours:
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
         """Of the last step's matrix products."""
-        return matrix_shapes(self.pair, self.trainer.last_positions, int(self.counts[0]))
+        positions, masked = self.trainer.last_positions, int(self.counts[0])
+        return matrix_shapes(self.pair, self.settings.recipe(), positions, masked)
 
 
 ARMS: dict[str, Callable[..., Any]] = {

@@ -122,12 +122,16 @@ def hardware_flops(step: Callable[[], Any]) -> int:
     return int(counter.get_total_flops())
 
 
-def matrix_shapes(pair: ElectraPair, tokens: int, masked: int) -> dict[tuple[int, int, int], int]:
+def matrix_shapes(
+    pair: ElectraPair, recipe: Recipe, tokens: int, masked: int
+) -> dict[tuple[int, int, int], int]:
     """(rows, inputs, outputs) of the linear layers of one forward pass, and how often each comes.
+
+    Of the bag's head, which has a row a text, nothing is counted.
 
     Args:
         tokens: rows of the encoders' layers.
-        masked: rows of the generator's head.
+        masked: rows of the heads that guess masked tokens.
     """
     shapes: dict[tuple[int, int, int], int] = {}
 
@@ -136,6 +140,8 @@ def matrix_shapes(pair: ElectraPair, tokens: int, masked: int) -> dict[tuple[int
         shapes[shape] = shapes.get(shape, 0) + times
 
     for name, network in pair.networks().items():
+        if name == "discriminator" and recipe.schedule == "frozen-discriminator":
+            continue  # it does not even run
         config = network.config
         h, layers = config.hidden_size, config.num_hidden_layers
         add(tokens, h, h, 4 * layers)
@@ -146,8 +152,12 @@ def matrix_shapes(pair: ElectraPair, tokens: int, masked: int) -> dict[tuple[int
         if name == "generator":
             add(masked, h, config.embedding_size)
             add(masked, config.embedding_size, config.vocab_size)
-        else:
+        elif recipe.objective not in ("mlm", "replace-mlm"):
             add(tokens, h, h)
+        if name == "discriminator" and pair.lm_predictions is not None:
+            rows = tokens if recipe.objective == "all-tokens-mlm" else masked
+            add(rows, h, config.embedding_size)
+            add(rows, config.embedding_size, config.vocab_size)
     return shapes
 
 

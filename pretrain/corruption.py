@@ -54,8 +54,8 @@ class VocabularyTables:
     """int64 [R]: entries that may stand in text."""
     frequency_bin: torch.Tensor
     """int64 [V]: 0 for the commonest entries, which make up a fifth of the corpus, to 4."""
-    unigram_entropy: float
-    """Nats: the loss of guessing masked tokens by their frequency alone."""
+    surprisal: torch.Tensor
+    """float32 [V], nats: the loss of guessing a token by how common it is in the corpus."""
 
 
 def vocabulary_tables(
@@ -93,7 +93,8 @@ def vocabulary_tables(
         noise=(noise / noise[-1]).to(device),
         proposable=(bias == 0).nonzero().squeeze(1).to(device),
         frequency_bin=bins.to(device),
-        unigram_entropy=float(-torch.xlogy(share, share).sum()),
+        # One of no token of the corpus is guessed as if it came once.
+        surprisal=-share.clamp(min=1 / float(seen.sum().clamp(min=1))).log().float().to(device),
     )
 
 

@@ -8,17 +8,12 @@ draws depends on shapes only: the same state gives the same result.
 
 import math
 import re
-from typing import Literal
 
 import torch
 
 from corpora.errors import InputError
+from pretrain.recipe import Masking
 
-MaskStrategy = Literal["token", "word", "span", "rare"]
-
-# ELECTRA's own masking (Clark et al. 2020; its code): a masked position becomes [MASK] in 85% of
-# cases and keeps its token otherwise; unlike BERT it never becomes a random token.
-KEPT_FRACTION = 0.15
 # Joshi et al. 2020 (SpanBERT), section 3.1: lengths are geometric and at most 10, mean 3.8.
 SPAN_PROBABILITY = 0.2
 MAX_SPAN = 10
@@ -37,7 +32,7 @@ def choose_masked(
     fraction: float,
     random: torch.Generator,
     *,
-    strategy: MaskStrategy = "token",
+    strategy: Masking = "token",
     starts_word: torch.Tensor | None = None,
     weights: torch.Tensor | None = None,
 ) -> torch.Tensor:
@@ -245,15 +240,16 @@ def mask_tokens(
     mask_id: int,
     random: torch.Generator,
     *,
-    kept_fraction: float = KEPT_FRACTION,
+    kept_fraction: float,
     random_fraction: float = 0.0,
     random_ids: torch.Tensor | None = None,
     by_run: bool = False,
 ) -> torch.Tensor:
     """Replace masked positions by [MASK], but for those kept as they are or made a random token.
 
-    The defaults are ELECTRA's: 15% kept, none random. BERT (Devlin et al. 2019, section 3.1) keeps
-    10% and replaces 10% by a random token, which is the original now and then.
+    ELECTRA (Clark et al. 2020; its code) keeps 15%, and none becomes random. BERT (Devlin et al.
+    2019, section 3.1) keeps 10% and replaces 10% by a random token, which is the original now and
+    then.
 
     Args:
         input_ids: int64 [B, L].

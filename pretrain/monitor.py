@@ -44,7 +44,6 @@ class Monitor:
 
     Args:
         first_step: steps done; later rows of a resumed run's metrics are cut off.
-        unigram_entropy: loss in nats of guessing tokens by their frequency alone.
         warnings: those of the run's earlier sittings; new ones are appended to this list.
     """
 
@@ -55,14 +54,12 @@ class Monitor:
         log_steps: int,
         first_step: int,
         recipe: Recipe,
-        unigram_entropy: float,
         processes: Processes,
         warnings: list[str] | None = None,
     ) -> None:
         self.warnings = [] if warnings is None else warnings
         self._log_steps = log_steps
         self._recipe = recipe
-        self._unigram_entropy = unigram_entropy
         self._processes = processes
         self._first_losses: dict[str, float] = {}
         # Losses of the network that does not guess [MASK]: the last rows of this sitting.
@@ -78,7 +75,7 @@ class Monitor:
                 for row in rows:
                     self._first_losses.setdefault(self._watched(row), row[self._watched(row)])
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
-            self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step)
+            self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step + 1)
         # All have to find the same loss exploded, or those that go on wait for the others forever.
         self._first_losses = processes.from_main(self._first_losses)
         self._bar = (
@@ -159,10 +156,13 @@ class Monitor:
         discriminator_losses = [
             r.discriminator_loss for r in self._results if r.trains_discriminator
         ] or [self._results[-1].discriminator_loss]
+        unigram = add_up(torch.stack([r.unigram for r in self._results]).sum(dim=0)).tolist()
         step = int(so_far["step"])
         row = so_far | {
             "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
+            # What guessing the same tokens by their frequency alone would have.
+            "unigram_loss": unigram[0] / max(1.0, unigram[1]),
             "discriminator_loss": float(add_up(_mean(discriminator_losses))),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
@@ -201,7 +201,7 @@ class Monitor:
             self._warn_if_stuck(
                 step, row["discriminator_recall"], row["replaced_fraction"], fraction
             )
-        self._warn_if_stalled(step, row["generator_loss"], fraction)
+        self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
         self._reset()
 
     def _describe(self, row: dict[str, float]) -> str:
@@ -252,18 +252,18 @@ class Monitor:
                 what = "for telling original from replaced tokens"
         return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
 
-    def _warn_if_stalled(self, step: int, loss: float, fraction: float) -> None:
+    def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
         learns = self._recipe.needs_generator or self._recipe.objective == "mlm"
         if not learns or self._recipe.schedule in ("adversarial", "frozen-generator"):
             return
         if step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
             return
-        if loss < self._unigram_entropy or any("stalled" in warning for warning in self.warnings):
+        if loss < trivial or any("stalled" in warning for warning in self.warnings):
             return
         name = "encoder" if self._recipe.objective == "mlm" else "generator"
         warning = (
             f"step {step:,}: the {name} has stalled: its loss of {loss:.2f} is no better than the "
-            f"{self._unigram_entropy:.2f} of guessing by frequency alone; it needs more tokens or "
+            f"{trivial:.2f} of guessing by frequency alone; it needs more tokens or "
             "another --learning-rate"
         )
         self.warnings.append(warning)

@@ -196,6 +196,16 @@ class ElectraPair(nn.Module):
         assert self.generator is not None
         for parameter in self.generator.parameters():
             parameter.requires_grad_(False)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "ElectraPair":
+        """As of any module, but that a frozen generator has no dropout."""
+        super().train(mode)
+        if self.generator is not None and not any(
+            parameter.requires_grad for parameter in self.generator.parameters()
+        ):
+            self.generator.eval()
+        return self
 
     def freeze_discriminator(self) -> None:
         """Let no step change the discriminator any more, nor what the generator shares with it."""
@@ -310,15 +320,47 @@ def build_pair(
     return ElectraPair(generator, ElectraForPreTraining(config), shape)
 
 
-def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraForMaskedLM:
-    width = round(discriminator.hidden_size * shape.generator_size)
-    heads = max(1, round(discriminator.num_attention_heads * shape.generator_size))
+def check_generator_size(source: Preset | str, shape: PairShape) -> None:
+    """Refuse a size that the generator cannot have, before anything long is begun.
+
+    Whether there will be a generator is not known by then, so defaults pass.
+
+    Args:
+        source: the preset of new networks, or the directory of those to go on from.
+
+    Raises:
+        InputError: naming the size and what it could be.
+    """
+    plain = (shape.generator_size, shape.generator_layers) == (GENERATOR_SIZE, None)
+    if plain and not shape.one_size and shape.sharing != "all":
+        return
+    if isinstance(source, Preset):
+        _generator_width(source.hidden_size, source.num_heads, shape)
+        return
+    discriminator = _config_in(discriminator_folder(source), source)
+    generator = Path(source) / "generator"
+    if generator.is_dir():
+        _check_sizes(Path(source), _config_in(generator, source), discriminator, shape)
+    else:
+        _generator_width(discriminator.hidden_size, discriminator.num_attention_heads, shape)
+
+
+def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tuple[int, int]:
+    """Width and heads of a generator beside a discriminator of these."""
+    width = round(hidden_size * shape.generator_size)
+    heads = max(1, round(num_heads * shape.generator_size))
     if width % heads or width < 8:
-        head_size = discriminator.hidden_size // discriminator.num_attention_heads
         raise InputError(
-            f"expected --generator-size so that {discriminator.hidden_size} x it can be split into "
-            f"heads of about {head_size}, found {shape.generator_size:g}; take 0.25, 0.5 or 1"
+            f"expected --generator-size so that {hidden_size} x it can be split into heads of "
+            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take 0.25, 0.5 or 1"
         )
+    return width, heads
+
+
+def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraForMaskedLM:
+    width, heads = _generator_width(
+        discriminator.hidden_size, discriminator.num_attention_heads, shape
+    )
     config = copy.deepcopy(discriminator)
     config.hidden_size, config.num_attention_heads = width, heads
     config.intermediate_size = 4 * width
@@ -368,20 +410,24 @@ def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
         InputError: no run or checkpoint is there.
     """
     _check_files(directory)
-    try:
-        config = ElectraConfig.from_pretrained(discriminator_folder(directory))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the configuration in {directory}: {error}") from error
+    config = _config_in(discriminator_folder(directory), directory)
     if config.hidden_size > PRESETS["small"].hidden_size:
         return "base"
     return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
+
+
+def _config_in(folder: Path, directory: str | Path) -> ElectraConfig:
+    try:
+        return ElectraConfig.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the configuration in {directory}: {error}") from error
 
 
 def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraPair:
     """Load both networks of a run or a released checkpoint, to go on from them.
 
     Without `generator/`, as a run with noise alone leaves it, a generator that is needed starts
-    from the discriminator's embeddings and random layers.
+    from the discriminator's embeddings and random layers, of `one_size` from its layers too.
 
     Args:
         directory: holds `discriminator/`, or is one, and perhaps `generator/`.
@@ -404,7 +450,10 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         return ElectraPair(None, discriminator, shape)
     else:
         generator = _new_generator(discriminator.config, shape)
-        generator.electra.embeddings.load_state_dict(discriminator.electra.embeddings.state_dict())
+        # In two stages the discriminator will start from it once more: nothing may be lost.
+        known = generator.electra if shape.one_size else generator.electra.embeddings
+        source = discriminator.electra if shape.one_size else discriminator.electra.embeddings
+        known.load_state_dict(source.state_dict())
     tables = [
         tuple(network.electra.embeddings.word_embeddings.weight.shape)
         for network in (generator, discriminator)
@@ -448,7 +497,7 @@ def _check_sizes(
         raise InputError(
             f"expected networks of one size in {path} for {flag}, found generator "
             f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads)"
-            "; a copy of it without generator/ begins with a new one"
+            "; a copy of it without generator/ begins with one like the discriminator"
         )
     width = discriminator.hidden_size
     asked = [

@@ -36,9 +36,9 @@ COUNT_NAMES = (
     "encoder_places",
     "encoder_guessed",
 )
-# Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; a
-# fifth of the run as its time constant is an assumption.
-_TEMPERATURE_DECAY = 0.2
+# Fast-ELECTRA (Dong et al. 2023, arXiv 2310.07347) lets the temperature decay exponentially; that
+# what is left of it halves in every tenth of the run is an assumption.
+_TEMPERATURE_HALVING = 0.1
 # 2^32 over the golden ratio: multiples of it lie far apart modulo 2^32. Between processes, whose
 # seeds must not be those of the next steps.
 SEED_STRIDE = 0x9E3779B9
@@ -63,6 +63,9 @@ class StepResult:
     """False where the generator learns alone and in masked LM, where that loss is 0."""
     counts: torch.Tensor
     """int64 [8], see `COUNT_NAMES`."""
+    unigram: torch.Tensor
+    """float32 [2]: sum of what guessing the masked tokens by their frequency would lose, nats, and
+    how many of them are guessed."""
     binned_loss: torch.Tensor
     """float32 [2, 5]: sums of the encoder's loss, and numbers of tokens it was taken at, by how
     common the original token is; all 0 while the generator learns alone."""
@@ -142,6 +145,7 @@ class Objective:
                 trains_discriminator=False,
                 bag_loss=torch.zeros_like(generator_loss.detach()),
                 counts=counts,
+                unigram=self._unigram(share),
                 binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
             )
         with torch.no_grad():
@@ -165,6 +169,7 @@ class Objective:
             generator_loss=generator_losses[-1].detach() if guesses else generator_loss,
             discriminator_loss=weighted.detach(),
             counts=counts,
+            unigram=self._unigram(share),
             binned_loss=self._by_frequency(share, losses.detach(), weights),
         )
 
@@ -343,6 +348,7 @@ class Objective:
             discriminator_loss=torch.zeros_like(loss.detach()),
             trains_discriminator=False,
             counts=counts,
+            unigram=self._unigram(share),
             binned_loss=self._by_frequency(share, losses.detach(), weights),
         )
 
@@ -400,6 +406,11 @@ class Objective:
         scope = share.real & guessable & (share.documents == share.documents[:, :1])
         return torch.where(scope, losses, 0.0).sum() / self._total(scope).clamp(min=1)
 
+    def _unigram(self, share: Share) -> torch.Tensor:
+        targets = share.input_ids.flatten()[share.places]
+        guessed = (share.is_place & (self.tables.bias[targets] == 0)).float()
+        return torch.stack([(self.tables.surprisal[targets] * guessed).sum(), guessed.sum()])
+
     def _by_frequency(
         self, share: Share, losses: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
@@ -445,7 +456,7 @@ def temperature_at(recipe: Recipe, fraction: float) -> float:
     """The sampling temperature at a moment of the run."""
     if recipe.first_temperature is None:
         return recipe.temperature
-    left = 2.0 ** (-fraction / (_TEMPERATURE_DECAY / 2))
+    left = 2.0 ** (-fraction / _TEMPERATURE_HALVING)
     return recipe.temperature + (recipe.first_temperature - recipe.temperature) * left
 
 

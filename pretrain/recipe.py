@@ -260,6 +260,11 @@ def check_recipe(
             "more, or add --bag-weight",
         ),
         (
+            r.discriminator_weight == 0 and r.schedule == "adversarial",
+            "--schedule adversarial rewards the generator for misleading a discriminator, which "
+            "--discriminator-weight 0 would not train; take more",
+        ),
+        (
             r.kept_fraction + r.random_fraction > 1,
             "--kept-fraction and --random-fraction are parts of the masked positions, found "
             f"{r.kept_fraction:g} + {r.random_fraction:g}; together at most 1",

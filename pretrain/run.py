@@ -1,7 +1,5 @@
 """`python pretrain/run.py --corpus PATH`: pre-train an ELECTRA on Korean text."""
 
-import hashlib
-import json
 import resource
 import shutil
 import sys
@@ -17,13 +15,9 @@ from typing import Any
 import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
-from corpora.atomic import directory_at_once, sync, sync_tree
-from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
-from corpora.clean_report import CleaningReport
-from corpora.cleaning import CLEANER_VERSION, CleaningSettings
+from corpora.atomic import full_disk_as_oserror, sync, sync_tree
 from corpora.command_line import run_command
 from corpora.errors import InputError
-from corpora.reading import iter_records
 from pretrain.accounting import (
     matrix_seconds,
     matrix_shapes,
@@ -31,6 +25,7 @@ from pretrain.accounting import (
     parameter_counts,
 )
 from pretrain.checkpoint import Progress, load_state, save_state
+from pretrain.corpus import prepare_corpus
 from pretrain.devices import attention_for, has_native_bf16
 from pretrain.loop import (
     Trainer,
@@ -47,6 +42,7 @@ from pretrain.networks import (
     PairShape,
     build_pair,
     check_generator_files,
+    check_generator_size,
     discriminator_folder,
     load_network,
     load_pair,
@@ -59,27 +55,26 @@ from pretrain.processes import (
     leave_processes,
     speaks_for_machine,
 )
+from pretrain.recipe import Sharing
 from pretrain.run_directory import (
+    as_it_was,
+    changes,
     hold,
     learnt_with_generator,
     new_directory,
     recorded_replacements,
+    recorded_sharing,
     resumed_directory,
     settings_as_json,
     write_record,
 )
-from pretrain.settings import PRESETS, PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
+from pretrain.settings import PRESETS, Preset, PretrainSettings, batch_tokens, peak_learning_rate
+from pretrain.tokenized import TokenizedCorpus, open_tokenized
 from pretrain.warm_start import warm_start_embeddings
-from tokenizer.sampling import sample_evenly
 from tokenizer.training import (
-    TRAINING_VERSION,
     load_tokenizer,
     tokenizer_hash,
-    train_tokenizer,
 )
-
-CACHE = Path("runs/cache")
 
 
 def main(settings: PretrainSettings) -> None:
@@ -132,12 +127,18 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     directory, before = (
         resumed_directory(settings) if settings.resume else (new_directory(settings), {})
     )
-    corpus, tokenizer = _prepare_corpus(settings, _given_tokenizer(settings, directory))
+    if settings.resume:
+        settings = as_it_was(settings, before)
+        if changed := changes(settings, before):
+            print(f"resuming {directory} with {', '.join(changed)}", flush=True)
+    corpus, tokenizer = prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
     planned = planned_tokens(settings, corpus.num_tokens, processes.device)
     if _continues(settings) and learnt_with_generator(settings.init):
         planned = None  # it would forget what is hard
     decided = _as_recorded(settings, before).for_tokens(planned)
+    if not before:
+        decided = replace(decided, sharing=_sharing(decided))
     pair = _prepare_networks(decided, tokenizer, corpus)
     record = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
@@ -149,8 +150,11 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
             )
     holding = hold(directory, new=not settings.resume)
     if not settings.resume:
-        tokenizer.save_pretrained(directory / "state" / "tokenizer")
-        write_record(directory, record | {"status": "running"})
+        with full_disk_as_oserror(directory):
+            tokenizer.save_pretrained(directory / "state" / "tokenizer")
+    # Of a resumed run too: its next sitting goes on with what this one was given.
+    write_record(directory, record | {"status": "running"})
+    if not settings.resume:
         save_state(directory / "state", pair, Optimizers(pair, settings), Progress())
     return _Prepared(
         directory=directory,
@@ -229,7 +233,6 @@ def _run(
         log_steps=settings.log_steps,
         first_step=progress.step,
         recipe=settings.recipe(),
-        unigram_entropy=objective.tables.unigram_entropy,
         processes=processes,
         warnings=progress.warnings,
     ) as monitor:
@@ -265,14 +268,21 @@ def _continues(settings: PretrainSettings) -> bool:
 
 
 def _with_preset(settings: PretrainSettings) -> PretrainSettings:
-    """Fill in the preset: that of the checkpoint to go on from, else tiny."""
+    """Fill in the preset: that of the checkpoint to go on from, else tiny.
+
+    Raises:
+        InputError: the generator cannot have the size that the flags give it.
+    """
     if not _continues(settings):
-        return replace(settings, preset=settings.preset or "tiny")
+        settings = replace(settings, preset=settings.preset or "tiny")
+        check_generator_size(_preset(settings), _shape(settings))
+        return settings
     if settings.tokenizer is not None:
         raise InputError(
             f"expected no --tokenizer with --init {settings.init}, found {settings.tokenizer}: "
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
+    check_generator_size(settings.init, _shape(settings))
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
     return replace(settings, preset=settings.preset or preset_of(settings.init))
 
@@ -284,11 +294,28 @@ def _as_recorded(settings: PretrainSettings, record: dict[str, Any]) -> Pretrain
     """
     if not record:
         return settings
+    if settings.resume:
+        settings = as_it_was(settings, record)
     return replace(
         settings,
         batching="packed" if record["packed"] else "length",
+        sharing=record["sharing"],
         **recorded_replacements(record),
     )
+
+
+def _sharing(settings: PretrainSettings) -> Sharing:
+    """The flag, else what the networks to go on from have shared, else the default.
+
+    A generator with embeddings of its own would lose them to the default.
+    """
+    default = settings.resolved_sharing()
+    if settings.sharing is not None or not _continues(settings) or default == "none":
+        return default
+    before = recorded_sharing(settings.init)
+    if before not in ("none", "word", "gdes"):
+        return default  # "all" has left both the same embeddings
+    return before if replace(settings, sharing=before).is_allowed() else "none"
 
 
 def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedTokenizerFast | None:
@@ -318,83 +345,16 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     return theirs
 
 
-def _prepare_corpus(
-    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
-) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    """Clean and tokenise the texts, or open what an earlier run has made of them."""
-    if is_tokenized(settings.corpus):
-        return _open_corpus(settings, tokenizer)
-    source_hash = corpus_hash(settings.corpus)
-    clean_directory = _prepare_clean_corpus(settings, source_hash)
-    if tokenizer is None:
-        tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
-    print("tokenizing the corpus", flush=True)
-    corpus = tokenize_corpus(
-        clean_directory,
-        tokenizer,
-        corpus_sha256=source_hash,
-        max_length=settings.max_length,
-        cache=CACHE / "tokenized",
-    )
-    return corpus, tokenizer
+def _preset(settings: PretrainSettings) -> Preset:
+    preset = PRESETS[settings.preset or "tiny"]
+    if settings.initializer_range is None:
+        return preset
+    return replace(preset, initializer_range=settings.initializer_range)
 
 
-def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train a tokenizer, or load that of an earlier run on the same texts, if it is whole."""
-    key = json.dumps([clean_directory.name, vocab_size, TRAINING_VERSION, version("tokenizers")])
-    directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
-    if directory.is_dir():
-        try:
-            return load_tokenizer(directory)
-        except InputError as error:
-            print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
-            shutil.rmtree(directory)
-    print("training a tokenizer", flush=True)
-    texts = sample_evenly(iter_clean_texts(clean_directory)).texts
-    trained = train_tokenizer(texts, vocab_size=vocab_size)
-    with directory_at_once(directory, shared=True) as scratch:
-        trained.save(scratch)
-    return trained.tokenizer
-
-
-def _open_corpus(
-    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
-) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    corpus, own = open_tokenized(settings.corpus)
-    if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
-        raise InputError(
-            f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
-            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
-            "as --corpus"
-        )
-    longest = corpus.facts["max_length"]
-    if settings.max_length < longest:
-        raise InputError(
-            f"expected --max-length of at least {longest}, at which {settings.corpus} was cut, "
-            f"found {settings.max_length}; give the texts themselves as --corpus"
-        )
-    print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
-    return corpus, own
-
-
-def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
-    cleaning = CleaningSettings()
-    key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
-    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-    directory = CACHE / "clean" / name
-    if not directory.is_dir():
-        print(f"reading and cleaning {settings.corpus}", flush=True)
-        records = iter_records(settings.corpus, text_column=settings.text_column)
-        write_clean_corpus(records, directory, cleaning)
-    print(CleaningReport.read_from(directory).summary())
-    return directory
-
-
-def _prepare_networks(
-    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast, corpus: TokenizedCorpus
-) -> ElectraPair:
+def _shape(settings: PretrainSettings) -> PairShape:
     recipe = settings.recipe()
-    shape = PairShape(
+    return PairShape(
         sharing=settings.resolved_sharing(),
         generator_size=settings.generator_size,
         generator_layers=settings.generator_layers,
@@ -404,14 +364,17 @@ def _prepare_networks(
         bag_head=recipe.bag_weight > 0,
         one_size=recipe.schedule == "two-stage",
     )
+
+
+def _prepare_networks(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast, corpus: TokenizedCorpus
+) -> ElectraPair:
+    shape = _shape(settings)
     if _continues(settings):
         pair = load_pair(settings.init, shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
     else:
-        preset = PRESETS[settings.preset or "tiny"]
-        if settings.initializer_range is not None:
-            preset = replace(preset, initializer_range=settings.initializer_range)
-        pair = build_pair(preset, tokenizer, shape=shape)
+        pair = build_pair(_preset(settings), tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
         began = time.perf_counter()
         count = warm_start_embeddings(
@@ -422,6 +385,12 @@ def _prepare_networks(
         folder = settings.generator_from / "generator"
         pair.generator = load_network(folder, ElectraForMaskedLM)
         _check_vocabulary(pair.generator, tokenizer, str(folder))
+        theirs, ours = (n.config.vocab_size for n in (pair.generator, pair.discriminator))
+        if theirs != ours:
+            raise InputError(
+                f"expected the generator in {folder} with as many entries as the discriminator "
+                f"has, {ours:,}, found {theirs:,}; resize its embeddings to {ours:,}"
+            )
     return pair
 
 
@@ -507,7 +476,8 @@ def _cost(
     positions = trainer.last_positions // processes.world_size
     masked = max(1, round(positions * settings.mask_fraction))
     dtype = torch.bfloat16 if has_native_bf16(processes.device) else torch.float32
-    _, rate = matrix_seconds(matrix_shapes(pair, positions, masked), processes.device, dtype)
+    shapes = matrix_shapes(pair, settings.recipe(), positions, masked)
+    _, rate = matrix_seconds(shapes, processes.device, dtype)
     cost["matrix_flops_per_second"] = rate
     if progress.hardware_flops and progress.seconds:
         available = progress.seconds * rate * processes.world_size

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,23 @@ from filelock import FileLock, Timeout
 from corpora.atomic import write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
+from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
 
 RUNS = Path("runs/pretrain")
-# Settings that may differ between a run and its --resume: when it ends, how fast it learns, where
-# it is computed and shown, not what it learns from.
+# When a run ends, and how fast it learns: a resumed one may be given others. What belongs together
+# is left out, or given, together.
+_LENGTH_AND_RATES = (
+    ("max_steps", "max_minutes", "max_tokens", "max_flops", "epochs"),
+    ("learning_rate",),
+    ("muon_learning_rate",),
+)
+# Settings that may differ between a run and its --resume: these, and where it is computed and
+# shown, not what it learns from.
 _FREE_ON_RESUME = {
+    *(name for group in _LENGTH_AND_RATES for name in group),
     "output",
     "resume",
-    "max_steps",
-    "max_minutes",
-    "max_tokens",
-    "max_flops",
-    "epochs",
-    "learning_rate",
-    "muon_learning_rate",
     "device",
     "compile",
     "log_steps",
@@ -108,7 +111,7 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
         if difference := _difference(settings, record):
             raise InputError(f"cannot resume {settings.output}: {difference}")
         return settings.output, record
-    nearest = ""
+    nearest, found = "", []
     for file in sorted(RUNS.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
         directory = file.parent
         record = _read_record(directory)
@@ -118,12 +121,53 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
             continue
         difference = _difference(settings, record)
         if not difference:
-            return directory, record
+            found.append((directory, record))
         nearest = nearest or f" ({directory}: {difference})"
+    if found:
+        # Of a sweep the one that is meant: with this length and these rates; the newest of equals.
+        return min(found, key=lambda one: _distance(settings, one[1]))
     raise InputError(
         f"expected an unfinished run under {RUNS} with these settings to resume, found none"
         f"{nearest}; run without --resume, or name the run with --output"
     )
+
+
+def as_it_was(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
+    """The settings of a resumed run, with its own length and rates where no flag gives others.
+
+    The default given by hand cannot be told from a flag left out.
+    """
+    before = record.get("settings", {})
+    kept = {
+        name: before[name]
+        for group in _LENGTH_AND_RATES
+        if all(getattr(settings, name) == getattr(PretrainSettings, name) for name in group)
+        for name in group
+        if name in before
+    }
+    return replace(settings, **kept)
+
+
+def changes(settings: PretrainSettings, record: dict[str, Any]) -> list[str]:
+    """In what length and rates differ from the run's, as `--flag new (was old)`."""
+    before = record.get("settings", {})
+    return [
+        f"--{name.replace('_', '-')} {getattr(settings, name)} (was {before[name]})"
+        for group in _LENGTH_AND_RATES
+        for name in group
+        if name in before and getattr(settings, name) != before[name]
+    ]
+
+
+def _distance(settings: PretrainSettings, record: dict[str, Any]) -> tuple[int, int]:
+    """How far a run is from what the flags say: what they change, then what they leave out."""
+    return len(changes(as_it_was(settings, record), record)), len(changes(settings, record))
+
+
+def recorded_sharing(directory: str | Path) -> Sharing | None:
+    """What the networks of a run shared; None where its directory does not tell."""
+    sharing: Sharing | None = (_read_record(Path(directory)) or {}).get("sharing")
+    return sharing
 
 
 def learnt_with_generator(directory: str | Path) -> bool:

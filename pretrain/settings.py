@@ -1,5 +1,6 @@
 """The flags of a pre-training run and the model sizes behind `--preset`."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -113,8 +114,9 @@ class PretrainSettings:
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
-    """Go on from the last checkpoint of --output, or of the newest unfinished run: to the bit as
-    if it had never stopped, save with --max-minutes."""
+    """Go on from the last checkpoint of --output, or of the newest unfinished run with these flags:
+    to the bit as if it had never stopped, save with --max-minutes. Its length and learning rates
+    may be given anew; left out, they stay."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
@@ -143,7 +145,8 @@ class PretrainSettings:
     sharing: Sharing | None = None
     """What the networks share. none; word: word and position embeddings; instance: the whole
     embedding module; gdes: as word, without the discriminator's gradients (DeBERTaV3); all: the
-    whole encoder. By default instance, or none where the schedule forbids sharing."""
+    whole encoder. By default as in --init DIRECTORY, else instance, or none where the schedule
+    forbids sharing."""
     generator_size: float = GENERATOR_SIZE
     """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
     generator_layers: int | None = None
@@ -261,24 +264,29 @@ class PretrainSettings:
             ("log-steps", self.log_steps, 1, float("inf")),
         ]
         for flag, value, low, high in bounds:
-            if value is not None and not low <= value <= high:
-                raise InputError(f"expected --{flag} from {low:g} to {high:g}, found {value:g}")
+            if value is None or (low <= value <= high and math.isfinite(value)):
+                continue
+            bounded = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of {low:g} or more"
+            raise InputError(f"expected --{flag} {bounded}, found {value:g}")
         limits = ("max_steps", "max_minutes", "max_tokens", "max_flops")
         given = [f"--{n.replace('_', '-')}" for n in limits if getattr(self, n) is not None]
         if len(given) > 1:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
             )
+        continues = self.init not in ("random", "skip-gram")
         for flag, changes, why in (
             ("epochs", bool(given), f"{''.join(given)} says when to stop"),
             ("vocab-size", self.tokenizer is not None, "--tokenizer has its own vocabulary"),
+            ("vocab-size", self.generator_from is not None, "--generator-from has its vocabulary"),
+            ("vocab-size", continues, "--init has its own vocabulary"),
             ("muon-learning-rate", self.optimizer != "muon", "--optimizer adamw has no Muon"),
-            ("initializer-range", self.init not in ("random", "skip-gram"), "--init has weights"),
+            ("initializer-range", continues, "--init has weights"),
         ):
             name = flag.replace("-", "_")
             if changes and getattr(self, name) != getattr(PretrainSettings, name):
                 raise InputError(f"{why}, so --{flag} has no effect; leave it out")
-        if self.schedule == "frozen-discriminator" and self.init in ("random", "skip-gram"):
+        if self.schedule == "frozen-discriminator" and not continues:
             raise InputError(
                 "--schedule frozen-discriminator trains a generator for a discriminator that is "
                 f"trained already, found --init {self.init}; give a run's directory as --init"

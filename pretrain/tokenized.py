@@ -7,7 +7,6 @@ known of its texts beside them, the folder is enough to train from on a machine 
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,7 +73,6 @@ def tokenize_corpus(
     corpus_sha256: str,
     max_length: int,
     cache: Path,
-    progress: Callable[[int], None] | None = None,
 ) -> TokenizedCorpus:
     """Tokenise a clean corpus, or open the arrays of an earlier call with the same inputs.
 
@@ -83,7 +81,6 @@ def tokenize_corpus(
         corpus_sha256: of the texts before cleaning, see `corpora.clean_corpus.corpus_hash`.
         max_length: longest sequence, [CLS] and [SEP] included; longer texts are cut in pieces.
         cache: folder in which the arrays' folder is made.
-        progress: called with the number of texts done.
 
     Raises:
         InputError: no text gave a single token.
@@ -96,7 +93,7 @@ def tokenize_corpus(
             "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
             "max_length": max_length,
         }
-        _write_arrays(clean_directory, tokenizer, facts, directory, progress)
+        _write_arrays(clean_directory, tokenizer, facts, directory)
     return open_tokenized(directory)[0]
 
 
@@ -143,12 +140,10 @@ def _write_arrays(
     tokenizer: PreTrainedTokenizerFast,
     facts: dict[str, Any],
     directory: Path,
-    progress: Callable[[int], None] | None,
 ) -> None:
     piece_length = facts["max_length"] - 2
     dtype = _id_type(tokenizer)
     lengths: list[int] = []
-    done = 0
     backend = tokenizer.backend_tokenizer
     with directory_at_once(directory, shared=True) as scratch:
         with (scratch / "ids.bin").open("wb") as file:
@@ -159,9 +154,6 @@ def _write_arrays(
                         piece = ids[start : start + piece_length]
                         file.write(np.asarray(piece, dtype=dtype).tobytes())
                         lengths.append(len(piece))
-                done += len(texts)
-                if progress is not None:
-                    progress(done)
         if not lengths:
             raise InputError(f"expected texts with tokens in {clean_directory}, found none")
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from transformers import PreTrainedTokenizerFast
 
+import pretrain.corpus
 import pretrain.run
 from corpora.command_line import run_command
 from pretrain.batches import Batch
@@ -77,7 +78,7 @@ def pretrain_here(
     --unigram-fraction and --output say otherwise.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pretrain.run, "CACHE", cache)
+    monkeypatch.setattr(pretrain.corpus, "CACHE", cache)
     monkeypatch.setitem(PRESETS, "tiny", SMALL)
     if not (cache / "tokenizer").is_dir():
         tokenizer.save_pretrained(cache / "tokenizer")

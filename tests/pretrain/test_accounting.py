@@ -321,7 +321,7 @@ def test_matrix_shapes_are_those_of_the_step(toy: Toy) -> None:
         network(batch.input_ids)
     for handle in handles:
         handle.remove()
-    shapes = matrix_shapes(pair, rows, rows)
+    shapes = matrix_shapes(pair, Recipe(), rows, rows)
     # The head of one output is left out as too small to matter.
     head = 2 * rows * pair.discriminator.config.hidden_size
     assert products[""] - head == sum(2 * a * b * c * n for (a, b, c), n in shapes.items())

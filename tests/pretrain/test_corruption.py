@@ -107,16 +107,17 @@ def test_special_and_padding_entries_are_never_proposed(toy: Toy) -> None:
     assert tables.starts_word[6:26].tolist() == [True] * 12 + [False] * 8
 
 
-def test_unigram_entropy_and_frequency_bins(toy: Toy) -> None:
-    share = toy.counts[6:] / toy.counts[6:].sum()
-    share = share[share > 0]
-    assert toy.tables.unigram_entropy == pytest.approx(-(share * np.log(share)).sum(), rel=1e-6)
+def test_surprisal_and_frequency_bins(toy: Toy) -> None:
+    total = toy.counts[6:].sum()
+    found = toy.tables.surprisal[6 : len(toy.counts)].numpy()
+    # What never came is as rare as what came once.
+    assert found == pytest.approx(-np.log(toy.counts[6:].clip(min=1) / total), rel=1e-6)
     by_bin = [toy.counts[6:][toy.tables.frequency_bin[6:].numpy() == n] for n in range(5)]
     for commoner, rarer in itertools.pairwise(by_bin):
         assert commoner.min() >= rarer.max()
     # A fifth of the corpus each, but for the one entry that lies across the border.
     for group in by_bin:
-        assert abs(group.sum() / toy.counts[6:].sum() - 0.2) <= 2 * share.max()
+        assert abs(group.sum() / total - 0.2) <= 2 * toy.counts[6:].max() / total
 
 
 def run(toy: Toy, batch: Batch, recipe: Recipe, fraction: float, seed: int = 0) -> StepResult:

@@ -11,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from corpora.errors import InputError
 from pretrain.masking import (
-    MaskStrategy,
     choose_masked,
     draw_span_lengths,
     mask_tokens,
@@ -20,8 +19,9 @@ from pretrain.masking import (
     span_bounds,
     word_starts,
 )
+from pretrain.recipe import Masking
 
-STRATEGIES: list[MaskStrategy] = ["token", "word", "span", "rare"]
+STRATEGIES: list[Masking] = ["token", "word", "span", "rare"]
 CPU = torch.device("cpu")
 
 
@@ -30,7 +30,7 @@ def random_source(seed: int = 0) -> torch.Generator:
 
 
 def choose(
-    strategy: MaskStrategy, maskable: torch.Tensor, fraction: float, random: torch.Generator
+    strategy: Masking, maskable: torch.Tensor, fraction: float, random: torch.Generator
 ) -> torch.Tensor:
     """With words of 2.2 tokens on average and uneven weights for the strategies that need them."""
     other = random_source(99)
@@ -67,7 +67,7 @@ def words_of(maskable: torch.Tensor, starts_word: torch.Tensor) -> list[list[lis
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("fraction", [0.15, 0.3, 0.5, 1.0])
 def test_no_mask_exceeds_its_budget_or_leaves_the_maskable(
-    strategy: MaskStrategy, fraction: float
+    strategy: Masking, fraction: float
 ) -> None:
     lengths = torch.arange(600) % 63
     maskable = framed_rows(lengths, 64)
@@ -86,7 +86,7 @@ def test_no_mask_exceeds_its_budget_or_leaves_the_maskable(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_rows_of_one_to_three_tokens(strategy: MaskStrategy, width: int) -> None:
+def test_rows_of_one_to_three_tokens(strategy: Masking, width: int) -> None:
     bits = list(itertools.product([False, True], repeat=width))
     for seed in range(20):
         maskable = torch.tensor(bits)
@@ -96,12 +96,12 @@ def test_rows_of_one_to_three_tokens(strategy: MaskStrategy, width: int) -> None
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_is_masked_where_nothing_is_maskable(strategy: MaskStrategy) -> None:
+def test_nothing_is_masked_where_nothing_is_maskable(strategy: Masking) -> None:
     assert not choose(strategy, torch.zeros(4, 9, dtype=torch.bool), 0.15, random_source()).any()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_same_seed_same_masks_and_another_seed_others(strategy: MaskStrategy) -> None:
+def test_same_seed_same_masks_and_another_seed_others(strategy: Masking) -> None:
     maskable = torch.ones(8, 30, dtype=torch.bool)
     first, again = (choose(strategy, maskable, 0.15, random_source(3)) for _ in range(2))
     assert torch.equal(first, again)
@@ -110,7 +110,7 @@ def test_same_seed_same_masks_and_another_seed_others(strategy: MaskStrategy) ->
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("shortest", "longest"), [(10, 22), (20, 62), (100, 126)])
-def test_mean_fraction_is_the_target(strategy: MaskStrategy, shortest: int, longest: int) -> None:
+def test_mean_fraction_is_the_target(strategy: Masking, shortest: int, longest: int) -> None:
     lengths = shortest + torch.arange(4_000) % (longest - shortest + 1)
     maskable = framed_rows(lengths, longest + 2)
     masked = choose(strategy, maskable, 0.15, random_source())
@@ -120,7 +120,7 @@ def test_mean_fraction_is_the_target(strategy: MaskStrategy, shortest: int, long
 
 @pytest.mark.parametrize("strategy", ["token", "span"])
 @pytest.mark.parametrize("fraction", [0.15, 0.4])
-def test_every_position_is_equally_likely(strategy: MaskStrategy, fraction: float) -> None:
+def test_every_position_is_equally_likely(strategy: Masking, fraction: float) -> None:
     maskable = framed_rows(torch.full((20_000,), 20), 24)
     rates = choose_masked(maskable, fraction, random_source(), strategy=strategy).float().mean(0)
     assert rates[0] == 0
@@ -295,7 +295,10 @@ def test_word_starts(vocabulary: dict[str, int], starting: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "kept", "random_share"),
-    [({}, 0.15, 0.0), ({"kept_fraction": 0.1, "random_fraction": 0.1}, 0.1, 0.1)],
+    [
+        ({"kept_fraction": 0.15}, 0.15, 0.0),
+        ({"kept_fraction": 0.1, "random_fraction": 0.1}, 0.1, 0.1),
+    ],
 )
 def test_shares_of_mask_kept_and_random(
     settings: dict[str, float], kept: float, random_share: float
@@ -347,12 +350,12 @@ def test_impossible_shares_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"^expected random_ids with random_fraction 0.1, found none$"
     ):
-        mask_tokens(input_ids, masked, 4, random_source(), random_fraction=0.1)
+        mask_tokens(input_ids, masked, 4, random_source(), kept_fraction=0.15, random_fraction=0.1)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("fraction", [0.1, 0.15, 0.3, 0.5])
-def test_places_hold_every_mask_in_order(strategy: MaskStrategy, fraction: float) -> None:
+def test_places_hold_every_mask_in_order(strategy: Masking, fraction: float) -> None:
     for width in (3, 12, 30, 64):
         maskable = framed_rows(torch.arange(100) % (width - 1), width)
         masked = choose(strategy, maskable, fraction, random_source())
@@ -414,13 +417,16 @@ class _NoWaiting(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_waits_for_the_device(strategy: MaskStrategy) -> None:
+def test_nothing_waits_for_the_device(strategy: Masking) -> None:
     maskable = framed_rows(torch.arange(6), 12)
     input_ids = torch.ones(6, 12, dtype=torch.int64)
     with _NoWaiting():
         masked = choose(strategy, maskable, 0.3, random_source())
         mask_tokens(
-            input_ids, masked, 4, random_source(), random_fraction=0.1, random_ids=input_ids[0]
+            *(input_ids, masked, 4, random_source()),
+            kept_fraction=0.15,
+            random_fraction=0.1,
+            random_ids=input_ids[0],
         )
         masked_places(masked, 0.3)
         span_bounds(masked)

@@ -17,7 +17,7 @@ from pretrain.processes import Processes
 from pretrain.recipe import Recipe
 from tests.pretrain.conftest import Breaking, Command
 
-UNIGRAM_ENTROPY = 6.0
+UNIGRAM_LOSS = 6.0
 
 
 def result(
@@ -37,6 +37,7 @@ def result(
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),
+        unigram=torch.tensor([150 * UNIGRAM_LOSS, 150]),
         binned_loss=torch.ones(2, 5),
     )
 
@@ -45,7 +46,7 @@ def watching(directory: Path, **more: Any) -> Monitor:
     """A monitor that reports every step, unless `more` says otherwise."""
     given = {"log_steps": 1, "first_step": 0, "recipe": Recipe()} | more
     cpu = Processes(device=torch.device("cpu"))
-    return Monitor(directory, unigram_entropy=UNIGRAM_ENTROPY, processes=cpu, **given)
+    return Monitor(directory, processes=cpu, **given)
 
 
 def show(
@@ -121,6 +122,14 @@ def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_pa
         assert [event.step for event in events] == [100, 200]
         assert [event.value for event in events] == pytest.approx([row[name] for row in rows])
     assert [(e.step, e.value) for e in board.Scalars("cost/parameters")] == [(200, 5_000)]
+
+
+def test_a_resumed_run_keeps_its_points_on_tensorboard(tmp_path: Path) -> None:
+    """Also that of the step of the checkpoint, which is not taken again; but none after it."""
+    watch(tmp_path, [result()] * 4)
+    watch(tmp_path, [result()] * 2, first_step=300)
+    board = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [e.step for e in board.Scalars("generator_loss")] == [100, 200, 300, 400, 500]
 
 
 def test_a_run_that_overstays_its_minutes_has_no_time_left(

@@ -46,6 +46,7 @@ class Expected:
     loss: float = 0.0
     generator: float = 0.0
     encoder: float = 0.0
+    unigram: list[float] = field(default_factory=lambda: [0.0, 0.0])
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNT_NAMES, 0))
     binned: list[list[float]] = field(default_factory=lambda: [[0.0] * 5, [0.0] * 5])
 
@@ -123,6 +124,10 @@ def reference(
     texts = texts_of(batch)
     text_at = {(r, c): n for n, (r, b, e) in enumerate(texts) for c in range(b, e)}
     counted = [place for place in places if allowed[ids[place[0]][place[1]]]]
+    seen = [count if may else 0 for count, may in zip(toy.counts.tolist(), allowed, strict=True)]
+    for r, c in counted:
+        expected.unigram[0] -= math.log(max(1, seen[ids[r][c]]) / sum(seen))
+        expected.unigram[1] += 1
     expected.counts["masked"] = len(places)
     expected.counts["tokens"] = len(text_at)
 
@@ -298,6 +303,7 @@ def check(
     assert float(result.generator_loss) == pytest.approx(expected.generator, rel=2e-4)
     assert float(result.discriminator_loss) == pytest.approx(expected.encoder, rel=2e-4)
     assert dict(zip(COUNT_NAMES, result.counts.tolist(), strict=True)) == expected.counts
+    assert result.unigram.tolist() == pytest.approx(expected.unigram, rel=1e-5)
     for found, wanted in zip(result.binned_loss.tolist(), expected.binned, strict=True):
         assert found == pytest.approx(wanted, rel=2e-4)
 

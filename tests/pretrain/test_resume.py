@@ -1,6 +1,7 @@
 """What `--resume` and a used output directory accept, and what they refuse."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -76,6 +77,68 @@ def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) 
     break_off(5, *flags)
     slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
     assert pretrain_here(*flags, *slower, "--resume")[0] == 0
+
+
+def test_length_and_rates_left_out_are_those_of_the_run(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path
+) -> None:
+    flags = ["--max-steps", "12", "--learning-rate", "1e-4"]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    run = break_off(10, *flags)
+    code, output, _ = pretrain_here("--resume")
+    assert code == 0 and "resuming" not in output
+    expected, found = weights_of(tmp_path / "straight"), weights_of(run)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    settings = json.loads((run / "run.json").read_text())["settings"]
+    assert (settings["max_steps"], settings["learning_rate"]) == (12, 1e-4)
+
+
+def test_what_one_sitting_was_given_the_next_one_keeps(
+    pretrain_here: Command,
+    break_off: Breaking,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As after the advice to go on with half the rate, and another power cut."""
+    run = break_off(5, "--max-steps", "12")
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "take_step", _power_off)
+        with pytest.raises(RuntimeError, match="power off"):
+            pretrain_here("--max-tokens", "1500", "--learning-rate", "1e-4", "--resume")
+    assert "resuming run with --max-steps None (was 12)" in capsys.readouterr().out
+    code, output, _ = pretrain_here("--resume")
+    assert code == 0 and "resuming" not in output
+    record = json.loads((run / "run.json").read_text())
+    assert record["learning_rate"] == 1e-4 and record["settings"]["max_steps"] is None
+    assert 1500 <= record["progress"]["tokens"] < 1500 + 256
+
+
+def _power_off(*_: object) -> None:
+    raise RuntimeError("power off")
+
+
+def test_a_change_of_length_or_rate_is_said(pretrain_here: Command, broken_off: Path) -> None:
+    flags = ["--max-steps", "9", "--learning-rate", "1e-4", "--resume"]
+    code, output, _ = pretrain_here(*flags)
+    assert code == 0
+    changed = "resuming run with --max-steps 9 (was 12), --learning-rate 0.0001 (was None)"
+    assert changed in output
+
+
+def test_of_a_sweep_the_run_with_the_same_rate_goes_on(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs" / "pretrain"
+    for number, rate in enumerate(["1e-4", "1e-3", None]):
+        flags = ["--learning-rate", rate] if rate else []
+        break_off(5, "--max-steps", "12", *flags, output=f"runs/pretrain/{rate}")
+        os.utime(runs / str(rate) / "run.json", (number, number))
+    fixed = sys.argv[: sys.argv.index("--output")]
+    for flags in (["--learning-rate", "1e-4"], ["--learning-rate", "1e-3"], []):
+        monkeypatch.setattr(sys, "argv", [*fixed, "--max-steps", "12", "--resume", *flags])
+        assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+        record = json.loads((runs / (flags[1] if flags else "None") / "run.json").read_text())
+        assert record["status"] == "finished", flags
 
 
 def test_the_clock_stands_still_while_networks_are_compiled(

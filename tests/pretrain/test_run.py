@@ -16,6 +16,7 @@ from transformers import (
     ElectraForMaskedLM,
     ElectraForPreTraining,
     ElectraForSequenceClassification,
+    PreTrainedTokenizerFast,
 )
 
 import pretrain.run
@@ -315,7 +316,11 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--mask-fraction 15", "--mask-fraction from 0.01 to 0.9, found 15"),
         ("--max-steps -1", "--max-steps"),
         ("--learning-rate 0", "--learning-rate"),
-        ("--tokens-per-batch 64", "--tokens-per-batch from 128 to inf, found 64"),
+        ("--tokens-per-batch 64", "--tokens-per-batch of 128 or more, found 64"),
+        ("--max-tokens inf", "--max-tokens of 1 or more, found inf"),
+        ("--discriminator-weight inf", "--discriminator-weight of 0 or more, found inf"),
+        ("--schedule adversarial --discriminator-weight 0", "would not train; take more"),
+        ("--init some/run --vocab-size 2048", "--init has its own vocabulary"),
         ("--resume", "expected an unfinished run under runs/pretrain"),
         ("--resume --output no-run", "found no checkpoint in no-run"),
         ("--init no/such/run", "no/such/run"),
@@ -372,6 +377,18 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(
         assert f"resumed at step {int(kept[-1].removeprefix('step-'))}" in printed
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full_from_the_start_is_one_line(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, directory: Path) -> None:
+        # What the Rust half of tokenizers raises: not an OSError.
+        raise Exception("No space left on device (os error 28)")
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "save_pretrained", full)
+    code, _, errors = pretrain_here("--max-steps", "2")
+    assert code == 2 and errors.count("\n") == 1 and "the disk is full" in errors
 
 
 def test_full_disk_while_saving_the_networks_leaves_no_half_model(

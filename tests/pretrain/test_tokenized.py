@@ -79,6 +79,11 @@ def test_a_tokenized_corpus_that_does_not_fit_is_refused(
     for flags, message in (
         (("--tokenizer", str(tmp_path / "other")), "expected the tokenizer that"),
         (("--max-length", "16"), "expected --max-length of at least"),
+        (
+            ("--tokenizer", "None", "--vocab-size", "2048"),
+            "is tokenized already, so --vocab-size has no effect",
+        ),
+        (("--text-column", "글"), "is tokenized already, so --text-column has no effect"),
     ):
         code, _, errors = pretrain_here(*given, *flags)
         assert code == 2 and errors.count("\n") == 1 and message in errors

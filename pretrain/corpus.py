@@ -1,0 +1,114 @@
+"""What a run learns from: its texts cleaned and tokenised, once, and the tokenizer."""
+
+import hashlib
+import json
+import shutil
+import sys
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerFast
+
+from corpora.atomic import directory_at_once
+from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+from corpora.clean_report import CleaningReport
+from corpora.cleaning import CLEANER_VERSION, CleaningSettings
+from corpora.errors import InputError
+from corpora.reading import iter_records
+from pretrain.settings import PretrainSettings
+from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
+from tokenizer.sampling import sample_evenly
+from tokenizer.training import (
+    TRAINING_VERSION,
+    load_tokenizer,
+    tokenizer_hash,
+    train_tokenizer,
+)
+
+CACHE = Path("runs/cache")
+
+
+def prepare_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Clean and tokenise the texts, or open what an earlier run has made of them.
+
+    Args:
+        tokenizer: that of the run, if it has one; else one is trained on the texts.
+
+    Raises:
+        InputError: the texts cannot be read, or the arrays do not go with the flags.
+    """
+    if is_tokenized(settings.corpus):
+        return _open_corpus(settings, tokenizer)
+    source_hash = corpus_hash(settings.corpus)
+    clean_directory = _prepare_clean_corpus(settings, source_hash)
+    if tokenizer is None:
+        tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
+    print("tokenizing the corpus", flush=True)
+    corpus = tokenize_corpus(
+        clean_directory,
+        tokenizer,
+        corpus_sha256=source_hash,
+        max_length=settings.max_length,
+        cache=CACHE / "tokenized",
+    )
+    return corpus, tokenizer
+
+
+def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a tokenizer, or load that of an earlier run on the same texts, if it is whole."""
+    key = json.dumps([clean_directory.name, vocab_size, TRAINING_VERSION, version("tokenizers")])
+    directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    if directory.is_dir():
+        try:
+            return load_tokenizer(directory)
+        except InputError as error:
+            print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
+            shutil.rmtree(directory)
+    print("training a tokenizer", flush=True)
+    texts = sample_evenly(iter_clean_texts(clean_directory)).texts
+    trained = train_tokenizer(texts, vocab_size=vocab_size)
+    with directory_at_once(directory, shared=True) as scratch:
+        trained.save(scratch)
+    return trained.tokenizer
+
+
+def _open_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    for flag in ("text_column", "vocab_size"):
+        if getattr(settings, flag) != getattr(PretrainSettings, flag):
+            raise InputError(
+                f"{settings.corpus} is tokenized already, so --{flag.replace('_', '-')} has no "
+                "effect; leave it out, or give the texts themselves as --corpus"
+            )
+    corpus, own = open_tokenized(settings.corpus)
+    if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
+        raise InputError(
+            f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
+            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
+            "as --corpus"
+        )
+    longest = corpus.facts["max_length"]
+    if settings.max_length < longest:
+        raise InputError(
+            f"expected --max-length of at least {longest}, at which {settings.corpus} was cut, "
+            f"found {settings.max_length}; give the texts themselves as --corpus"
+        )
+    print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
+    return corpus, own
+
+
+def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
+    cleaning = CleaningSettings()
+    key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+    directory = CACHE / "clean" / name
+    if not directory.is_dir():
+        print(f"reading and cleaning {settings.corpus}", flush=True)
+        records = iter_records(settings.corpus, text_column=settings.text_column)
+        write_clean_corpus(records, directory, cleaning)
+    print(CleaningReport.read_from(directory).summary())
+    return directory
