@@ -27,6 +27,7 @@ from downstream import (
     read_record,
     runs_of,
     split_reviews,
+    vocabulary_flags,
 )
 
 from corpora.cleaning import clean_text
@@ -154,8 +155,7 @@ def _measure(
     given += [] if "--max-steps" in flags else ["--max-flops", settings.flops]
     # Of a flag given twice the last counts.
     given += ["--save-steps", 500, "--unigram-fraction", 0, "--bag-weight", 0, *flags]
-    own = settings.tokenizer is None
-    given += ["--vocab-size", 16_000] if own else ["--tokenizer", settings.tokenizer]
+    given += vocabulary_flags(settings.corpus, settings.tokenizer)
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
     run = pretrain_once(folder, given, corpus=settings.corpus)
     record = read_record(run)

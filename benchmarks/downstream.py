@@ -28,6 +28,7 @@ from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_c
 from finetune.training import TrainSettings, train_classifier
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
+from pretrain.tokenized import is_tokenized
 
 ROOT = Path(__file__).parents[1]
 NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
@@ -170,6 +171,13 @@ def _check_same_run(output: Path, arguments: list[str], made: dict[str, Any]) ->
             f"expected the run in {output} with --{flag} {value}, found --{flag} {found}; move it "
             "away, or name another file of results by --output"
         )
+
+
+def vocabulary_flags(corpus: Path, tokenizer: Path | None) -> list[object]:
+    """Flags of pretrain/run.py: this tokenizer, or one of 16,000 entries, as in the first runs."""
+    if tokenizer is not None:
+        return ["--tokenizer", tokenizer]
+    return [] if is_tokenized(corpus) else ["--vocab-size", 16_000]
 
 
 def read_record(run: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from downstream import (
     read_record,
     runs_of,
     split_reviews,
+    vocabulary_flags,
 )
 
 from corpora.command_line import run_command
@@ -37,8 +38,6 @@ from matplotlib import pyplot
 
 RESULTS = Path(__file__).parent / "results" / "token_budget.json"
 
-# The first runs had 16,000 entries; what more of them bring is in docs/experiments.md.
-VOCABULARY: list[object] = ["--vocab-size", 16_000]
 # What an arm begins with, made once for each seed: skip-gram vectors or not, and a generator as
 # large as the discriminator where the two stages want one.
 STARTS: dict[str, list[str]] = {
@@ -193,9 +192,8 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
     """The untrained networks of a seed, with or without skip-gram vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
-    own = settings.tokenizer is None
     flags += AS_IN_PAPER
-    flags += VOCABULARY if own else ["--tokenizer", settings.tokenizer]
+    flags += vocabulary_flags(settings.corpus, settings.tokenizer)
     flags += STARTS[start]
     folder = runs_of(settings.output) / f"start-{start.replace(',', '').replace(' ', '-')}-{seed}"
     return pretrain_once(folder, flags, corpus=settings.corpus)
