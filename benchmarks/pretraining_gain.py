@@ -11,11 +11,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from downstream import NSMC, DownstreamSettings, Results, fine_tune, mean_and_spread, split_reviews
+from downstream import (
+    NSMC,
+    DownstreamSettings,
+    Results,
+    encoder_name,
+    fine_tune,
+    mean_and_spread,
+    split_reviews,
+)
 
 from corpora.command_line import run_command
 from corpora.errors import InputError
-from finetune.encoders import find_encoder
+from finetune.encoders import encoder_source, find_encoder
 from finetune.training import TrainSettings
 
 RANDOM = "random weights"
@@ -50,12 +58,13 @@ def main(settings: GainSettings) -> None:
     data = settings.data or NSMC
     if not data.is_file():
         raise InputError(f"expected a labelled file, found no {data}; give another by --data")
-    starts = dict(part.split("=", 1) for part in settings.starts.split(",") if "=" in part)
-    if settings.starts and not starts:
-        raise InputError(f"expected --starts NAME=DIRECTORY[,...], found {settings.starts!r}")
+    parts = settings.starts.split(",") if settings.starts else []
+    if unfit := [part for part in parts if "=" not in part]:
+        raise InputError(f"expected --starts NAME=DIRECTORY[,...], found {unfit[0]!r}")
+    starts = dict(part.split("=", 1) for part in parts)
     if not starts:
-        newest = find_encoder()
-        starts = {newest.parent.name: str(newest)}
+        newest = encoder_source(find_encoder())
+        starts = {encoder_name(newest): newest}
     train, dev = split_reviews(data, settings.train_size, settings.dev_size)
     arms = {RANDOM: next(iter(starts.values()))} | starts
     results = Results(

@@ -42,6 +42,7 @@ from finetune.encoders import (
     find_encoder,
     load_encoder_tokenizer,
     load_for_classification,
+    shape_of,
 )
 from finetune.folds import assign_folds, strata_of
 from finetune.model_files import longest_input
@@ -78,7 +79,7 @@ class QualitySettings:
     tasks: str = ",".join(name for name in TASKS if name != "three-all")
     """Comma-separated tasks; three-all (all rated reviews) takes hours on a CPU and is left out."""
     seeds: int = 3
-    """Fine-tuning runs on each whole training file."""
+    """Fine-tuning runs on each whole training file; 0: only choose."""
     epochs: str = "3"
     """Comma-separated numbers of passes to choose from."""
     learning_rates: str = "1e-4,3e-4"
@@ -90,18 +91,20 @@ class QualitySettings:
     dev_size: int = 10_000
     """Other rows of it that a choice is scored on, at most a fifth of it."""
     keep: Path | None = None
-    """Folder in which the classifiers that scored a test file are kept, as ENCODER-TASK-SEED."""
+    """Folder in which the classifiers that score a test file now are kept, as ENCODER-TASK-SEED;
+    of tasks in folds none."""
     output: Path = RESULTS
     """JSON file of the results."""
 
 
 def main(settings: QualitySettings) -> None:
     """Choose, train, score what is missing, then print the table."""
+    _check(settings)
     names = settings.tasks.split(",")
     if unknown := [name for name in names if name not in TASKS]:
         raise InputError(f"expected --tasks of {', '.join(TASKS)}, found {unknown[0]}")
     results = Results(settings.output)
-    encoder, weights = _name(settings), _weights_sha256(settings)
+    encoder, identity = _name(settings), _identity(settings)
     for name in names:
         missing = [path for path in TASKS[name].needs if not path.is_file()]
         if missing:
@@ -109,12 +112,12 @@ def main(settings: QualitySettings) -> None:
         elif settings.linear:
             _measure_linear(name, results)
         else:
-            _measure(name, encoder, weights, settings, results)
+            _measure(name, encoder, identity, settings, results)
     for name in names:
         metric = TASKS[name].metric
-        for one, sha256 in ({encoder: weights} | {LINEAR: None}).items():
+        for one, whose in ({encoder: identity} | {LINEAR: {}}).items():
             key = {"task": name, "encoder": one, "part": "test", **_texts(TASKS[name])}
-            rows = _rows_of(sha256, results, **key)
+            rows = _rows_of(whose, results, **key)
             if rows:
                 print(f"{name:9} {metric:9} {mean_and_spread([r[metric] for r in rows])}  {one}")
 
@@ -126,12 +129,60 @@ def _name(settings: QualitySettings) -> str:
     return f"{name}, random weights" if settings.random_weights else name
 
 
-def _weights_sha256(settings: QualitySettings) -> str | None:
-    """What the encoder is told by; None where there are no weights of its own, or not one file."""
-    if settings.linear or settings.random_weights:
-        return None
-    path = Path(encoder_source(settings.model or find_encoder())) / "model.safetensors"
-    return file_sha256(path) if path.is_file() else None
+def _check(settings: QualitySettings) -> None:
+    """Refuse, before the first look at a test file, what would waste it.
+
+    Raises:
+        InputError: a number is out of bounds, or a flag has no effect.
+    """
+    for choice in _choices(settings):
+        TrainSettings(**choice).check()
+    for flag, number, low in (
+        ("seeds", settings.seeds, 0),
+        ("dev-train-size", settings.dev_train_size, 1),
+        ("dev-size", settings.dev_size, 1),
+    ):
+        if number < low:
+            raise InputError(f"expected --{flag} of at least {low}, found {number}")
+    if settings.linear:
+        for flag in ("model", "name", "random_weights", "keep"):
+            if getattr(settings, flag):
+                raise InputError(
+                    f"--linear has no encoder, so --{flag.replace('_', '-')} has no effect; leave "
+                    "it out"
+                )
+    if settings.random_weights and settings.layer_decays is not None:
+        raise InputError(
+            "--random-weights has nothing that a smaller rate in lower layers would keep, found "
+            "--layer-decays; leave it out"
+        )
+
+
+def _choices(settings: QualitySettings) -> list[dict[str, Any]]:
+    """Keyword arguments of `TrainSettings` to choose from."""
+    epochs = numbers_of("epochs", settings.epochs)
+    if parts := [number for number in epochs if number % 1]:
+        raise InputError(f"expected --epochs of whole numbers, found {parts[0]:g}")
+    decays: list[float | None] = [1.0 if settings.random_weights else None]
+    if settings.layer_decays is not None:
+        decays = [*numbers_of("layer-decays", settings.layer_decays)]
+    return [
+        {"epochs": int(number), "learning_rate": rate, "layer_decay": decay}
+        for number in epochs
+        for rate in numbers_of("learning-rates", settings.learning_rates)
+        for decay in decays
+    ]
+
+
+def _identity(settings: QualitySettings) -> dict[str, str]:
+    """What rows of this encoder, or of random weights in its shape, are told by."""
+    if settings.linear:
+        return {}
+    source = encoder_source(settings.model or find_encoder())
+    if settings.random_weights:
+        return {"shape": shape_of(source)}
+    path = Path(source) / "model.safetensors"
+    return {"weights_sha256": file_sha256(path)} if path.is_file() else {}
 
 
 def _texts(comparison: Comparison) -> dict[str, str]:
@@ -141,27 +192,27 @@ def _texts(comparison: Comparison) -> dict[str, str]:
     return {"texts_sha256": file_sha256(comparison.needs[0])}
 
 
-def _rows_of(sha256: str | None, results: Results, **key: object) -> list[dict[str, Any]]:
-    """The rows of these weights: another encoder may have lain in a folder of the same name."""
-    return [row for row in results.of(**key) if row.get("weights_sha256") == sha256]
+def _rows_of(identity: dict[str, str], results: Results, **key: object) -> list[dict[str, Any]]:
+    """The rows of this encoder: another may have lain in a folder of the same name."""
+    return [
+        row
+        for row in results.of(**key)
+        if all(row.get(name) == identity.get(name) for name in ("weights_sha256", "shape"))
+    ]
 
 
 def _measure(
-    name: str, encoder: str, weights: str | None, settings: QualitySettings, results: Results
+    name: str,
+    encoder: str,
+    identity: dict[str, str],
+    settings: QualitySettings,
+    results: Results,
 ) -> None:
     comparison = TASKS[name]
-    key: dict[str, Any] = {"task": name, "encoder": encoder, **_texts(comparison)}
-    key |= {"weights_sha256": weights} if weights else {}
-    choices: list[dict[str, Any]] = [
-        {"epochs": int(epochs), "learning_rate": rate, "layer_decay": decay}
-        for epochs in numbers_of("epochs", settings.epochs)
-        for rate in numbers_of("learning-rates", settings.learning_rates)
-        for decay in (
-            numbers_of("layer-decays", settings.layer_decays) if settings.layer_decays else [None]
-        )
-    ]
+    key: dict[str, Any] = {"task": name, "encoder": encoder, **_texts(comparison), **identity}
+    choices = _choices(settings)
     # Another setting must not come into the same mean, nor a second choice see the test file.
-    scored = _rows_of(weights, results, **key, part="test")
+    scored = _rows_of(identity, results, **key, part="test")
     if scored:
         choices = [{one: scored[0][one] for one in CHOSEN}]
         print(
@@ -169,22 +220,23 @@ def _measure(
             "test rows so far; for another choice name another --output"
         )
     learn = comparison.train()
+    part = {"part": "dev", "seed": 0, **_other_sizes(settings)}
     for choice in choices if len(choices) > 1 else []:
-        if not _rows_of(weights, results, **key, **choice, part="dev"):
+        if not _dev_rows(identity, results, settings, **key, **choice):
             scores = _fit(comparison, *_dev_split(learn, settings), choice, 0, settings)
-            results.add(key | choice | {"part": "dev", "seed": 0} | scores)
+            results.add(key | choice | part | scores)
     best = max(
         choices,
         key=lambda choice: max(
             (
                 row[comparison.metric]
-                for row in _rows_of(weights, results, **key, **choice, part="dev")
+                for row in _dev_rows(identity, results, settings, **key, **choice)
             ),
             default=0.0,
         ),
     )
     for seed in range(settings.seeds):
-        if _rows_of(weights, results, **key, part="test", seed=seed):
+        if _rows_of(identity, results, **key, part="test", seed=seed):
             continue
         if comparison.test is not None:
             spoil = name in SPOILT_TASKS
@@ -198,8 +250,32 @@ def _measure(
         results.add(key | best | {"part": "test", "seed": seed} | scores)
 
 
+def _other_sizes(settings: QualitySettings) -> dict[str, int]:
+    """The sizes of the parts that a choice is made with, where they are not the usual ones."""
+    return {
+        name: getattr(settings, name)
+        for name in ("dev_train_size", "dev_size")
+        if getattr(settings, name) != getattr(QualitySettings, name)
+    }
+
+
+def _dev_rows(
+    identity: dict[str, str], results: Results, settings: QualitySettings, **key: object
+) -> list[dict[str, Any]]:
+    """Rows on the dev part of these sizes: scores on another do not compare."""
+    sizes = _other_sizes(settings)
+    return [
+        row
+        for row in _rows_of(identity, results, **key, part="dev")
+        if all(row.get(name) == sizes.get(name) for name in ("dev_train_size", "dev_size"))
+    ]
+
+
 def _dev_split(learn: Rows, settings: QualitySettings) -> tuple[Rows, Rows]:
-    """A part to train on and one to choose by; no text of the one is in the other."""
+    """A part to train on and one to choose by; no text of the one is in the other.
+
+    Of pairs, no first text: a second one may be.
+    """
     order = np.random.default_rng(0).permutation(len(learn.texts))
     dev_size = min(settings.dev_size, len(order) // 5)
     rest = order[: min(settings.dev_train_size, len(order) - dev_size)]

@@ -41,6 +41,7 @@ from finetune.encoders import (
 )
 from finetune.predicting import predict_probabilities
 from finetune.training import TrainingData, TrainSettings, train
+from tokenizer.training import save_tokenizer
 
 LABELS = ["0", "1"]
 # Share of the linear classifier in the teacher's log-odds, to choose from.
@@ -80,8 +81,6 @@ def main(settings: SelfTrainingSettings) -> None:
     source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
     output = settings.output or ROOT / "runs" / "benchmarks" / "self_training" / f"{name}-student"
-    if output.exists():
-        raise InputError(f"expected a new folder, found {output}; name another with --output")
     learn = TASKS["nsmc"].train()
     if not 0 < settings.dev_size < len(learn.texts) // 2:
         raise InputError(
@@ -104,11 +103,18 @@ def main(settings: SelfTrainingSettings) -> None:
         epochs=settings.epochs,
     )
     key = {"encoder": name, "seed": settings.seed}
+    if results.of(**key, arm="student") and output.is_dir():
+        print(f"measured already: {output}, {settings.results}")
+        return
+    if output.exists():
+        raise InputError(f"expected a new folder, found {output}; name another with --output")
 
     def add(arm: str, probabilities: np.ndarray, began: float, **more: object) -> float:
         accuracy = 100 * float(((probabilities > 0.5) == dev.targets).mean())
         seconds = round(time.perf_counter() - began)
-        results.add({**key, "arm": arm, "dev_accuracy": accuracy, "seconds": seconds} | more)
+        # One that was stopped has some of them.
+        if not results.of(**key, arm=arm, **more):
+            results.add({**key, "arm": arm, "dev_accuracy": accuracy, "seconds": seconds} | more)
         return accuracy
 
     began = time.perf_counter()
@@ -205,7 +211,7 @@ def save_encoder(
     whole.base_model.load_state_dict(model.base_model.state_dict())
     with directory_at_once(output) as scratch:
         whole.save_pretrained(scratch)
-        tokenizer.save_pretrained(scratch)
+        save_tokenizer(tokenizer, scratch)
 
 
 if __name__ == "__main__":

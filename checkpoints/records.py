@@ -1,10 +1,10 @@
 """The record of a released encoder: what a new run of the recipe is held against."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
-
-from cards import read_json
+from typing import Any
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
@@ -45,7 +45,7 @@ def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
     for step in common:
         for name, loss in recorded[step].items():
             again = found[step].get(name, 0.0)
-            worst = max(worst, abs(again / loss - 1))
+            worst = max(worst, abs(again / loss - 1) if math.isfinite(again) else math.inf)
             print(f"step {step:4}  {name:18}  recorded {loss:7.4f}  found {again:7.4f}")
     print(f"largest difference {worst:.2%}")
     if worst > TOLERANCE:
@@ -103,4 +103,25 @@ def losses_of(path: Path) -> Losses:
         found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
         if row.get("bag_loss"):  # 0 where it has no weight
             found[row["step"]]["bag_loss"] = row["bag_loss"]
+    return found
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        InputError: it is not there, or holds something else.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            f"expected {path}, found none; name another folder by --output or --work"
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            f"expected JSON in {path}, found {error}; put the original back"
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(f"expected a JSON object in {path}, found {type(found).__name__}")
     return found

@@ -34,8 +34,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cards import RATINGS, REVIEWS, classifier_card, encoder_card, read_json, weights_sha256
-from records import check_corpus, compare_losses, losses_of, read_released
+from cards import RATINGS, REVIEWS, classifier_card, encoder_card
+from measured import weights_sha256
+from records import check_corpus, compare_losses, losses_of, read_json, read_released
 from review_texts import WRITTEN, find_reviews, reviews_to_learn, scores_by_origin
 
 from corpora.atomic import write_at_once
@@ -156,8 +157,14 @@ class ReleaseSettings:
         given = [f"--{name}" for name in parts if getattr(self, name)]
         if len(given) > 1:
             raise InputError(f"expected one of {' and '.join(given)}, found {len(given)} of them")
+        for flag, free in (("init", ["--check"]), ("preset", [])):
+            if getattr(self, flag) is not None and given not in ([], free):
+                raise InputError(
+                    f"--{flag} is of an encoder that is to be trained, and {given[0]} takes the "
+                    f"released one as it is; leave --{flag} out"
+                )
         for task in self.tasks():
-            if task not in CLASSIFIERS:
+            if task not in CLASSIFIERS or self.tasks().count(task) > 1:
                 raise InputError(f"expected --classifiers of reviews,memos, found {task!r}")
 
     def tasks(self) -> list[str]:

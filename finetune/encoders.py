@@ -81,6 +81,18 @@ def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:
     return load_tokenizer(encoder_source(source))
 
 
+def shape_of(source: str | Path) -> str:
+    """The size of an encoder, such as `4 x 256, 32,000 entries`: what random weights go by.
+
+    Raises:
+        InputError: there is no configuration, or it cannot be read.
+    """
+    place = encoder_source(source)
+    with loading(place, "the configuration"):
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    return f"{config.num_hidden_layers} x {config.hidden_size}, {config.vocab_size:,} entries"
+
+
 def load_for_classification(
     source: str | Path,
     labels: list[str],

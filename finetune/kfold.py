@@ -166,6 +166,8 @@ class KfoldSettings(TrainSettings):
                 raise InputError(
                     f"{flag} is for one label a text, and --task is {self.task}; leave it out"
                 )
+        if self.llm.model is None and self.llm != LlmSettings():
+            raise InputError("--llm.model names the chat model that --llm flags are for; add it")
         if self.llm.model is not None:
             if not self.baselines:
                 raise InputError("--llm.model is one of the baselines; add --baselines")
@@ -495,6 +497,7 @@ def _report(
             "folds": settings.folds,
             "seeds": list(result.seeds),
             "group_near_duplicates": settings.group_near_duplicates,
+            "near_duplicate_threshold": settings.near_duplicate_threshold,
             "jobs": settings.jobs,
             **asdict(experiment.settings),
         },

@@ -73,6 +73,7 @@ from pretrain.tokenized import TokenizedCorpus, open_tokenized
 from pretrain.warm_start import warm_start_embeddings
 from tokenizer.training import (
     load_tokenizer,
+    save_tokenizer,
     tokenizer_hash,
 )
 
@@ -151,7 +152,7 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     holding = hold(directory, new=not settings.resume)
     if not settings.resume:
         with full_disk_as_oserror(directory):
-            tokenizer.save_pretrained(directory / "state" / "tokenizer")
+            save_tokenizer(tokenizer, directory / "state" / "tokenizer")
     # Of a resumed run too: its next sitting goes on with what this one was given.
     write_record(directory, record | {"status": "running"})
     if not settings.resume:

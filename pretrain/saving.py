@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from corpora.atomic import full_disk_as_oserror
+from tokenizer.training import save_tokenizer
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
@@ -18,7 +19,7 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, direc
     """
     with quiet_transformers(), full_disk_as_oserror(directory):
         model.save_pretrained(directory)
-        tokenizer.save_pretrained(directory)
+        save_tokenizer(tokenizer, directory)
     for file in directory.iterdir():
         file.chmod(0o644)  # safetensors gives 0o600, which colleagues could not read.
 

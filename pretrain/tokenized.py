@@ -19,7 +19,7 @@ from corpora.clean_corpus import iter_clean_texts
 from corpora.clean_report import REPORT_NAME
 from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
-from tokenizer.training import load_tokenizer, tokenizer_hash
+from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 FACTS_NAME = "corpus.json"
 _LAYOUT = 3
@@ -160,5 +160,5 @@ def _write_arrays(
         np.cumsum(lengths, out=offsets[1:])
         # Not np.save: its error for a full disk has no error number.
         (scratch / "offsets.bin").write_bytes(offsets.tobytes())
-        tokenizer.save_pretrained(scratch / "tokenizer")
+        save_tokenizer(tokenizer, scratch / "tokenizer")
         (scratch / FACTS_NAME).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")

@@ -120,7 +120,7 @@ def test_scores_belong_to_weights_and_are_of_one_setting(
     )
     encoder, output = tmp_path / "mine", tmp_path / "quality.json"
     encoder.mkdir()
-    (encoder / "config.json").write_text("{}")
+    (encoder / "config.json").write_text('{"model_type": "electra"}')
     (encoder / "model.safetensors").write_bytes(b"weights")
 
     def measure(rates: str, **flags: Any) -> list[tuple[Any, ...]]:
@@ -145,6 +145,64 @@ def test_scores_belong_to_weights_and_are_of_one_setting(
     theirs = hashlib.sha256(b"others").hexdigest()[:4]
     assert measure("1e-4")[4:] == [("test", 0, theirs), ("test", 1, theirs)]
     assert measure("1e-4", random_weights=True)[6:] == [("test", 0, ""), ("test", 1, "")]
+    assert json.loads(output.read_text())["runs"][6]["layer_decay"] == 1
+    # Of another shape they are others.
+    (encoder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 2}')
+    assert measure("1e-4", random_weights=True)[8:] == [("test", 0, ""), ("test", 1, "")]
+    assert json.loads(output.read_text())["runs"][8]["shape"].startswith("2 x ")
+
+
+def test_choices_are_made_on_dev_parts_of_one_size(
+    on_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quality = importlib.import_module("quality")
+    rows = quality.Rows(texts=[f"글 {n}" for n in range(60)], targets=np.arange(60) % 3)
+    task = {"hate": replace(quality.TASKS["hate"], train=lambda: rows, test=lambda: rows, needs=())}
+    monkeypatch.setattr(quality, "TASKS", task)
+    parts: list[tuple[int, int]] = []
+
+    def fit(comparison: object, learn: Any, test: Any, *given: Any, **rest: Any) -> dict[str, Any]:
+        parts.append((len(learn.texts), len(test.texts)))
+        return {"macro_f1": float(len(parts))}
+
+    monkeypatch.setattr(quality, "_fit", fit)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+
+    def measure(**flags: Any) -> None:
+        output = tmp_path / "quality.json"
+        flags |= {"model": str(tmp_path), "tasks": "hate", "seeds": 0, "output": output}
+        quality.main(quality.QualitySettings(**flags))
+
+    measure(learning_rates="1e-4,3e-4", dev_size=3, dev_train_size=5)
+    measure(learning_rates="1e-4,3e-4", dev_size=3, dev_train_size=5)
+    measure(learning_rates="1e-4,3e-4,5e-4")
+    measure(learning_rates="1e-4,3e-4,5e-4")
+    assert parts == [(5, 3)] * 2 + [(48, 12)] * 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"epochs": "0"}, "--epochs at least 1"),
+        ({"epochs": "2.5"}, "--epochs of whole numbers, found 2.5"),
+        ({"epochs": "nan"}, "--epochs of whole numbers, found nan"),
+        ({"learning_rates": "3e-4,0"}, "--learning-rate above 0"),
+        ({"seeds": -1}, "--seeds of at least 0"),
+        ({"dev_size": 0}, "--dev-size of at least 1"),
+        ({"linear": True, "random_weights": True}, "so --random-weights has no effect"),
+        ({"random_weights": True, "layer_decays": "0.8"}, "found --layer-decays; leave it out"),
+    ],
+)
+def test_no_test_file_is_wasted_on_flags_that_make_no_sense(
+    on_path: None, tmp_path: Path, flags: dict[str, Any], message: str
+) -> None:
+    quality = importlib.import_module("quality")
+    output = tmp_path / "quality.json"
+    settings = quality.QualitySettings(tasks="memos", output=output, **flags)
+    with pytest.raises(InputError, match=message):
+        quality.main(settings)
+    assert not output.exists()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from tokenizers import Tokenizer, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
@@ -45,9 +45,23 @@ class Trained:
 
     def save(self, directory: Path) -> None:
         """Write what `AutoTokenizer` loads, and `sentencepiece.model` where there is one."""
-        self.tokenizer.save_pretrained(directory)
+        save_tokenizer(self.tokenizer, directory)
         if self.sentencepiece_model is not None:
             (directory / "sentencepiece.model").write_bytes(self.sentencepiece_model)
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Write what `AutoTokenizer` loads, in transformers 4 as in 5.
+
+    The name that 5 gives the class of a fast tokenizer is unknown to 4; the one of 4 both know.
+    """
+    tokenizer.save_pretrained(directory)
+    path = directory / "tokenizer_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if config.get("tokenizer_class") == "TokenizersBackend":
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+        config.pop("backend", None)
+        path.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def train_tokenizer(

@@ -54,9 +54,8 @@ def release() -> Iterator[ModuleType]:
 @pytest.fixture
 def cards(release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """checkpoints/cards.py, with nothing measured yet."""
-    module = sys.modules["cards"]
-    monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
-    return module
+    monkeypatch.setattr(sys.modules["measured"], "QUALITY", tmp_path / "quality.json")
+    return sys.modules["cards"]
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -13,16 +13,16 @@ from tests.checkpoints.conftest import RECORD, ROOT, write_json, write_records, 
 
 
 @pytest.fixture
-def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """checkpoints/cards.py, with nothing measured yet."""
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """checkpoints/measured.py, with nothing measured yet."""
     monkeypatch.syspath_prepend(ROOT / "checkpoints")
-    module = importlib.import_module("cards")
+    module = importlib.import_module("measured")
     monkeypatch.setattr(module, "QUALITY", tmp_path / "quality.json")
     return module
 
 
 @pytest.fixture
-def released(cards: ModuleType, tmp_path: Path) -> Path:
+def released(measured: ModuleType, tmp_path: Path) -> Path:
     """A folder with the records of a release, where cards are written to."""
     return write_records(tmp_path / "checkpoints")
 
@@ -34,7 +34,7 @@ def card_of(released: Path, name: str = "malmoi-small") -> str:
     return (released / name / "README.md").read_text(encoding="utf-8").replace("\n", " ")
 
 
-def test_cards_say_what_the_records_say(cards: ModuleType, released: Path) -> None:
+def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) -> None:
     sha256 = write_weights(released / "malmoi-small")
     rows: list[dict[str, Any]] = [
         {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "seed": seed, "accuracy": score}
@@ -45,7 +45,7 @@ def test_cards_say_what_the_records_say(cards: ModuleType, released: Path) -> No
         row["spoilt"] = {"as written": 88.0, "typos": typos, "CP949": 88.0}
     others = rows[0] | {"accuracy": 1.0}
     rows += [others | {"part": "dev", "task": "kote"}, others | {"weights_sha256": "0" * 64}]
-    write_json(cards.QUALITY, {"runs": rows})
+    write_json(measured.QUALITY, {"runs": rows})
     encoder = card_of(released)
     for fact in (
         "7.4 million parameters",
@@ -70,40 +70,40 @@ def test_cards_say_what_the_records_say(cards: ModuleType, released: Path) -> No
     assert "calibration error falls from 0.108 to 0.034" in memos
 
 
-def test_figures_are_explained_where_there_are_some(cards: ModuleType, released: Path) -> None:
+def test_figures_are_explained_where_there_are_some(measured: ModuleType, released: Path) -> None:
     encoder = card_of(released)
     assert "Not measured yet." in encoder and "Every figure" not in encoder
     assert "KoELECTRA" not in encoder
     sha256 = write_weights(released / "malmoi-small")
     row = {"part": "test", "task": "kote", "encoder": "malmoi-small", "weights_sha256": sha256}
-    write_json(cards.QUALITY, {"runs": [row | {"macro_f1": 30.0}]})
+    write_json(measured.QUALITY, {"runs": [row | {"macro_f1": 30.0}]})
     encoder = card_of(released)
     assert "Every figure" in encoder and "KoELECTRA" not in encoder
     assert "Thresholds of KOTE" in encoder and "cosine" not in encoder
     assert "fixed beforehand" not in encoder and "spoilt" not in encoder
     row |= {"task": "korsts", "spearman": 38.5}
-    write_json(cards.QUALITY, {"runs": [row]})
+    write_json(measured.QUALITY, {"runs": [row]})
     encoder = card_of(released)
     assert "the last column is no SVM but the cosine" in encoder
     assert "| this encoder | 7.4M |  | 38.50 |  |  |" in encoder
     # Another encoder in its folder, or rows from before they named weights.
     for rows, weights in (([row], b"newer"), ([row | {"weights_sha256": None}], b"weights")):
-        write_json(cards.QUALITY, {"runs": rows})
+        write_json(measured.QUALITY, {"runs": rows})
         write_weights(released / "malmoi-small", weights)
         encoder = card_of(released)
         assert "Not measured yet." in encoder and "38.50" not in encoder
 
 
 def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
-    cards: ModuleType, released: Path
+    measured: ModuleType, released: Path
 ) -> None:
     def row_of(task: str, linear: float | None) -> dict[str, Any]:
-        row = {"part": "test", "task": task, "encoder": cards.LINEAR, "macro_f1": linear}
-        return row | {"texts_sha256": cards.file_sha256(cards.OWN_TEXTS[task])}
+        row = {"part": "test", "task": task, "encoder": measured.LINEAR, "macro_f1": linear}
+        return row | {"texts_sha256": measured.file_sha256(measured.OWN_TEXTS[task])}
 
     def limits(linear: float | None) -> str:
         row = row_of("memos", linear)
-        write_json(cards.QUALITY, {"runs": [] if linear is None else [row]})
+        write_json(measured.QUALITY, {"runs": [] if linear is None else [row]})
         return card_of(released, "malmoi-small-memos")
 
     assert "is better on these memos (macro F1 0.8111," in limits(81.11)
@@ -114,26 +114,26 @@ def test_memos_are_compared_with_the_linear_classifier_as_it_was_measured(
     report = released / "malmoi-small-reviews" / "report.json"
     write_json(report, json.loads(report.read_text()) | {"by_origin": written})
     row = row_of("written", 70.1)
-    write_json(cards.QUALITY, {"runs": [row]})
+    write_json(measured.QUALITY, {"runs": [row]})
     better = "is better on these written reviews (macro F1 0.7010,"
     assert better in card_of(released, "malmoi-small-reviews")
     # Texts that have been mended since are others.
-    write_json(cards.QUALITY, {"runs": [row | {"texts_sha256": "0" * 64}]})
+    write_json(measured.QUALITY, {"runs": [row | {"texts_sha256": "0" * 64}]})
     assert "No simpler classifier was" in card_of(released, "malmoi-small-reviews")
     # That of the committed results.
     results = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
-    assert cards.LINEAR in {run["encoder"] for run in results["runs"]}
+    assert measured.LINEAR in {run["encoder"] for run in results["runs"]}
 
 
 def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
-    cards: ModuleType, released: Path
+    measured: ModuleType, released: Path
 ) -> None:
     names = ("malmoi-small", "malmoi-small-reviews")
     for name in names:
         card = card_of(released, name)
         assert "nobody has looked which" in card and "official" not in card
         assert "question" not in card and "rented" not in card
-    record = RECORD | {"corpus_sha256": cards.CORPUS_SHA256}
+    record = RECORD | {"corpus_sha256": importlib.import_module("cards").CORPUS_SHA256}
     write_json(released / "malmoi-small" / "run.json", record)
     for name in names:
         card = card_of(released, name)
@@ -150,9 +150,9 @@ def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
     assert "from nothing" not in card and "skip-gram" not in card
 
 
-def test_the_card_says_what_is_no_fair_comparison(cards: ModuleType, released: Path) -> None:
+def test_the_card_says_what_is_no_fair_comparison(measured: ModuleType, released: Path) -> None:
     own = {"weights_sha256": write_weights(released / "malmoi-small"), "encoder": "malmoi-small"}
-    random = {"encoder": "malmoi-small, random weights"}
+    random = {"encoder": "malmoi-small, random weights", "shape": "12 x 256, 30,522 entries"}
 
     def row_of(
         whose: dict[str, str], epochs: int, score: float, part: str = "test"
@@ -160,12 +160,12 @@ def test_the_card_says_what_is_no_fair_comparison(cards: ModuleType, released: P
         row = {"part": part, "task": "kote", "epochs": epochs, "learning_rate": 5e-4}
         return whose | row | {"macro_f1": score}
 
-    write_json(cards.QUALITY, {"runs": [row_of(own, 3, 46.0), row_of(random, 3, 32.0)]})
+    write_json(measured.QUALITY, {"runs": [row_of(own, 3, 46.0), row_of(random, 3, 32.0)]})
     card = card_of(released)
     assert "fine-tuned otherwise" not in card and "second time" not in card
     rows = [row_of(own, 10, 46.0), row_of(random, 3, 32.0)]
     rows.append(row_of(own, 3, 43.5, "test, first look"))
-    write_json(cards.QUALITY, {"runs": rows})
+    write_json(measured.QUALITY, {"runs": rows})
     card = card_of(released)
     assert "worse, on kote (10 epochs at 0.0005, they 3 epochs at 0.0005)." in card
     assert "first time: kote 43.50 (1) with 3 epochs at 0.0005." in card
@@ -173,34 +173,39 @@ def test_the_card_says_what_is_no_fair_comparison(cards: ModuleType, released: P
     # Both chosen from the same settings: each has its best.
     rows += [row_of(whose, epochs, 40.0, "dev") for whose in (own, random) for epochs in (3, 10)]
     rows.append(row_of(random, 3, 31.0, "test, first look"))
-    write_json(cards.QUALITY, {"runs": rows})
+    write_json(measured.QUALITY, {"runs": rows})
     card = card_of(released)
     assert "fine-tuned otherwise" not in card
     assert "3 epochs at 0.0005, kote random weights 31.00 (1) with 3 epochs at 0.0005." in card
     rows = [row for row in rows if (row["part"], row["epochs"]) != ("dev", 10)]
     rows.append(row_of(own, 10, 40.0, "dev"))
-    write_json(cards.QUALITY, {"runs": rows})
+    write_json(measured.QUALITY, {"runs": rows})
     assert "worse, on kote" in card_of(released)
+    # Random weights of another shape say nothing of this one.
+    for row in rows:
+        row |= {"shape": "2 x 64, 30,522 entries"} if "shape" in row else {}
+    write_json(measured.QUALITY, {"runs": rows})
+    assert "| 46.00 (1) |  |" in card_of(released)
 
 
 def test_the_card_says_what_the_vocabulary_does_to_spoilt_texts(
-    cards: ModuleType, released: Path
+    measured: ModuleType, released: Path
 ) -> None:
     row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "accuracy": 88.0}
     row |= {"weights_sha256": write_weights(released / "malmoi-small")}
-    write_json(cards.QUALITY, {"runs": [row | {"spoilt": {"as written": 88.0, "typos": 85.0}}]})
+    write_json(measured.QUALITY, {"runs": [row | {"spoilt": {"as written": 88.0, "typos": 85.0}}]})
     assert "another (fine-tuned" not in card_of(released)
     others = [
         {"encoder": f"vocabulary of {name}", "spoilt": {"as written": 86.0, "typos": score}}
         for name, score in (("kcbert-base", 84.5), ("malmoi-small", 83.0))
     ]
-    write_json(cards.QUALITY.with_name("quality_vocabularies.json"), {"runs": others})
+    write_json(measured.QUALITY.with_name("quality_vocabularies.json"), {"runs": others})
     card = card_of(released)
     assert "vocabulary of kcbert-base: as written 86.00, typos -1.50;" in card
     assert "vocabulary of malmoi-small: as written 86.00, typos -3.00." in card
 
 
-def test_the_card_says_where_the_generator_comes_from(cards: ModuleType, released: Path) -> None:
+def test_the_card_says_where_the_generator_comes_from(measured: ModuleType, released: Path) -> None:
     assert "No generator is released with it" in card_of(released)
     folder = released / "malmoi-small" / "generator"
     folder.mkdir()

@@ -100,6 +100,11 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
         ({"check": True, "generator": True}, "one of --check and --generator, found 2"),
         ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found 2"),
         ({"classifiers": "memos,films"}, "--classifiers of reviews,memos, found 'films'"),
+        ({"classifiers": "memos,memos"}, "--classifiers of reviews,memos, found 'memos'"),
+        ({"classifiers": "memos", "init": Path("mine")}, "and --classifiers takes the released"),
+        ({"generator": True, "preset": "small"}, "leave --preset out"),
+        ({"cards": True, "init": Path("mine")}, "leave --init out"),
+        ({"check": True, "preset": "small"}, "leave --preset out"),
     ],
 )
 def test_nonsensical_flags_are_refused(

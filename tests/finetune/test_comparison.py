@@ -115,6 +115,7 @@ def test_what_needs_one_label_a_text_is_refused_elsewhere(
         ({"learning_curve": True, "task": "pair"}, "--learning-curve is for one label a text"),
         ({"llm": LlmSettings(model="m")}, "add --baselines"),
         ({"llm": LlmSettings(model="m"), "baselines": True}, "expected the prices"),
+        ({"llm": LlmSettings(input_dollars=0.0), "baselines": True}, "--llm flags are for; add it"),
     ):
         with pytest.raises(InputError, match=message):
             main(settings(encoder, data, **flags))
