@@ -85,7 +85,7 @@ class Results:
             if self.rows and before.get(name) != value:
                 raise InputError(
                     f"expected results with {name} {value} in {path}, found some with "
-                    f"{before.get(name)}; name another file by --output"
+                    f"{before.get(name)}; name another file of results"
                 )
 
     def _read(self) -> dict[str, Any]:

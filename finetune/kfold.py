@@ -45,6 +45,7 @@ from finetune.encoders import (
 from finetune.examples import Examples, parse_labels, read_examples
 from finetune.fold_processes import run_jobs
 from finetune.folds import assign_folds, near_duplicate_groups, strata_of
+from finetune.labelled_rows import RowFormat
 from finetune.learning_curve import CurvePoint
 from finetune.llm_baseline import LlmSettings, check_llm
 from finetune.model_files import longest_input
@@ -58,7 +59,7 @@ from finetune.output import (
 )
 from finetune.progress import training_progress
 from finetune.subword_dropout import word_pieces_of
-from finetune.tasks import REGRESSION_LABELS, Task, main_score, reads_pairs, score_name
+from finetune.tasks import REGRESSION_LABELS, Task, main_score, score_name
 from finetune.training import TrainingData, TrainSettings
 from pretrain.devices import choose_device
 
@@ -142,11 +143,8 @@ class KfoldSettings(TrainSettings):
                 "--near-duplicate-threshold says what --group-near-duplicates groups; add that or "
                 "leave it out"
             )
-        if self.pair_column is not None and not reads_pairs(self.task):
-            raise InputError(
-                f"--pair-column names a second text, and --task {self.task} reads one; leave it "
-                "out or give --task pair or pair-regression"
-            )
+        # Refuses a second text where the task has one.
+        RowFormat(task=self.task, pair_column=self.pair_column)
         if self.label_separator != "," and self.task != "multi":
             raise InputError(
                 f"--label-separator is for several labels in a cell, and --task {self.task} has "

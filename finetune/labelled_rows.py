@@ -51,11 +51,18 @@ def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
     """Record and second text of every row.
 
     Raises:
-        InputError: as `corpora.reading.iter_records`, or a label database where pairs are asked.
+        InputError: as `corpora.reading.iter_records`, or a label database where pairs or a column
+            are asked for.
     """
     if path.is_file() and is_label_database(path):
         if form.paired:
             raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
+        for flag, column in (("text", form.text_column), ("label", form.label_column)):
+            if column is not None:
+                raise InputError(
+                    f"{path} is the app's label database, whose columns are known, so "
+                    f"--{flag}-column has no effect; leave it out"
+                )
         records = iter_label_records(path)
     elif form.paired:
         yield from _pair_rows(path, _found_columns(path, form))

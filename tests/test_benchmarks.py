@@ -44,7 +44,7 @@ def test_results_go_on_with_their_own_setting_only(downstream: ModuleType, tmp_p
     assert again.of(arm="a") == [{"arm": "a", "score": 1.0}]
     with pytest.raises(InputError, match=r"results with preset small in .*, found some with tiny"):
         downstream.Results(path, preset="small", flops=1.4e14)
-    with pytest.raises(InputError, match="name another file by --output"):
+    with pytest.raises(InputError, match="name another file of results"):
         downstream.Results(path, preset="tiny", flops=2e16)
     # A reader that names no setting loses none of it.
     downstream.Results(path).add({"arm": "b"})

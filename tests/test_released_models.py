@@ -119,6 +119,15 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str)
             json.loads(text)
 
 
+def test_their_tokenizers_are_of_a_class_that_transformers_4_knows_too() -> None:
+    found = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(RELEASED.rglob("tokenizer_config.json"))
+    ]
+    assert len(found) == 4
+    assert {config["tokenizer_class"] for config in found} == {"PreTrainedTokenizerFast"}
+
+
 @pytest.mark.parametrize("name", ["malmoi-small", "malmoi-small-reviews"])
 def test_who_has_read_reviews_of_a_test_file_says_so(name: str) -> None:
     card = (RELEASED / name / "README.md").read_text(encoding="utf-8")

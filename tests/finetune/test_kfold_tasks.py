@@ -170,6 +170,8 @@ def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     code, output, errors = kfold(f"--data={path}", "--folds=2", *QUICK)
     assert (code, errors) == (0, "")
     assert "63 texts (꿈 20, 일기 21, 일정 22)" in output
+    code, _, errors = kfold(f"--data={path}", "--label-column=label", *QUICK)
+    assert code == 2 and "so --label-column has no effect; leave it out" in errors
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE labels")
     connection.close()

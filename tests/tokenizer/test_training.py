@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from corpora.errors import InputError
 from tests.tokenizer.conftest import Pair
@@ -43,6 +44,17 @@ def test_arguments_out_of_bounds_are_refused() -> None:
         train_tokenizer(["가나다"], model="words")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected texts to train a tokenizer on, found none"):
         train_tokenizer(["", "  "])
+
+
+def test_what_is_saved_names_a_class_that_transformers_4_knows(
+    tmp_path: Path, wordpiece: Pair
+) -> None:
+    wordpiece.trained.save(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast" and "backend" not in config
+    text = "아 진짜 ㅋㅋㅋ 재밌어요ㅠㅠ"
+    again = AutoTokenizer.from_pretrained(tmp_path)
+    assert again(text)["input_ids"] == wordpiece.trained.tokenizer(text)["input_ids"]
 
 
 def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
