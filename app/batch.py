@@ -11,6 +11,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
+from corpora.cleaning import clean_text
 from corpora.columns import TEXT_COLUMNS
 from corpora.errors import InputError
 
@@ -33,6 +34,8 @@ class PredictionLike(Protocol):
     def confidence(self) -> float: ...
     @property
     def probabilities(self) -> Mapping[str, float]: ...
+    @property
+    def cut(self) -> bool: ...
 
 
 class Predictor(Protocol):
@@ -54,7 +57,9 @@ class BatchResult:
         prediction_column: the column that holds the label.
         number_columns: the new columns of confidence and probabilities, fractions.
         counts: texts by predicted label, most frequent first.
-        empty_rows: row numbers (1 is the first below the header) whose text cell is empty.
+        empty_rows: row numbers (1 is the first below the header) whose text cell is empty, or
+            holds nothing that is left once it is clean (`<br>`, an address).
+        cut: how many texts are longer than what the model reads of them.
         seconds: time spent predicting.
     """
 
@@ -63,6 +68,7 @@ class BatchResult:
     number_columns: list[str]
     counts: dict[str, int]
     empty_rows: list[int]
+    cut: int
     seconds: float
 
 
@@ -108,7 +114,7 @@ def classify_table(
     if column not in table.columns:
         raise InputError(f"the table has no column {column!r}; it has {list(table.columns)}")
     cells = _cells(table[column])
-    filled = [index for index, cell in enumerate(cells) if cell.strip()]
+    filled = [index for index, cell in enumerate(cells) if clean_text(cell)]
     if not filled:
         raise InputError(f"the column {column!r} has no text in any of its {len(table)} rows")
 
@@ -140,6 +146,7 @@ def classify_table(
         number_columns=[names[name] for name in new if name != PREDICTION],
         counts={str(label): int(count) for label, count in counts.items()},
         empty_rows=[index + 1 for index in range(len(table)) if index not in done],
+        cut=sum(prediction.cut for prediction in predictions),
         seconds=seconds,
     )
 

@@ -10,6 +10,7 @@ from app.labels_view import show_labels
 from app.model_choice import (
     available_models,
     display_name,
+    distinct_names,
     load_model,
     mean_f1,
     preferred,
@@ -37,7 +38,7 @@ def draw() -> None:
         _show_missing_model()
         if store.history_length():
             st.subheader("저장한 라벨", anchor=False)
-            show_labels(store)
+            show_labels(store, None)
         return
     path, annotator = _sidebar(models)
     changed = stamp(path)
@@ -58,13 +59,14 @@ def draw() -> None:
     with file:
         show_file(classifier, model_key)
     with labels:
-        show_labels(store)
+        show_labels(store, classifier.labels)
 
 
 def _sidebar(models: list[Path]) -> tuple[Path, str]:
+    names = distinct_names(models)
     with st.sidebar:
         path = st.selectbox(
-            "모델", models, index=preferred(models), format_func=display_name, key="model"
+            "모델", models, index=preferred(models), format_func=names.__getitem__, key="model"
         )
         # In the address, so that a refresh does not make the annotator someone else.
         name = st.text_input(

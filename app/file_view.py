@@ -143,8 +143,12 @@ def _show_result(result: BatchResult, name: str) -> None:
         listed = ", ".join(f"{row:,}" for row in result.empty_rows[:_LISTED_ROWS])
         more = " …" if len(result.empty_rows) > _LISTED_ROWS else ""
         st.warning(
-            f"글이 빈 행이 {len(result.empty_rows):,}개 있습니다. 예측을 비운 채로 그대로 "
-            f"두었습니다: {listed}{more}번째 행"
+            f"글이 비었거나 주소·태그뿐인 행이 {len(result.empty_rows):,}개 있습니다. 예측을 비운 "
+            f"채로 그대로 두었습니다: {listed}{more}번째 행"
+        )
+    if result.cut:
+        st.info(
+            f"긴 글 {result.cut:,}건은 앞부분만 읽고 예측했습니다.", icon=":material/content_cut:"
         )
     if len(result.counts) > _SHOWN_COUNTS:
         counts = {"라벨": list(result.counts), "건수": list(result.counts.values())}

@@ -1,5 +1,8 @@
 """The page "저장한 라벨": what has been saved, and the way to fine-tuning."""
 
+import shlex
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -7,11 +10,24 @@ from app.batch import PERCENT, as_percent, to_csv
 from app.store import LabelStore
 
 _SHOWN = 200
+# finetune/kfold.py wants a text of each label in each of its folds.
+_FOLDS = 5
 
 
-def show_labels(store: LabelStore) -> None:
-    """Draw the page."""
-    counts = store.counts()
+def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
+    """Draw the page.
+
+    Args:
+        store: where labels are saved.
+        labels: those of the model, by which tasks are told apart; None shows every task's.
+    """
+    counts = store.counts(labels)
+    others = sum(store.counts().values()) - sum(counts.values())
+    if others:
+        st.caption(
+            f"다른 라벨을 쓰는 모델로 저장한 글이 {others:,}건 더 있습니다. 왼쪽에서 그 모델을 "
+            "고르면 보입니다."
+        )
     if not counts:
         st.info("아직 저장한 라벨이 없습니다. ‘한 건 분류’에서 글을 분류하고 저장해 보세요.")
         return
@@ -53,7 +69,7 @@ def show_labels(store: LabelStore) -> None:
     )
     st.download_button(
         "CSV 내려받기",
-        lambda: to_csv(store.export()),
+        lambda: to_csv(store.export(labels)),
         "labels.csv",
         "text/csv",
         on_click="ignore",
@@ -63,8 +79,17 @@ def show_labels(store: LabelStore) -> None:
     if len(counts) < 2:
         st.caption("라벨이 두 가지 이상 모이면 이 파일로 모델을 다시 학습할 수 있습니다.")
         return
+    few = {label: count for label, count in counts.items() if count < _FOLDS}
+    if few:
+        missing = ", ".join(f"‘{label}’ {_FOLDS - count}건" for label, count in few.items())
+        st.caption(
+            f"라벨마다 글이 {_FOLDS}건 이상이어야 모델을 다시 학습할 수 있습니다. 더 필요한 글: "
+            f"{missing}"
+        )
+        return
     st.markdown("내려받은 파일로 모델을 다시 학습할 수 있습니다.")
     st.code(
-        f"python finetune/kfold.py --data labels.csv --labels {','.join(sorted(counts))}",
+        "python finetune/kfold.py --data labels.csv --labels "
+        + shlex.quote(",".join(sorted(counts))),
         language="bash",
     )

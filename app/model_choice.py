@@ -30,6 +30,15 @@ def display_name(path: Path) -> str:
     return path.parent.name if path.name == "model" else path.name
 
 
+def distinct_names(models: Sequence[Path]) -> dict[Path, str]:
+    """Names to choose by; Streamlit would take one of two equal names for the other."""
+    names = [display_name(path) for path in models]
+    return {
+        path: name if names.count(name) == 1 else f"{name} ({path})"
+        for path, name in zip(models, names, strict=True)
+    }
+
+
 def mean_f1(path: Path) -> float | None:
     """Mean macro F1 over the folds of the run that made the model, 0 to 1; None if not known."""
     for folder in (path.parent, path):  # a run has its report above, a released model beside

@@ -13,10 +13,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.guideline import guideline_for
 from app.store import LabelStore
+from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from finetune.classifier import Classifier, Prediction
 
-LONG_TEXT = 2_000
 SHORT_TEXT = 5
 _STATE = "single_result"
 _CHOSEN, _OTHER = "#1f6f5c", "#b9c9c3"
@@ -35,6 +35,7 @@ class _Result:
     milliseconds: float
     saves: int = 0
     saved_label: str | None = None
+    saved_by: str | None = None
 
 
 def show_single(classifier: Classifier, model_key: str, store: LabelStore, annotator: str) -> None:
@@ -58,6 +59,11 @@ def show_single(classifier: Classifier, model_key: str, store: LabelStore, annot
         st.session_state.pop(_STATE, None)
         if not (text or "").strip():
             st.warning("글이 비어 있습니다. 분류할 글을 넣어 주세요.", icon=":material/edit:")
+        elif not clean_text(text):
+            st.warning(
+                "주소나 태그를 빼면 남는 글이 없습니다. 분류할 글을 넣어 주세요.",
+                icon=":material/edit:",
+            )
         else:
             st.session_state[_STATE] = _classify(classifier, model_key, text)
     result: _Result | None = st.session_state.get(_STATE)
@@ -75,12 +81,11 @@ def _classify(classifier: Classifier, model_key: str, text: str) -> _Result:
 
 
 def _show_prediction(result: _Result) -> None:
-    length = len(result.text.strip())
-    if length <= SHORT_TEXT:
+    if len(clean_text(result.text)) <= SHORT_TEXT:
         st.warning("글이 아주 짧습니다. 짧은 글의 예측은 덜 믿을 만합니다.", icon=":material/info:")
-    if length > LONG_TEXT:
+    if result.prediction.cut:
         st.info(
-            f"글이 {length:,}자입니다. 모델은 앞부분만 읽고 나머지는 자릅니다. "
+            f"글이 {len(result.text.strip()):,}자로 깁니다. 모델은 앞부분만 읽고 예측했습니다. "
             "저장할 때는 글 전체가 저장됩니다.",
             icon=":material/content_cut:",
         )
@@ -143,13 +148,13 @@ def _show_correction(
         if saved is not None:
             result = saved
     if result.saved_label is not None:
-        total = sum(store.counts().values())
+        total = sum(store.counts(classifier.labels).values())
         st.success(
             f"저장했습니다: {result.saved_label} · 지금까지 글 {total:,}건에 라벨이 있습니다.",
             icon=":material/check:",
         )
         return
-    known = store.label_of(result.text)
+    known = store.label_of(result.text, classifier.labels)
     if known is not None:
         st.caption(f"이 글에는 이미 ‘{known}’ 라벨이 있습니다. 다시 저장하면 새 라벨이 쓰입니다.")
 
@@ -158,15 +163,18 @@ def _save(
     classifier: Classifier, result: _Result, label: str, store: LabelStore, annotator: str
 ) -> _Result | None:
     """Save, or tell why not. Clicking again without a change saves nothing more."""
-    if result.saved_label == label:
-        return result
     # A double click can rerun the page after the row was written and before session_state knew:
     # the same decision must then carry the same id, and a changed mind another one.
-    decision = f"{result.id}:{result.saves}:{label}"
+    decision = f"{result.id}:{result.saves}:{label}:{annotator}"
     try:
+        unchanged = (result.saved_label, result.saved_by) == (label, annotator)
+        # Someone else may have decided otherwise meanwhile.
+        if unchanged and store.label_of(result.text, classifier.labels) == label:
+            return result
         store.save(
             text=result.text,
             label=label,
+            labels=classifier.labels,
             annotator=annotator,
             request_id=hashlib.sha256(decision.encode()).hexdigest(),
             predicted_label=result.prediction.label,
@@ -177,6 +185,6 @@ def _save(
         logger.exception("saving a label failed")
         st.error("라벨을 저장하지 못했습니다. 잠시 뒤에 저장을 다시 눌러 주세요.")
         return None
-    saved = replace(result, saves=result.saves + 1, saved_label=label)
+    saved = replace(result, saves=result.saves + 1, saved_label=label, saved_by=annotator)
     st.session_state[_STATE] = saved
     return saved

@@ -1,19 +1,39 @@
 """The label store: an append-only log of what people decided about a text.
 
 A correction is a new row, never an update, so nothing that somebody decided is lost; the current
-label of a text is its latest row. SQLite by default, PostgreSQL by URL.
+label of a text is its latest row of the same task. Texts that are equal once they are clean are one
+text, as they are in training. SQLite by default, PostgreSQL by URL.
 """
 
 import hashlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import DateTime, Engine, String, Text, create_engine, event, func, select
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    Engine,
+    String,
+    Text,
+    and_,
+    create_engine,
+    event,
+    func,
+    inspect,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy import (
+    text as sql,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -21,7 +41,9 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.types import TypeDecorator
 
+from corpora.cleaning import clean_text
 from corpora.errors import InputError
+from finetune.label_database import label_set, sets_within
 
 DEFAULT_URL = "sqlite:///runs/labels.db"
 EXPORT_COLUMNS = [
@@ -35,6 +57,8 @@ EXPORT_COLUMNS = [
     "text_sha256",
 ]
 _BUSY_SECONDS = 30
+# Rather an error that can be tried again than a page that hangs.
+_POSTGRES = {"connect_timeout": 10, "options": "-c lock_timeout=10s"}
 _SETUP_TRIES = 20
 
 
@@ -64,11 +88,13 @@ class Label(_Base):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     text: Mapped[str] = mapped_column(Text)
-    # The text itself can be too long for an index; its hash finds it.
+    # Of the clean text, which is what training sees; the text itself can be too long for an index.
     text_sha256: Mapped[str] = mapped_column(String(64), index=True)
     predicted_label: Mapped[str | None] = mapped_column(Text)
     confidence: Mapped[float | None]
     label: Mapped[str] = mapped_column(Text)
+    # The labels that could be chosen, by which tasks are told apart; rows of before have none.
+    label_set: Mapped[str | None] = mapped_column(Text)
     model: Mapped[str | None] = mapped_column(Text)
     annotator: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(_UtcDateTime)
@@ -89,8 +115,9 @@ def database_url() -> str:
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 of the text as it is stored."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    """SHA-256 of the text once it is clean; as it is where nothing is left of it then."""
+    text = text.replace("\x00", "")
+    return hashlib.sha256((clean_text(text) or text).encode("utf-8")).hexdigest()
 
 
 class LabelStore:
@@ -125,6 +152,7 @@ class LabelStore:
         *,
         text: str,
         label: str,
+        labels: Sequence[str],
         annotator: str,
         request_id: str,
         predicted_label: str | None = None,
@@ -136,6 +164,7 @@ class LabelStore:
         Args:
             text: what was labelled.
             label: what the person decided.
+            labels: what there was to choose from: the labels of the task.
             annotator: who decided.
             request_id: names this decision; a second call with the same one (a double click, a
                 retry after a lost answer) writes nothing.
@@ -158,6 +187,7 @@ class LabelStore:
             predicted_label=predicted_label,
             confidence=confidence,
             label=label,
+            label_set=label_set(labels),
             model=model,
             annotator=annotator,
             created_at=datetime.now(UTC),
@@ -180,45 +210,65 @@ class LabelStore:
         with Session(self._engine, expire_on_commit=False) as session:
             return list(session.scalars(select(Label).order_by(Label.id.desc()).limit(limit)))
 
-    def current(self) -> list[Label]:
-        """The latest decision on each text, oldest first."""
-        latest = select(func.max(Label.id)).group_by(Label.text_sha256)
+    def current(self, labels: Sequence[str] | None = None) -> list[Label]:
+        """The latest decision on each text, oldest first.
+
+        Args:
+            labels: of the task; None: of every task.
+        """
         with Session(self._engine, expire_on_commit=False) as session:
+            latest = self._latest(session, labels)
             return list(
                 session.scalars(select(Label).where(Label.id.in_(latest)).order_by(Label.id))
             )
 
-    def label_of(self, text: str) -> str | None:
-        """The current label of one text, or None where nobody has labelled it."""
-        query = (
-            select(Label.label)
-            .where(Label.text_sha256 == text_hash(text.replace("\x00", "")))
-            .order_by(Label.id.desc())
-            .limit(1)
-        )
+    def label_of(self, text: str, labels: Sequence[str]) -> str | None:
+        """The current label of one text in a task, or None where nobody has labelled it."""
         with Session(self._engine) as session:
+            query = (
+                select(Label.label)
+                .where(Label.text_sha256 == text_hash(text), self._of_task(session, labels))
+                .order_by(Label.id.desc())
+                .limit(1)
+            )
             return session.scalar(query)
 
-    def counts(self) -> dict[str, int]:
-        """How many texts have each label now, most frequent first."""
-        latest = select(func.max(Label.id)).group_by(Label.text_sha256)
-        query = (
-            select(Label.label, func.count())
-            .where(Label.id.in_(latest))
-            .group_by(Label.label)
-            .order_by(func.count().desc(), Label.label)
-        )
+    def counts(self, labels: Sequence[str] | None = None) -> dict[str, int]:
+        """How many texts have each label now, most frequent first; `labels` as in `current`."""
         with Session(self._engine) as session:
+            query = (
+                select(Label.label, func.count())
+                .where(Label.id.in_(self._latest(session, labels)))
+                .group_by(Label.label)
+                .order_by(func.count().desc(), Label.label)
+            )
             return {label: count for label, count in session.execute(query)}
+
+    def _latest(self, session: Session, labels: Sequence[str] | None) -> Any:
+        latest = select(func.max(Label.id)).where(self._of_task(session, labels))
+        if labels is None:
+            return latest.group_by(Label.label_set, Label.text_sha256)
+        return latest.group_by(Label.text_sha256)
+
+    def _of_task(self, session: Session, labels: Sequence[str] | None) -> ColumnElement[bool]:
+        if labels is None:
+            return true()
+        sets = [one for one in session.scalars(select(Label.label_set).distinct()) if one]
+        before = and_(Label.label_set.is_(None), Label.label.in_(labels))
+        return or_(Label.label_set.in_(sets_within(sets, labels)), before)
 
     def history_length(self) -> int:
         """How many decisions were ever saved, corrections included."""
         with Session(self._engine) as session:
             return session.scalar(select(func.count()).select_from(Label)) or 0
 
-    def export(self) -> pd.DataFrame:
-        """Current labels as a table that `finetune/kfold.py --data` reads once saved as CSV."""
-        rows = [[getattr(row, name) for name in EXPORT_COLUMNS] for row in self.current()]
+    def export(self, labels: Sequence[str] | None = None) -> pd.DataFrame:
+        """Current labels as a table that `finetune/kfold.py --data` reads once saved as CSV.
+
+        Args:
+            labels: as in `current`.
+        """
+        rows = [[getattr(row, name) for name in EXPORT_COLUMNS] for row in self.current(labels)]
         frame = pd.DataFrame(rows, columns=EXPORT_COLUMNS)
         frame["created_at"] = [moment.isoformat(timespec="seconds") for moment in frame.created_at]
         return frame
@@ -233,7 +283,8 @@ def _make_engine(url: str) -> Engine:
             "postgresql+psycopg://user@host/name"
         ) from error
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed, poolclass=NullPool)
+        known = parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
+        return create_engine(parsed, poolclass=NullPool, connect_args=_POSTGRES if known else {})
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     # A connection for each call: a pooled one would outlive a deleted or replaced file.
@@ -247,9 +298,18 @@ def _make_engine(url: str) -> Engine:
 
 
 def _set_up(engine: Engine) -> None:
-    """Make the table, whoever else is making it at this moment."""
+    """Make the table, whoever else is making it at this moment; where it is, nothing is done.
+
+    Whoever may read and write labels need not be allowed to make tables.
+    """
     for attempt in range(_SETUP_TRIES):
         try:
+            known = inspect(engine)
+            if known.has_table(Label.__tablename__):
+                names = {column["name"] for column in known.get_columns(Label.__tablename__)}
+                if Label.label_set.key not in names:
+                    _add_label_sets(engine)
+                return
             if engine.dialect.name == "sqlite":
                 # Kept in the file. The switch does not wait for the busy timeout, hence the tries.
                 with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -262,7 +322,21 @@ def _set_up(engine: Engine) -> None:
             return
         except DBAPIError as error:
             # "locked" on SQLite; PostgreSQL's IF NOT EXISTS can still collide on its catalogue.
-            collided = isinstance(error, IntegrityError) or "locked" in str(error.orig)
-            if not collided or attempt == _SETUP_TRIES - 1:
+            words = str(error.orig)
+            collided = isinstance(error, IntegrityError) or "locked" in words
+            if not (collided or "duplicate column" in words) or attempt == _SETUP_TRIES - 1:
                 raise
             time.sleep(0.05 * (attempt + 1))
+
+
+def _add_label_sets(engine: Engine) -> None:
+    """Bring a table of before up to date: a column more, and hashes of the clean texts."""
+    with engine.begin() as connection:
+        # The hashes first: in SQLite a transaction begins with the first row that changes.
+        rows = connection.execute(select(Label.id, Label.text, Label.text_sha256)).all()
+        for identifier, text, sha256 in rows:
+            if (wanted := text_hash(text)) != sha256:
+                connection.execute(
+                    update(Label).where(Label.id == identifier).values(text_sha256=wanted)
+                )
+        connection.execute(sql(f"ALTER TABLE {Label.__tablename__} ADD COLUMN label_set TEXT"))

@@ -189,10 +189,10 @@ def _second_thoughts(identities: dict[str, dict[str, str]]) -> list[str]:
         # Each with the best of the same settings is even, whichever that was.
         tried, tried_too = (settings_of(rows, task) for rows in devs)
         if ours and theirs and ours != theirs and not (tried and tried <= tried_too):
-            uneven.append(f"{task} ({', '.join(ours)}, they {', '.join(theirs)})")
+            uneven.append(f"{task} ({', '.join(sorted(ours))}, they {', '.join(sorted(theirs))})")
         for rows, name in zip(firsts, ("", "random weights "), strict=True):
             if scores := _scores_of(rows, task):
-                how = ", ".join(settings_of(rows, task))
+                how = ", ".join(sorted(settings_of(rows, task)))
                 first.append(f"{task} {name}{_cell(scores)} with {how}")
     notes = [UNEVEN_NOTE.format(tasks=", ".join(uneven))] if uneven else []
     return notes + ([AGAIN_NOTE.format(scores=", ".join(first))] if first else [])

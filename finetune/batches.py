@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 # Bounds the memory of tokenising: lists of Python integers are ten times the arrays they become.
 _TEXTS_IN_CALL = 10_000
@@ -17,18 +17,26 @@ _TEXTS_IN_CALL = 10_000
 
 def tokenize(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int
-) -> list[list[int]]:
-    """Token ids of every text, at most `max_length` and at least one, in one call."""
-    ids: list[list[int]] = tokenizer(
+) -> tuple[list[list[int]], list[bool]]:
+    """Token ids of every text, at most `max_length` and at least one, and which were cut."""
+    encoded = tokenizer(
         list(texts),
         truncation=True,
         max_length=max_length,
         padding=False,
         return_attention_mask=False,
         return_token_type_ids=False,
-    )["input_ids"]
+    )
     # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
-    return [row or [int(tokenizer.pad_token_id)] for row in ids]
+    ids = [row or [int(tokenizer.pad_token_id)] for row in encoded["input_ids"]]
+    return ids, _cut(encoded, max_length)
+
+
+def _cut(encoded: BatchEncoding, max_length: int) -> list[bool]:
+    """Which texts were longer than what is kept; of a slow tokenizer, which are as long."""
+    if encoded.is_fast:
+        return [bool(encoding.overflowing) for encoding in encoded.encodings or ()]
+    return [len(row) >= max_length for row in encoded["input_ids"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +99,7 @@ def tokenize_all(
         parts.append(np.fromiter((piece for row in rows for piece in row), dtype=np.int32))
         if pairs is not None:
             seconds += [len(row) - sum(row) for row in encoded["token_type_ids"]]
-        if encoded.is_fast:
-            cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings or ())
-        else:
-            cut += sum(len(row) >= max_length for row in rows)
+        cut += sum(_cut(encoded, max_length))
     return TokenizedTexts(
         flat=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32),
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

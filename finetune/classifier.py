@@ -52,10 +52,12 @@ class Prediction:
     Attributes:
         label: the most probable label.
         probabilities: label to probability, in the model's order of labels; they add up to 1.
+        cut: whether the text was longer than what the model reads of it.
     """
 
     label: str
     probabilities: dict[str, float]
+    cut: bool = False
 
     @property
     def confidence(self) -> float:
@@ -152,9 +154,9 @@ class Classifier:
         with torch.inference_mode(), autocast(self._device):
             for first in range(0, len(unique), TEXTS_IN_CHUNK):
                 chunk = unique[first : first + TEXTS_IN_CHUNK]
-                for places, probabilities in self._probabilities(chunk):
+                for places, probabilities, cut in self._probabilities(chunk):
                     for place, row in zip(places, probabilities, strict=True):
-                        prediction = self._prediction(row)
+                        prediction = self._prediction(row, cut[place])
                         for index in rows[chunk[place]]:
                             predictions[index] = prediction
                             done += 1
@@ -162,19 +164,24 @@ class Classifier:
                         progress(done, len(texts))
         return [prediction for prediction in predictions if prediction is not None]
 
-    def _probabilities(self, texts: list[str]) -> Iterator[tuple[list[int], list[list[float]]]]:
-        """Yield (places in `texts`, their probabilities [B, K]) batch by batch, short to long."""
+    def _probabilities(
+        self, texts: list[str]
+    ) -> Iterator[tuple[list[int], list[list[float]], list[bool]]]:
+        """Yield batch by batch, short to long: places in `texts`, their probabilities [B, K].
+
+        Beside them of all texts, whether they were cut.
+        """
         with self._lock:
-            ids = tokenize(self._tokenizer, texts, self._max_length)
+            ids, cut = tokenize(self._tokenizer, texts, self._max_length)
         pad = int(self._tokenizer.pad_token_id)
         for places in batches_by_length([len(row) for row in ids], TOKENS_IN_BATCH):
             inputs = pad_batch([ids[place] for place in places], pad, self._device)
             logits = self._model(**inputs).logits  # [B, K]
-            yield places, torch.softmax(logits.float() / self._temperature, dim=-1).tolist()
+            yield places, torch.softmax(logits.float() / self._temperature, dim=-1).tolist(), cut
 
-    def _prediction(self, row: list[float]) -> Prediction:
+    def _prediction(self, row: list[float], cut: bool) -> Prediction:
         best = max(range(len(row)), key=row.__getitem__)
-        return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)))
+        return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)), cut)
 
 
 def _temperature(source: str) -> float:

@@ -147,7 +147,7 @@ def read_examples(
     form = RowFormat(
         task=task, text_column=text_column, pair_column=pair_column, label_column=label_column
     )
-    rows = iter_rows(path, form)
+    rows = iter_rows(path, form, labels)
     reader = _Reader(path, labels, task, label_separator, ignore_ids)
     for record, pair in rows:
         reader.add(record, pair)

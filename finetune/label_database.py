@@ -1,22 +1,45 @@
 """The app's labels, read straight from its SQLite file.
 
-The table is that of `app/store.py`, of which four columns are read:
+The table is that of `app/store.py`, of which five columns are read:
 
-    labels(id INTEGER, text TEXT, text_sha256 TEXT, label TEXT, ...)
+    labels(id INTEGER, text TEXT, text_sha256 TEXT, label TEXT, label_set TEXT, ...)
 
-It is a log: a correction is a later row, so the label of a text is its row with the highest id.
+It is a log: a correction is a later row, so the label of a text is its row with the highest id. One
+file may hold labels of several tasks: `label_set` has the names that could have been chosen.
 """
 
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from corpora.errors import InputError
 from corpora.record import Record
 
 _MAGIC = b"SQLite format 3\x00"
-_CURRENT = """SELECT id, text, label FROM labels
+# Without a set: rows of an app that did not know of them yet.
+_CURRENT = """SELECT id, text, label FROM labels WHERE id IN (
+    SELECT MAX(id) FROM labels
+    WHERE label_set IN (SELECT value FROM json_each(:sets))
+        OR label_set IS NULL
+        AND (:labels IS NULL OR label IN (SELECT value FROM json_each(:labels)))
+    GROUP BY text_sha256
+) ORDER BY id"""
+_CURRENT_WITHOUT_SETS = """SELECT id, text, label FROM labels
 WHERE id IN (SELECT MAX(id) FROM labels GROUP BY text_sha256) ORDER BY id"""
+
+
+def label_set(labels: Collection[str]) -> str:
+    """The labels that one could choose from, as they stand in the database."""
+    return json.dumps(sorted(labels), ensure_ascii=False)
+
+
+def sets_within(sets: Collection[str], labels: Collection[str]) -> list[str]:
+    """Those of the sets that have no label but these: of the same task, or of its beginnings.
+
+    Whoever adds a label to a task keeps what was saved before.
+    """
+    return [one for one in sets if set(json.loads(one)) <= set(labels)]
 
 
 def is_label_database(path: Path) -> bool:
@@ -28,16 +51,20 @@ def is_label_database(path: Path) -> bool:
         return False
 
 
-def iter_label_records(path: Path) -> Iterator[Record]:
+def iter_label_records(path: Path, labels: Sequence[str] | None = None) -> Iterator[Record]:
     """The current label of every text, oldest first; the file is not changed.
 
+    Args:
+        labels: of which task; None where the file has one only.
+
     Raises:
-        InputError: it has no such table, is damaged, or is locked for long.
+        InputError: it has no such table, is damaged, is locked for long, or has several tasks of
+            which none is named.
     """
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
         try:
-            for identifier, text, label in connection.execute(_CURRENT):
+            for identifier, text, label in _rows(connection, path, labels):
                 name = f"{path.name}:{identifier}"
                 yield Record(id=name, text=text or "", label=label, source=path.name)
         finally:
@@ -47,3 +74,31 @@ def iter_label_records(path: Path) -> Iterator[Record]:
             f"{path}: expected the label database of the app (table labels with id, text, "
             f"text_sha256 and label), found {error}; export the labels in the app as CSV instead"
         ) from error
+
+
+def _rows(
+    connection: sqlite3.Connection, path: Path, labels: Sequence[str] | None
+) -> Iterator[tuple[int, str | None, str]]:
+    columns = {column[1] for column in connection.execute("PRAGMA table_info(labels)")}
+    if "label_set" not in columns:
+        yield from connection.execute(_CURRENT_WITHOUT_SETS)
+        return
+    query = "SELECT DISTINCT label_set FROM labels WHERE label_set IS NOT NULL ORDER BY 1"
+    sets = [one for (one,) in connection.execute(query)]
+    if labels is None:
+        largest: list[str] = max((json.loads(one) for one in sets), key=len, default=[])
+        chosen = sets_within(sets, largest)
+        if len(chosen) < len(sets):
+            shown = " and ".join(",".join(json.loads(one)) for one in sets)
+            raise InputError(
+                f"{path}: expected labels of one task, found those of {shown}; name one's by "
+                "--labels"
+            )
+    else:
+        # None of them: then all, so that what is unexpected is named.
+        chosen = sets_within(sets, labels) or sets
+    given = {
+        "sets": json.dumps(chosen, ensure_ascii=False),
+        "labels": None if labels is None else json.dumps(list(labels), ensure_ascii=False),
+    }
+    yield from connection.execute(_CURRENT, given)

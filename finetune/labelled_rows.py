@@ -1,6 +1,6 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -47,8 +47,11 @@ class RowFormat:
         return reads_pairs(self.task)
 
 
-def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
+def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) -> Iterator[Row]:
     """Record and second text of every row.
+
+    Args:
+        labels: say which labels of the app's database are meant, where it has several tasks'.
 
     Raises:
         InputError: as `corpora.reading.iter_records`, or a label database where pairs or a column
@@ -63,7 +66,7 @@ def iter_rows(path: Path, form: RowFormat) -> Iterator[Row]:
                     f"{path} is the app's label database, whose columns are known, so "
                     f"--{flag}-column has no effect; leave it out"
                 )
-        records = iter_label_records(path)
+        records = iter_label_records(path, labels)
     elif form.paired:
         yield from _pair_rows(path, _found_columns(path, form))
         return

@@ -337,6 +337,7 @@ def check_generator_size(source: Preset | str, shape: PairShape) -> None:
     if isinstance(source, Preset):
         _generator_width(source.hidden_size, source.num_heads, shape)
         return
+    _check_files(source)
     discriminator = _config_in(discriminator_folder(source), source)
     generator = Path(source) / "generator"
     if generator.is_dir():
@@ -419,8 +420,10 @@ def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
 def _config_in(folder: Path, directory: str | Path) -> ElectraConfig:
     try:
         return ElectraConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the configuration in {directory}: {error}") from error
+    except Exception as error:  # of OSError and ValueError, but also of types of its own
+        raise InputError(
+            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}"
+        ) from error
 
 
 def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraPair:

@@ -311,7 +311,8 @@ def _sharing(settings: PretrainSettings) -> Sharing:
     A generator with embeddings of its own would lose them to the default.
     """
     default = settings.resolved_sharing()
-    if settings.sharing is not None or not _continues(settings) or default == "none":
+    has_own = settings.recipe().needs_generator and (Path(settings.init) / "generator").is_dir()
+    if settings.sharing is not None or default == "none" or not (_continues(settings) and has_own):
         return default
     before = recorded_sharing(settings.init)
     if before not in ("none", "word", "gdes"):

@@ -15,6 +15,7 @@ from corpora.errors import InputError
 from pretrain.checkpoint import has_state
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
+from pretrain.tokenized import is_tokenized
 
 RUNS = Path("runs/pretrain")
 # When a run ends, and how fast it learns: a resumed one may be given others. What belongs together
@@ -124,8 +125,8 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
             found.append((directory, record))
         nearest = nearest or f" ({directory}: {difference})"
     if found:
-        # Of a sweep the one that is meant: with this length and these rates; the newest of equals.
-        return min(found, key=lambda one: _distance(settings, one[1]))
+        # Of a sweep the one with the length and rates that are given; the newest of equals.
+        return min(found, key=lambda one: len(changes(as_it_was(settings, one[1]), one[1])))
     raise InputError(
         f"expected an unfinished run under {RUNS} with these settings to resume, found none"
         f"{nearest}; run without --resume, or name the run with --output"
@@ -157,11 +158,6 @@ def changes(settings: PretrainSettings, record: dict[str, Any]) -> list[str]:
         for name in group
         if name in before and getattr(settings, name) != before[name]
     ]
-
-
-def _distance(settings: PretrainSettings, record: dict[str, Any]) -> tuple[int, int]:
-    """How far a run is from what the flags say: what they change, then what they leave out."""
-    return len(changes(as_it_was(settings, record), record)), len(changes(settings, record))
 
 
 def recorded_sharing(directory: str | Path) -> Sharing | None:
@@ -201,11 +197,21 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
         # Left out, or given as it was decided: the same run.
         if name in decided and value in (None, decided[name]):
             continue
+        if name in _idle(settings):  # it was accepted once
+            continue
         if name == "corpus" and Path(str(before.get(name))).resolve() == settings.corpus.resolve():
             continue
         flag = name.replace("_", "-")
         return f"it has --{flag} {before.get(name)}, found --{flag} {value}; give the same flags"
     return ""
+
+
+def _idle(settings: PretrainSettings) -> set[str]:
+    """Flags that say nothing of a run with these others."""
+    tokenized = is_tokenized(settings.corpus)
+    trains = (settings.tokenizer, settings.generator_from) == (None, None)
+    fixed = tokenized or not trains or settings.init not in ("random", "skip-gram")
+    return ({"vocab_size"} if fixed else set()) | ({"text_column"} if tokenized else set())
 
 
 def _is_held(directory: Path) -> bool:

@@ -114,9 +114,9 @@ class PretrainSettings:
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
-    """Go on from the last checkpoint of --output, or of the newest unfinished run with these flags:
-    to the bit as if it had never stopped, save with --max-minutes. Its length and learning rates
-    may be given anew; left out, they stay."""
+    """Go on from the last checkpoint of --output, or of the newest unfinished run with the flags
+    given: to the bit as if it had never stopped, save with --max-minutes. Its length and learning
+    rates may be given anew; left out, they stay."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
@@ -145,8 +145,8 @@ class PretrainSettings:
     sharing: Sharing | None = None
     """What the networks share. none; word: word and position embeddings; instance: the whole
     embedding module; gdes: as word, without the discriminator's gradients (DeBERTaV3); all: the
-    whole encoder. By default as in --init DIRECTORY, else instance, or none where the schedule
-    forbids sharing."""
+    whole encoder. By default instance, none where the schedule forbids sharing, and with --init
+    DIRECTORY whatever leaves its generator the embeddings it has."""
     generator_size: float = GENERATOR_SIZE
     """Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2)."""
     generator_layers: int | None = None

@@ -177,7 +177,7 @@ def test_batches_of_all_tokens_are_those_of_the_tokenizer() -> None:
     places = np.array([5, 0, 64, 3])
     batch = DeviceTokens(tokens, torch.device("cpu")).batch(places)
     texts = [["", *TEXTS, "꿈 " * 500][place] for place in places]
-    stock = pad_batch(tokenize(tokenizer, texts, 64), tokens.pad, torch.device("cpu"))
+    stock = pad_batch(tokenize(tokenizer, texts, 64)[0], tokens.pad, torch.device("cpu"))
     assert batch.keys() == stock.keys()
     assert all(torch.equal(batch[name], stock[name]) for name in stock)
 

@@ -302,26 +302,46 @@ def test_the_cost_is_held_against_what_the_machine_can_do(
     assert positions == {trainer.last_positions // 2}
 
 
-def test_matrix_shapes_are_those_of_the_step(toy: Toy) -> None:
-    """Without attention's own products: what the counter sees of the linear layers' forward."""
-    pair = toy.pair(sharing="none", generator_size=0.5)
+@pytest.mark.parametrize(
+    ("recipe", "left_out"),
+    [
+        (Recipe(), ()),
+        (Recipe(objective="mlm"), ("discriminator_predictions",)),
+        (Recipe(objective="replace-mlm"), ("discriminator_predictions",)),
+        (Recipe(objective="all-tokens-mlm"), ()),
+        (Recipe(schedule="frozen-discriminator"), ("discriminator",)),
+    ],
+    ids=["rtd", "mlm", "replace-mlm", "all-tokens-mlm", "frozen-discriminator"],
+)
+def test_matrix_shapes_are_those_of_the_step(
+    toy: Toy, recipe: Recipe, left_out: tuple[str, ...]
+) -> None:
+    """Without attention's own products: what a count of the linear layers' forward sees."""
+    pair = toy.pair_for(recipe, "none")
     batch = toy.batch([[12], [20]])
     rows = batch.input_ids.numel()
-    products = {"": 0}
+    products = [0]
 
     def count(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-        products[""] += 2 * output.numel() * module.in_features
+        # The head of one output is left out as too small to matter.
+        if output.shape[-1] > 1:
+            products[0] += 2 * output.numel() * module.in_features
 
-    handles = [
-        module.register_forward_hook(count)
-        for module in pair.modules()
-        if isinstance(module, torch.nn.Linear)
-    ]
-    for network in pair.networks().values():
-        network(batch.input_ids)
-    for handle in handles:
-        handle.remove()
-    shapes = matrix_shapes(pair, Recipe(), rows, rows)
-    # The head of one output is left out as too small to matter.
-    head = 2 * rows * pair.discriminator.config.hidden_size
-    assert products[""] - head == sum(2 * a * b * c * n for (a, b, c), n in shapes.items())
+    for name, module in pair.named_modules():
+        if isinstance(module, torch.nn.Linear) and not set(left_out) & set(name.split(".")):
+            module.register_forward_hook(count)
+    with torch.no_grad():
+        for network in pair.networks().values():
+            network(batch.input_ids)
+        if pair.lm_predictions is not None:
+            hidden = pair.discriminator.electra(batch.input_ids).last_hidden_state.flatten(0, 1)
+            config = pair.discriminator.config
+            pair.encoder_lm_logits(hidden)
+            # By the table of embeddings, which is no layer.
+            products[0] += 2 * rows * config.embedding_size * config.vocab_size
+            # The encoder's second pass here is none of a step.
+            before = products[0]
+            pair.discriminator.electra(batch.input_ids)
+            products[0] = before - (products[0] - before)
+    shapes = matrix_shapes(pair, recipe, rows, rows)
+    assert products[0] == sum(2 * a * b * c * n for (a, b, c), n in shapes.items())

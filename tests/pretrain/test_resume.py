@@ -134,7 +134,8 @@ def test_of_a_sweep_the_run_with_the_same_rate_goes_on(
         break_off(5, "--max-steps", "12", *flags, output=f"runs/pretrain/{rate}")
         os.utime(runs / str(rate) / "run.json", (number, number))
     fixed = sys.argv[: sys.argv.index("--output")]
-    for flags in (["--learning-rate", "1e-4"], ["--learning-rate", "1e-3"], []):
+    # Without a rate the newest.
+    for flags in ([], ["--learning-rate", "1e-4"], ["--learning-rate", "1e-3"]):
         monkeypatch.setattr(sys, "argv", [*fixed, "--max-steps", "12", "--resume", *flags])
         assert run_command(PretrainSettings, pretrain.run.main, "") == 0
         record = json.loads((runs / (flags[1] if flags else "None") / "run.json").read_text())

@@ -382,9 +382,13 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(
 def test_a_disk_that_is_full_from_the_start_is_one_line(
     pretrain_here: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: object, directory: Path) -> None:
-        # What the Rust half of tokenizers raises: not an OSError.
-        raise Exception("No space left on device (os error 28)")
+    save = PreTrainedTokenizerFast.save_pretrained
+
+    def full(self: PreTrainedTokenizerFast, directory: Path) -> object:
+        if directory.parent.name == "state":
+            # What the Rust half of tokenizers raises: not an OSError.
+            raise Exception("No space left on device (os error 28)")
+        return save(self, directory)
 
     monkeypatch.setattr(PreTrainedTokenizerFast, "save_pretrained", full)
     code, _, errors = pretrain_here("--max-steps", "2")
