@@ -21,6 +21,7 @@ from corpora.sources import Source
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
 PARQUET_BATCH_ROWS = 4096
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 Row = tuple[int, Sequence[object]]
 
@@ -41,7 +42,11 @@ class Table:
 
 @contextmanager
 def open_table(
-    source: Source, file_format: str | None = None, header: Sequence[str] | None = None
+    source: Source,
+    file_format: str | None = None,
+    header: Sequence[str] | None = None,
+    *,
+    keep_blank: bool = False,
 ) -> Iterator[Table]:
     """Open a table by its format.
 
@@ -49,12 +54,14 @@ def open_table(
         source: the table.
         file_format: overrules the file's own suffix.
         header: the column names of a tab-separated file that has no header row.
+        keep_blank: give rows below the header that hold nothing, as cells of None, instead of
+            leaving them out.
 
     Raises:
         InputError: here or while reading: the file is empty, damaged or malformed.
     """
     if header is not None:
-        with _open_tsv(source, header) as table:
+        with _open_tsv(source, keep_blank, header) as table:
             yield table
         return
     opener = {
@@ -63,7 +70,7 @@ def open_table(
         ".xlsx": _open_xlsx,
         ".parquet": _open_parquet,
     }[file_format or source.format]
-    with opener(source) as table:
+    with opener(source, keep_blank) as table:
         yield table
 
 
@@ -78,11 +85,12 @@ def split_tsv(line: str) -> list[str]:
 
 
 @contextmanager
-def _open_csv(source: Source) -> Iterator[Table]:
+def _open_csv(source: Source, keep_blank: bool) -> Iterator[Table]:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
     with open_text(source, keep_newlines=True) as text:
         rows = _csv_rows(text, source)
-        yield _table_of_rows(rows, source, advice="quote a field that contains a comma")
+        advice = "quote a field that contains a comma"
+        yield _table_of_rows(rows, source, keep_blank, advice=advice)
 
 
 def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, list[str]]]:
@@ -105,26 +113,26 @@ def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, lis
             ) from error
         if row is None:
             return
-        if row:
-            yield line, row
+        yield line, row
 
 
 @contextmanager
-def _open_tsv(source: Source, header: Sequence[str] | None = None) -> Iterator[Table]:
+def _open_tsv(
+    source: Source, keep_blank: bool, header: Sequence[str] | None = None
+) -> Iterator[Table]:
     with open_text(source) as text:
         rows = _tsv_rows(text)
         if header is not None:
             rows = chain([(0, list(header))], rows)
         advice = "a field cannot contain a tab or a line break; save such texts as .csv"
-        yield _table_of_rows(rows, source, advice=advice, convert=_unquote)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_unquote)
 
 
 def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
     # One record a line and no quoting (IANA text/tab-separated-values): NSMC holds lone quotes.
     for number, line in enumerate(text, 1):
         line = line.removesuffix("\n")
-        if line.strip(" "):
-            yield number, line.split("\t")
+        yield number, line.split("\t") if line.strip(" ") else []
 
 
 def _unquote(field: str) -> str:
@@ -141,18 +149,23 @@ def _unquote(field: str) -> str:
 def _table_of_rows(
     rows: Iterator[tuple[int, list[str]]],
     source: Source,
+    keep_blank: bool,
     *,
     advice: str,
     convert: Callable[[str], str] = str,
 ) -> Table:
-    """A table from rows of text, the first of which is the header."""
-    header = next(rows, None)
+    """A table from rows of text, the first of which that holds something is the header."""
+    header = next(((line, row) for line, row in rows if row), None)
     if header is None:
         raise InputError(f"{source.shown}: the file is empty; expected a header and rows")
     width = len(header[1])
 
     def read(picks: Sequence[int]) -> Iterator[Row]:
         for line, row in rows:
+            if not row:
+                if keep_blank:
+                    yield line, [None] * len(picks)
+                continue
             if len(row) != width:
                 raise InputError(
                     f"{source.shown}:{line}: expected {width} fields as in the header, "
@@ -164,7 +177,7 @@ def _table_of_rows(
 
 
 @contextmanager
-def _open_xlsx(source: Source) -> Iterator[Table]:
+def _open_xlsx(source: Source, keep_blank: bool) -> Iterator[Table]:
     with source.open_stored() as stored:
         # openpyxl lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
         # ParseError, ...), so any exception inside it means a file that it cannot read.
@@ -176,7 +189,7 @@ def _open_xlsx(source: Source) -> Iterator[Table]:
             if not book.worksheets:
                 raise InputError(f"{source.shown}: expected a worksheet, found none; add one")
             rows = _xlsx_rows(book.worksheets[0], source)
-            header = next(rows, None)
+            header = next(((number, row) for number, row in rows if _holds_something(row)), None)
             if header is None:
                 raise InputError(f"{source.shown}: the first sheet is empty; expected a header")
             columns = [str(cell) if cell is not None else "" for cell in header[1]]
@@ -191,7 +204,8 @@ def _open_xlsx(source: Source) -> Iterator[Table]:
                 except Exception as error:  # as above
                     raise _damaged(source, "an Excel workbook", error) from error
                 for number, cells in rows:
-                    yield number, [cells[i] if i < len(cells) else None for i in picks]
+                    if keep_blank or _holds_something(cells):
+                        yield number, [_cell(cells[i]) if i < len(cells) else None for i in picks]
 
             yield Table(columns=columns, read=read)
         finally:
@@ -211,11 +225,13 @@ def _refuse_bare_formulas(source: Source, stored: BinaryIO, picks: Sequence[int]
         sheets = [book.worksheets[0] for book in (formulas, results)]
         for sheet in sheets:
             sheet.reset_dimensions()
-        pairs = zip(*(sheet.iter_rows(values_only=True) for sheet in sheets), strict=True)
+        pairs = zip(*(sheet.iter_rows() for sheet in sheets), strict=True)
         for number, (with_formulas, with_results) in enumerate(pairs, 1):
             for pick in picks:
-                if pick < len(with_formulas) and with_formulas[pick] is not None:
-                    if pick < len(with_results) and with_results[pick] is not None:
+                if pick < len(with_formulas) and with_formulas[pick].value is not None:
+                    found = with_results[pick] if pick < len(with_results) else None
+                    # A formula whose result is an empty text has the type of a text.
+                    if found is not None and (found.value is not None or found.data_type == "str"):
                         continue
                     raise InputError(
                         f"{source.shown}:{number}: expected a value, found a formula without its "
@@ -251,13 +267,24 @@ def _xlsx_rows(sheet: Any, source: Source) -> Iterator[Row]:
         if row is None:
             return
         number += 1
-        # Formatting without text leaves rows that hold nothing.
-        if any(cell is not None for cell in row):
-            yield number, row
+        yield number, row
+
+
+def _holds_something(row: Sequence[object]) -> bool:
+    """Formatting without text leaves rows that hold nothing."""
+    return any(cell is not None for cell in row)
+
+
+def _cell(value: object) -> object:
+    # Excel writes a carriage return as _x000D_, and other control characters likewise (ECMA-376,
+    # Part 1, 22.9.2.19).
+    if isinstance(value, str) and "_x" in value:
+        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+    return value
 
 
 @contextmanager
-def _open_parquet(source: Source) -> Iterator[Table]:
+def _open_parquet(source: Source, keep_blank: bool) -> Iterator[Table]:
     with source.open_stored() as stored:
         try:
             file = pyarrow.parquet.ParquetFile(stored, pre_buffer=False)
@@ -315,11 +342,14 @@ def all_rows(source: Source, file_format: str) -> tuple[list[str], list[Row]]:
     Raises:
         InputError: as `open_table`, or two columns have one name, or there are no rows.
     """
-    with open_table(source, file_format) as table:
+    with open_table(source, file_format, keep_blank=True) as table:
         stripped = [name.strip("\ufeff ") for name in table.columns]
         columns = [name or f"column {number}" for number, name in enumerate(stripped, 1)]
         _refuse_twins(columns, source)
         rows = list(table.read(range(len(columns))))
+    # Blank rows keep their place, for whoever pastes a column back; those at the end have none.
+    while rows and not _holds_something(rows[-1][1]):
+        rows.pop()
     if not rows:
         raise no_rows(source)
     return columns, rows

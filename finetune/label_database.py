@@ -25,6 +25,7 @@ _CURRENT = """SELECT id, text, label FROM labels WHERE id IN (
         AND (:labels IS NULL OR label IN (SELECT value FROM json_each(:labels)))
     GROUP BY text_sha256
 ) ORDER BY id"""
+_LABELS_WITHOUT_SET = "SELECT DISTINCT label FROM labels WHERE label_set IS NULL"
 _CURRENT_WITHOUT_SETS = """SELECT id, text, label FROM labels
 WHERE id IN (SELECT MAX(id) FROM labels GROUP BY text_sha256) ORDER BY id"""
 
@@ -95,8 +96,10 @@ def _rows(
                 "--labels"
             )
     else:
-        # None of them: then all, so that what is unexpected is named.
-        chosen = sets_within(sets, labels) or sets
+        chosen = sets_within(sets, labels)
+        known = {one for (one,) in connection.execute(_LABELS_WITHOUT_SET)}
+        if not chosen and not known & set(labels):
+            chosen = sets  # none of them fits: what is unexpected is then named
     given = {
         "sets": json.dumps(chosen, ensure_ascii=False),
         "labels": None if labels is None else json.dumps(list(labels), ensure_ascii=False),

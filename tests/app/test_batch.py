@@ -17,6 +17,7 @@ from corpora.reading import load_table
 class Answer:
     label: str
     probabilities: dict[str, float]
+    cut: bool = False
 
     @property
     def confidence(self) -> float:
@@ -34,7 +35,10 @@ class Rule:
         if progress is not None:
             progress(len(texts), len(texts))
         good, bad = {"긍정": 0.75, "부정": 0.25}, {"긍정": 0.125, "부정": 0.875}
-        return [Answer("긍정", good) if "좋" in x else Answer("부정", bad) for x in texts]
+        return [
+            Answer("긍정", good, len(x) > 20) if "좋" in x else Answer("부정", bad, len(x) > 20)
+            for x in texts
+        ]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,15 @@ def test_default_text_column(columns: list[str], expected: str) -> None:
 def test_table_without_columns() -> None:
     with pytest.raises(InputError, match="no columns"):
         default_text_column(pd.DataFrame())
+
+
+def test_what_cleaning_leaves_nothing_of_is_no_text_and_what_is_cut_is_counted() -> None:
+    cells = ["좋아요", "<br>", "&nbsp;", "\u200b", "https://example.com/a", "좋" + "다 " * 20]
+    result = classify_table(pd.DataFrame({"text": cells}), "text", Rule())
+    assert result.empty_rows == [2, 3, 4, 5]
+    assert result.counts == {"긍정": 2} and result.cut == 1
+    with pytest.raises(InputError, match="has no text in any of its 1 rows"):
+        classify_table(pd.DataFrame({"text": ["<br>"]}), "text", Rule())
 
 
 def test_classify_keeps_rows_and_reports_empty_ones() -> None:

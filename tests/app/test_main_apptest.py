@@ -88,7 +88,13 @@ def test_label_correct_and_save(trained_workplace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("  ", "비어 있습니다"), ("좋다", "아주 짧습니다"), ("가" * 2001, "2,001자")]
+    ("text", "said"),
+    [
+        ("  ", "비어 있습니다"),
+        ("<br>", "남는 글이 없습니다"),
+        ("좋다", "아주 짧습니다"),
+        ("좋다 " * 70, "앞부분만 읽고"),
+    ],
 )
 def test_unusual_texts_are_commented(trained_workplace: Path, text: str, said: str) -> None:
     page = open_app()
@@ -121,6 +127,63 @@ def test_column_without_text(trained_workplace: Path) -> None:
     assert "‘메모’ 열을 분류할 수 없습니다" in page.error[0].value
 
 
+def test_another_name_or_anothers_correction_is_a_new_decision(trained_workplace: Path) -> None:
+    page = open_app()
+    page.text_area[0].input("배송이 빨라요")
+    button(page, "분류하기").click().run()
+    first = page.metric[0].value
+    button(page, "저장").click().run()
+    name = next(one for one in page.text_input if one.label == "라벨 붙이는 사람")
+    name.input("지은").run()
+    button(page, "저장").click().run()
+    assert [row.annotator for row in LabelStore().recent()] == ["지은", "이름 없음"]
+    # Someone else corrects it; saving again is then a decision, not a repetition.
+    other = next(label for label in ("긍정", "부정", "중립") if label != first)
+    LabelStore().save(
+        text="배송이 빨라요",
+        label=other,
+        labels=["긍정", "부정", "중립"],
+        annotator="민수",
+        request_id="m",
+    )
+    button(page, "저장").click().run()
+    assert [row.annotator for row in LabelStore().recent()][:2] == ["지은", "민수"]
+    assert LabelStore().label_of("배송이 빨라요", ["긍정", "부정", "중립"]) == first
+    button(page, "저장").click().run()
+    assert LabelStore().history_length() == 4
+
+
+def test_retraining_is_offered_when_it_can_work(trained_workplace: Path) -> None:
+    labels = ["긍정", "부정", "중립"]
+
+    def fill(label: str, count: int) -> None:
+        for number in range(count):
+            given = {"text": f"{label} {number}", "label": label, "request_id": f"{label}{number}"}
+            LabelStore().save(labels=labels, annotator="가", **given)
+
+    fill("긍정", 5)
+    fill("부정", 2)
+    page = open_app()
+    assert not [one for one in page.code if "--data labels.csv" in one.value]
+    assert [one for one in page.caption if "‘부정’ 3건" in one.value]
+    fill("부정", 5)
+    page = open_app()
+    (code,) = [one.value for one in page.code if "--data labels.csv" in one.value]
+    assert code.endswith("--labels 긍정,부정") or code.endswith("--labels '긍정,부정'")
+    LabelStore().save(
+        text="꿈", label="매우 꿈", labels=["매우 꿈", "일기"], annotator="가", request_id="x"
+    )
+    page = open_app()
+    assert [one for one in page.caption if "저장한 글이 1건 더 있습니다" in one.value]
+
+
+def test_two_models_of_one_name_can_be_told_apart(trained_workplace: Path) -> None:
+    released = trained_workplace / "checkpoints" / "x"
+    shutil.copytree(trained_workplace / "runs/finetune/x/model", released)
+    page = open_app()
+    assert choice(page, "모델").options == ["x (runs/finetune/x/model)", "x (checkpoints/x)"]
+
+
 def test_a_guessed_text_column_is_called_a_guess(trained_workplace: Path) -> None:
     named = upload(open_app(), "a.csv", "리뷰,값\n배송이 빨라요,1\n".encode())
     assert not [one for one in named.caption if "가장 긴 열" in one.value]
@@ -151,7 +214,7 @@ def test_cp949_upload(trained_workplace: Path) -> None:
     button(page, "분류 시작").click().run()
     assert not page.exception
     assert "2건을" in page.success[0].value
-    assert "글이 빈 행이 1개" in page.warning[0].value
+    assert "글이 비었거나 주소·태그뿐인 행이 1개" in page.warning[0].value
     # Another column is another question: the old answer must not stand below it.
     choice(page, "글이 있는 열").select("번호").run()
     assert not page.success

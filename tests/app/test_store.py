@@ -1,9 +1,12 @@
 """The label store loses nothing and doubles nothing."""
 
+import hashlib
 import sqlite3
 import subprocess
 import sys
 import threading
+import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from app.batch import to_csv
 from app.store import EXPORT_COLUMNS, LabelStore, database_url
 from corpora.errors import InputError
 from corpora.reading import iter_records
+from finetune.label_database import iter_label_records
 
 WRITER = """
 import sys
@@ -20,7 +24,13 @@ from app.store import LabelStore
 url, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store = LabelStore(url)
 for number in range(count):
-    store.save(text=f"{who} 글 {number}", label="긍정", annotator=who, request_id=f"{who}-{number}")
+    store.save(
+        text=f"{who} 글 {number}",
+        label="긍정",
+        labels=["긍정", "부정"],
+        annotator=who,
+        request_id=f"{who}-{number}",
+    )
 """
 
 
@@ -29,8 +39,17 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/new folder/labels.db"
 
 
-def save(store: LabelStore, text: str, label: str, request_id: str) -> bool:
-    return store.save(text=text, label=label, annotator="가나", request_id=request_id).new
+REVIEWS = ["긍정", "부정", "중립"]
+MEMOS = ["꿈", "일기", "일정"]
+
+
+def save(
+    store: LabelStore, text: str, label: str, request_id: str, labels: Sequence[str] = REVIEWS
+) -> bool:
+    saved = store.save(
+        text=text, label=label, labels=labels, annotator="가나", request_id=request_id
+    )
+    return saved.new
 
 
 def test_round_trip(url: str) -> None:
@@ -38,6 +57,7 @@ def test_round_trip(url: str) -> None:
     LabelStore(url).save(
         text="배송 빨라요 👍🏽👨‍👩‍👧\n둘째 줄 ㅋㅋ",
         label="긍정",
+        labels=REVIEWS,
         annotator="지은",
         request_id="1",
         predicted_label="부정",
@@ -88,8 +108,8 @@ def test_correction_keeps_history(url: str) -> None:
         ("첫 글", "중립"),
     ]
     assert store.counts() == {"긍정": 1, "중립": 1}
-    assert store.label_of("첫 글") == "중립"
-    assert store.label_of("없는 글") is None
+    assert store.label_of("첫 글", REVIEWS) == "중립"
+    assert store.label_of("없는 글", REVIEWS) is None
     assert [row.label for row in store.recent(1)] == ["중립"]
 
 
@@ -106,6 +126,78 @@ def test_export_is_a_training_table(url: str, tmp_path: Path) -> None:
     path.write_bytes(to_csv(table))
     (record,) = iter_records(path, need_label=True)
     assert (record.text, record.label) == ("글", "부정")
+
+
+def test_labels_of_two_tasks_stand_side_by_side(url: str) -> None:
+    store = LabelStore(url)
+    save(store, "내일 병원 가기 싫다", "부정", "1")
+    save(store, "내일 병원 가기 싫다", "일정", "2", MEMOS)
+    save(store, "배송 빨라요", "긍정", "3")
+    assert store.label_of("내일 병원 가기 싫다", REVIEWS) == "부정"
+    assert store.label_of("내일 병원 가기 싫다", MEMOS) == "일정"
+    assert store.counts(REVIEWS) == {"긍정": 1, "부정": 1}
+    assert store.counts(MEMOS) == {"일정": 1}
+    assert sum(store.counts().values()) == 3
+    assert store.export(MEMOS)[["text", "label"]].to_numpy().tolist() == [
+        ["내일 병원 가기 싫다", "일정"]
+    ]
+    path = Path(url.removeprefix("sqlite:///"))
+    assert read_rows(path, REVIEWS) == [("내일 병원 가기 싫다", "부정"), ("배송 빨라요", "긍정")]
+    assert read_rows(path, MEMOS) == [("내일 병원 가기 싫다", "일정")]
+    with pytest.raises(InputError, match="found those of 긍정,부정,중립 and 꿈"):
+        read_rows(path, None)
+
+
+def read_rows(path: Path, labels: Sequence[str] | None) -> list[tuple[str, str | None]]:
+    return [(record.text, record.label) for record in iter_label_records(path, labels)]
+
+
+def test_a_task_that_gets_a_label_more_keeps_what_was_saved(url: str) -> None:
+    store = LabelStore(url)
+    save(store, "배송 빨라요", "긍정", "1", ["긍정", "부정"])
+    save(store, "그냥 그래요", "중립", "2")
+    assert store.counts(REVIEWS) == {"긍정": 1, "중립": 1}
+    assert store.counts(["긍정", "부정"]) == {"긍정": 1}
+    path = Path(url.removeprefix("sqlite:///"))
+    assert read_rows(path, None) == [("배송 빨라요", "긍정"), ("그냥 그래요", "중립")]
+
+
+def test_texts_that_are_equal_once_clean_are_one(url: str) -> None:
+    """Training sees them so: a correction must not come second to what it corrects."""
+    store = LabelStore(url)
+    text = "배송 빨라요 그냥 추천"
+    save(store, text, "긍정", "1")
+    save(store, f"{text}\n", "부정", "2")
+    save(store, unicodedata.normalize("NFD", text), "중립", "3")
+    assert store.counts(REVIEWS) == {"중립": 1}
+    assert store.label_of(f" {text} ", REVIEWS) == "중립"
+    # Nothing is left of these, but they are different.
+    save(store, "<br>", "긍정", "4")
+    save(store, "&nbsp;", "부정", "5")
+    assert store.counts(REVIEWS) == {"긍정": 1, "부정": 1, "중립": 1}
+
+
+def test_a_database_of_before_is_brought_up_to_date(url: str) -> None:
+    """Its rows have no set of labels, and hashes of the texts as they stand."""
+    path = Path(url.removeprefix("sqlite:///"))
+    store = LabelStore(url)
+    for number, (text, label) in enumerate(
+        [("배송 빨라요", "긍정"), ("배송 빨라요\n", "부정"), ("내일 병원", "일정")]
+    ):
+        save(store, text, label, str(number))
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE labels DROP COLUMN label_set")
+        for identifier, text in connection.execute("SELECT id, text FROM labels").fetchall():
+            raw = hashlib.sha256(text.encode()).hexdigest()
+            connection.execute("UPDATE labels SET text_sha256 = ? WHERE id = ?", (raw, identifier))
+    connection.close()
+    assert len(read_rows(path, REVIEWS)) == 3  # as before, until the app has opened it
+    stores = [LabelStore(url), LabelStore(url)]
+    for store in stores:
+        assert store.counts(REVIEWS) == {"부정": 1} and store.counts(MEMOS) == {"일정": 1}
+    save(stores[0], "배송 빨라요", "중립", "3")
+    assert stores[1].counts(REVIEWS) == {"중립": 1}
+    assert read_rows(path, MEMOS) == [("내일 병원", "일정")]
 
 
 def test_two_threads_lose_nothing(url: str) -> None:

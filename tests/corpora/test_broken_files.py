@@ -213,6 +213,21 @@ def test_formulas_with_results_are_read_as_their_results(tmp_path: Path) -> None
         list(iter_records(path, label_column="n"))
 
 
+def test_a_formula_whose_result_is_an_empty_text_is_an_empty_cell(tmp_path: Path) -> None:
+    """As in a column =IF(…, "긍정", ""); only how Excel saves it tells it from no result."""
+    path = write(tmp_path / "a.xlsx", xlsx(["text", "n"], ["가", '=IF(A2="", 1, "")'], ["나", 1]))
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    saved = members[sheet].replace(b'<c r="B2"><f>', b'<c r="B2" t="str"><f>')
+    assert saved != members[sheet]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in (members | {sheet: saved}).items():
+            archive.writestr(name, data)
+    records = iter_records(path, label_column="n")
+    assert [(record.text, record.label) for record in records] == [("가", None), ("나", "1")]
+
+
 def test_a_single_line_of_200_mb_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
     for name, start in (("a.txt", ""), ("a.jsonl", '{"text": "'), ("a.tsv", "id\ttext\n1\t")):
         path = tmp_path / name

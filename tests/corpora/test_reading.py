@@ -277,3 +277,24 @@ def test_real_corpora() -> None:
     assert reviews[0].text == "영화 전개가 내내 싱겁고 무난하다."
     petitions = islice(iter_records(SHARED / "petitions"), 10)
     assert all(record.text for record in petitions)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.csv", "\n리뷰\n좋아요\n\n별로\n\n\n".encode()),
+        ("a.csv", "리뷰,점수\n좋아요,5\n\n별로,1\n".encode()),
+        ("a.tsv", "리뷰\t점수\n좋아요\t5\n \n별로\t1\n".encode()),
+        ("a.xlsx", xlsx([["리뷰"], ["좋아요"], [None], ["별로"], [None]])),
+    ],
+)
+def test_blank_rows_of_an_upload_keep_their_place(name: str, data: bytes) -> None:
+    """Whoever pastes a column of results back counts on it. The end of a table is no row."""
+    table = load_table(name, data)
+    assert table["리뷰"].tolist() == ["좋아요", "", "별로"]
+
+
+def test_carriage_returns_in_excel_cells_are_no_words(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(xlsx([["text"], ["첫째 줄_x000D_\n둘째 줄"], ["_x005F_x000D_"]]))
+    assert [record.text for record in iter_records(path)] == ["첫째 줄\r\n둘째 줄", "_x000D_"]

@@ -49,6 +49,13 @@ def test_batches_give_what_one_by_one_gives(
     assert len({prediction.label for prediction in together}) > 1
 
 
+def test_what_was_cut_says_so(classifier: Classifier) -> None:
+    # Of 64 tokens [CLS] and [SEP] are two.
+    tokens = [separable()[0][0].split()[0], "글"]
+    found = classifier.predict(["", *tokens, " ".join(tokens * 100), tokens[0]])
+    assert [prediction.cut for prediction in found] == [False, False, False, True, False]
+
+
 def test_equals_the_stock_model_in_float32(
     classifier: Classifier, classifier_directory: Path
 ) -> None:
