@@ -13,6 +13,7 @@ from corpora.errors import InputError
 
 Settings = TypeVar("Settings")
 _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+_PLACE_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def run_command(
@@ -56,7 +57,7 @@ def run_command(
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             place = f" while writing {error.filename}" if error.filename else ""
             return _fail(f"the disk is full{place}; free some space and run the command again")
-        if isinstance(error, _PLACE_ERRORS) or error.errno == errno.EROFS:
+        if isinstance(error, _PLACE_ERRORS) or error.errno in _PLACE_NUMBERS:
             return _fail(f"cannot use {error.filename}: {error.strerror}; check the path")
         raise
     except KeyboardInterrupt:

@@ -45,6 +45,7 @@ _GAP = r"[ \-.~_/·)]{0,3}"  # between the digits of a number that someone typed
 # Not the rest of a longer number, of a decimal, or of groups joined by hyphens.
 _START = r"(?<![0-9])(?<![0-9][\-.,])"
 _END = r"(?!-?[0-9])"
+_JOINTS = ("-", ".", ",")  # of _START
 
 _emails = re.compile(
     r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]{1,64} ?(?:@|골뱅이) ?"
@@ -115,8 +116,8 @@ _traffic = re.compile("차|택시|버스|운전|뺑소니|블랙박스|번호판
 _NEAR = 20  # characters (assumption)
 
 
-def _is_luhn(number: str) -> bool:
-    digits = [int(c) for c in reversed(number) if c.isdigit()]
+def _is_luhn(shadow: str, match: re.Match[str]) -> bool:
+    digits = [int(c) for c in reversed(match[0]) if c.isdigit()]
     doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + doubled) % 10 == 0
 
@@ -143,6 +144,13 @@ def _is_account(shadow: str, match: re.Match[str]) -> bool:
     return number.count("-") >= 2 and _after_account(shadow, end) is not None
 
 
+def _is_plate(shadow: str, match: re.Match[str]) -> bool:
+    use, (start, end) = match["use"], match.span()
+    if len(use) == 1 or match["region"] or use.strip() not in _COUNTERS:
+        return True
+    return _traffic(shadow, max(0, start - _NEAR), end + _NEAR) is not None
+
+
 def _is_spelled(match: re.Match[str]) -> bool:
     # Digits as such are a binary number (0101010101 이진법) unless most of the rest is spelled.
     return not match[0][:3].isdigit() or sum(c in _SPELLED_DIGITS for c in match[0]) >= 4
@@ -155,17 +163,26 @@ _REACH_BEFORE, _REACH_BEHIND = 8, 12
 
 
 def _numbers_in(
-    shadow: str, pattern: Callable[[str, int, int], Iterator[re.Match[str]]]
-) -> Iterator[re.Match[str]]:
-    """Matches of a shape, looked for only where there are enough digits."""
+    shadow: str,
+    pattern: Callable[[str, int, int], Iterator[re.Match[str]]],
+    accepts: Callable[[str, re.Match[str]], bool] = lambda shadow, match: True,
+) -> Iterator[tuple[int, int]]:
+    """Spans of a shape that are accepted, looked for only where there are enough digits."""
     last = 0
     clusters = [cluster.span() for cluster in _clusters(shadow)]
     for (first, end), (next_first, _) in pairwise((*clusters, (len(shadow), 0))):
-        if end - first >= FEWEST_DIGITS:
-            start = max(last, first - _REACH_BEFORE)
-            for match in pattern(shadow, start, min(end + _REACH_BEHIND, next_first)):
-                yield match
-                last = match.end()
+        if end - first < FEWEST_DIGITS:
+            continue
+        start, stop = max(last, first - _REACH_BEFORE), min(end + _REACH_BEHIND, next_first)
+        while match := next(pattern(shadow, start, stop), None):
+            start = last = match.end()
+            if not accepts(shadow, match):
+                continue
+            yield match.span()
+            # The next of numbers joined by commas is no rest of this one: found now and not in a
+            # pass of its own, of which a list of thousands would need thousands.
+            if shadow[last : last + 1] in _JOINTS:
+                shadow = _blank(shadow, [match.span()])
 
 
 def _spans(shadow: str, kind: Kind) -> Iterator[tuple[int, int]]:
@@ -174,24 +191,17 @@ def _spans(shadow: str, kind: Kind) -> Iterator[tuple[int, int]]:
             if "@" in shadow or "골뱅이" in shadow:
                 yield from (match.span() for match in _emails(shadow))
         case "resident":
-            found = _numbers_in(shadow, _residents)
-            yield from (match.span() for match in found if _is_resident(shadow, match))
+            yield from _numbers_in(shadow, _residents, _is_resident)
         case "phone":
-            phones = [match.span() for match in _numbers_in(shadow, _phones)]
+            phones = list(_numbers_in(shadow, _phones))
             spelled = _spelled_phones(_blank(shadow, phones)) if _spelled_start(shadow) else ()
             yield from sorted(phones + [m.span() for m in spelled if _is_spelled(m)])
         case "card":
-            found = _numbers_in(shadow, _cards)
-            yield from (match.span() for match in found if _is_luhn(match[0]))
+            yield from _numbers_in(shadow, _cards, _is_luhn)
         case "account":
-            found = _numbers_in(shadow, _numbers)
-            yield from (match.span() for match in found if _is_account(shadow, match))
+            yield from _numbers_in(shadow, _numbers, _is_account)
         case "plate":
-            for match in _numbers_in(shadow, _plates):
-                use, (start, end) = match["use"], match.span()
-                certain = len(use) == 1 or match["region"] or use.strip() not in _COUNTERS
-                if certain or _traffic(shadow, max(0, start - _NEAR), end + _NEAR):
-                    yield start, end
+            yield from _numbers_in(shadow, _plates, _is_plate)
 
 
 def find_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[int, int, Kind]]:

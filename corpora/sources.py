@@ -173,7 +173,7 @@ def find_sources(path: str | Path) -> list[Source]:
             "or a folder of them; check the path"
         )
     _require_supported(path.name, str(path))
-    return [Source(name=path.name, shown=str(path), path=path)]
+    return [Source(name=_readable(path.name), shown=_readable(str(path)), path=path)]
 
 
 def find_all_sources(paths: Sequence[Path]) -> list[Source]:
@@ -201,12 +201,23 @@ def find_all_sources(paths: Sequence[Path]) -> list[Source]:
     return sources
 
 
+def _readable(name: str) -> str:
+    """A name that can be written in UTF-8: that of a Windows archive may be in CP949."""
+    stored = os.fsencode(name)
+    for encoding in ("utf-8", "cp949"):
+        try:
+            return stored.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return stored.decode("utf-8", "backslashreplace")
+
+
 def _sources_in_folder(folder: Path) -> list[Source]:
     sources = []
     for file in sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts):
         if is_supported(file.name):
             name = file.relative_to(folder).as_posix()
-            sources.append(Source(name=name, shown=str(file), path=file))
+            sources.append(Source(name=_readable(name), shown=_readable(str(file)), path=file))
         elif not file.exists():
             logger.warning("%s: not read, a link that leads nowhere or to itself", file)
         else:

@@ -239,6 +239,7 @@ def test_the_sample_corpora_are_clean_input(clean_here: Clean, tmp_path: Path) -
         (["{in}", "--output", "{c}", "--min-characters", "0"], "min_characters must be at least 1"),
         (["{in}", "--output", "{c}", "--text-column", "x"], "b.csv: no text column"),
         (["{in}", "--output", "{in}/a.txt/c"], "cannot use"),
+        ([f"{{in}}/{'가' * 120}", "--output", "{c}"], "File name too long"),
     ],
 )
 def test_misuse_is_one_line_and_leaves_nothing(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import logging
+import os
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
 from corpora.reading import iter_records, load_table
 from corpora.record import Record
@@ -298,3 +300,17 @@ def test_carriage_returns_in_excel_cells_are_no_words(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     path.write_bytes(xlsx([["text"], ["첫째 줄_x000D_\n둘째 줄"], ["_x005F_x000D_"]]))
     assert [record.text for record in iter_records(path)] == ["첫째 줄\r\n둘째 줄", "_x000D_"]
+
+
+def test_file_names_of_windows_archives(tmp_path: Path) -> None:
+    """Unpacked on Linux they are CP949, which no UTF-8 report could hold."""
+    for name, text in (("리뷰.txt".encode("cp949"), "하나"), (b"\xff\xfe\xff.txt", "둘")):
+        (tmp_path / os.fsdecode(name)).write_text(text, encoding="utf-8")
+    records = list(iter_records(tmp_path))
+    assert {(record.source, record.text) for record in records} == {
+        ("리뷰.txt", "하나"),
+        ("\\xff\\xfe\\xff.txt", "둘"),
+    }
+    assert len(corpus_hash(tmp_path)) == 64
+    (record,) = iter_records(tmp_path / os.fsdecode("리뷰.txt".encode("cp949")))
+    assert record.source == "리뷰.txt"
