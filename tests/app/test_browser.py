@@ -107,7 +107,7 @@ def test_cp949_file(page: "Page") -> None:
     )
     page.get_by_role("button", name="분류 시작").click()
     page.get_by_text("2건을").wait_for()
-    assert page.get_by_text("글이 빈 행이 1개").is_visible()
+    assert page.get_by_text("글이 비었거나 주소·태그뿐인 행이 1개").is_visible()
     for button in ("CSV 내려받기", "XLSX 내려받기"):
         with page.expect_download() as download:
             page.get_by_text(button, exact=True).locator("visible=true").click()
