@@ -22,8 +22,7 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
         labels: those of the model, by which tasks are told apart; None shows every task's.
     """
     counts = store.counts(labels)
-    others = sum(store.counts().values()) - sum(counts.values())
-    if others:
+    if others := 0 if labels is None else store.count_of_others(labels):
         st.caption(
             f"다른 라벨을 쓰는 모델로 저장한 글이 {others:,}건 더 있습니다. 왼쪽에서 그 모델을 "
             "고르면 보입니다."

@@ -244,6 +244,15 @@ class LabelStore:
             )
             return {label: count for label, count in session.execute(query)}
 
+    def count_of_others(self, labels: Sequence[str]) -> int:
+        """How many texts have a label of other tasks; one with labels of two counts twice."""
+        texts = select(Label.label_set, Label.text_sha256).distinct()
+        with Session(self._engine) as session:
+            mine = texts.where(self._of_task(session, labels))
+            both = [select(func.count()).select_from(one.subquery()) for one in (texts, mine)]
+            every, own = (session.scalar(query) or 0 for query in both)
+            return every - own
+
     def _latest(self, session: Session, labels: Sequence[str] | None) -> Any:
         latest = select(func.max(Label.id)).where(self._of_task(session, labels))
         if labels is None:
@@ -324,7 +333,9 @@ def _set_up(engine: Engine) -> None:
             # "locked" on SQLite; PostgreSQL's IF NOT EXISTS can still collide on its catalogue.
             words = str(error.orig)
             collided = isinstance(error, IntegrityError) or "locked" in words
-            if not (collided or "duplicate column" in words) or attempt == _SETUP_TRIES - 1:
+            # Someone else has added the column: SQLite's words, and PostgreSQL's.
+            added = "duplicate column" in words or "already exists" in words
+            if not (collided or added) or attempt == _SETUP_TRIES - 1:
                 raise
             time.sleep(0.05 * (attempt + 1))
 

@@ -346,10 +346,17 @@ def all_rows(source: Source, file_format: str) -> tuple[list[str], list[Row]]:
         stripped = [name.strip("\ufeff ") for name in table.columns]
         columns = [name or f"column {number}" for number, name in enumerate(stripped, 1)]
         _refuse_twins(columns, source)
-        rows = list(table.read(range(len(columns))))
-    # Blank rows keep their place, for whoever pastes a column back; those at the end have none.
-    while rows and not _holds_something(rows[-1][1]):
-        rows.pop()
+        # Blank rows keep their place, for whoever pastes a column back; those at the end have
+        # none, and a formatted sheet has a million of them, so they are only counted.
+        rows: list[Row] = []
+        blank = 0
+        for number, cells in table.read(range(len(columns))):
+            if not _holds_something(cells):
+                blank += 1
+                continue
+            rows += [(number, [None] * len(columns))] * blank
+            rows.append((number, cells))
+            blank = 0
     if not rows:
         raise no_rows(source)
     return columns, rows

@@ -138,6 +138,7 @@ def test_labels_of_two_tasks_stand_side_by_side(url: str) -> None:
     assert store.counts(REVIEWS) == {"긍정": 1, "부정": 1}
     assert store.counts(MEMOS) == {"일정": 1}
     assert sum(store.counts().values()) == 3
+    assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (1, 2)
     assert store.export(MEMOS)[["text", "label"]].to_numpy().tolist() == [
         ["내일 병원 가기 싫다", "일정"]
     ]
@@ -158,8 +159,13 @@ def test_a_task_that_gets_a_label_more_keeps_what_was_saved(url: str) -> None:
     save(store, "그냥 그래요", "중립", "2")
     assert store.counts(REVIEWS) == {"긍정": 1, "중립": 1}
     assert store.counts(["긍정", "부정"]) == {"긍정": 1}
+    # Decided anew with the longer list, it is still of one task.
+    save(store, "배송 빨라요", "중립", "3")
+    assert store.counts(REVIEWS) == {"중립": 2}
+    assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (0, 3)
+    save(store, "배송 빨라요", "긍정", "4")
     path = Path(url.removeprefix("sqlite:///"))
-    assert read_rows(path, None) == [("배송 빨라요", "긍정"), ("그냥 그래요", "중립")]
+    assert read_rows(path, None) == [("그냥 그래요", "중립"), ("배송 빨라요", "긍정")]
 
 
 def test_texts_that_are_equal_once_clean_are_one(url: str) -> None:
@@ -195,6 +201,7 @@ def test_a_database_of_before_is_brought_up_to_date(url: str) -> None:
     stores = [LabelStore(url), LabelStore(url)]
     for store in stores:
         assert store.counts(REVIEWS) == {"부정": 1} and store.counts(MEMOS) == {"일정": 1}
+        assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (1, 1)
     save(stores[0], "배송 빨라요", "중립", "3")
     assert stores[1].counts(REVIEWS) == {"중립": 1}
     assert read_rows(path, MEMOS) == [("내일 병원", "일정")]

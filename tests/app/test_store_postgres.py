@@ -96,6 +96,25 @@ def test_two_make_the_table_at_the_same_moment(url: str) -> None:
     assert not failed and LabelStore(url).history_length() == 4
 
 
+def test_two_bring_a_table_of_before_up_to_date_at_once(url: str) -> None:
+    save(LabelStore(url), "글", "긍정", "1")
+    with create_engine(url).begin() as connection:
+        connection.execute(text("ALTER TABLE labels DROP COLUMN label_set"))
+    barrier = threading.Barrier(4)
+    found: list[dict[str, int]] = []
+
+    def look() -> None:
+        barrier.wait()
+        found.append(LabelStore(url).counts(LABELS))
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{"긍정": 1}] * 4
+
+
 def test_whoever_may_only_use_the_table_can_label(url: str) -> None:
     LabelStore(url)
     with create_engine(url).begin() as connection:
