@@ -3,12 +3,12 @@
 import torch
 from torch import nn
 
-from pretrain.devices import has_native_bf16
+from pretrain.devices import prefers_bf16
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it natively, else float32."""
-    return torch.bfloat16 if has_native_bf16(device) else torch.float32
+    """bfloat16 where the hardware multiplies it faster, else float32."""
+    return torch.bfloat16 if prefers_bf16(device) else torch.float32
 
 
 def convert_matrices(model: nn.Module, device: torch.device) -> None:

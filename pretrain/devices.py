@@ -27,18 +27,26 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
-def has_native_bf16(device: torch.device) -> bool:
-    """Whether bf16 matrix products run in hardware; emulated ones are slower than fp32."""
+def prefers_bf16(device: torch.device) -> bool:
+    """Whether bf16 matrix products are faster than fp32 ones; emulated ones never are.
+
+    Nor is every AVX-512 instruction for it: AMD's is, Intel's has half the rate of fp32
+    (docs/performance.md), and of Intel's only AMX tiles are faster. A rule instead of a
+    measurement: a resumed run must compute in the format it began with.
+    """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type == "cpu":
-        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return torch.cpu._is_amx_tile_supported() or (
+            torch.cpu._is_avx512_bf16_supported()
+            and "Intel" not in torch.cpu.get_capabilities()["cpu_name"]
+        )
     return False
 
 
 def autocast(device: torch.device) -> AbstractContextManager[object]:
-    """bf16 autocast where the hardware has it, otherwise plain fp32; weights stay fp32."""
-    if has_native_bf16(device):
+    """bf16 autocast where it is faster, otherwise plain fp32; weights stay fp32."""
+    if prefers_bf16(device):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
 

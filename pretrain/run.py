@@ -26,7 +26,7 @@ from pretrain.accounting import (
 )
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.corpus import prepare_corpus
-from pretrain.devices import attention_for, has_native_bf16
+from pretrain.devices import attention_for, prefers_bf16
 from pretrain.loop import (
     Trainer,
     compile_mode,
@@ -451,7 +451,7 @@ def _describe(
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "processes": processes.world_size,
         "threads": torch.get_num_threads(),
-        "bf16": has_native_bf16(device),
+        "bf16": prefers_bf16(device),
         "versions": {
             name: version(name)
             for name in ("torch", "transformers", "tokenizers", "gensim")
@@ -477,7 +477,7 @@ def _cost(
         return cost
     positions = trainer.last_positions // processes.world_size
     masked = max(1, round(positions * settings.mask_fraction))
-    dtype = torch.bfloat16 if has_native_bf16(processes.device) else torch.float32
+    dtype = torch.bfloat16 if prefers_bf16(processes.device) else torch.float32
     shapes = matrix_shapes(pair, settings.recipe(), positions, masked)
     _, rate = matrix_seconds(shapes, processes.device, dtype)
     cost["matrix_flops_per_second"] = rate
@@ -506,7 +506,7 @@ def _announce(
     print(
         f"pre-training: {corpus.num_tokens:,} tokens in {len(corpus):,} sequences, "
         f"{pair.num_parameters() / 1e6:.1f}M parameters, {length}, {processes.device.type}"
-        f"{several} {'bf16' if has_native_bf16(processes.device) else 'fp32'}",
+        f"{several} {'bf16' if prefers_bf16(processes.device) else 'fp32'}",
         flush=True,
     )
 

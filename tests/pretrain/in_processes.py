@@ -78,7 +78,7 @@ def perform(scenario: Scenario) -> dict[str, Any]:
         patched.setitem(PRESETS, "tiny", SMALL)
         # bf16 rounds each process's part of a sum, so it differs in the fourth digit.
         for module in (devices, loop, pretrain.run):
-            patched.setattr(module, "has_native_bf16", lambda device: False)
+            patched.setattr(module, "prefers_bf16", lambda device: False)
         patched.setattr(loop.Trainer, "run", run_and_hash)
         patched.setattr(Monitor, "add", add_and_end)
         patched.setattr(loop, "save_state", save_if_possible)

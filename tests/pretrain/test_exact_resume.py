@@ -111,7 +111,7 @@ def test_two_threads_add_up_in_one_order(
     """Batches so large that torch divides the work on one tensor, in bf16 where there is any."""
     if not native_bf16:
         for module in (devices, loop, pretrain.run):
-            monkeypatch.setattr(module, "has_native_bf16", lambda device: False)
+            monkeypatch.setattr(module, "prefers_bf16", lambda device: False)
     Path("more.txt").write_text("\n".join(comments), encoding="utf-8")
     large = ["--corpus", "more.txt", "--tokens-per-batch", "8192", "--save-steps", "2"]
     flags = ["--max-steps", "6", *large, *recipe]
