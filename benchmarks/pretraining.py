@@ -41,7 +41,7 @@ from corpora.reading import iter_records
 from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
 from pretrain.batches import Prefetcher, iter_plans
 from pretrain.checkpoint import Progress
-from pretrain.devices import attention_for, choose_device, prefers_bf16
+from pretrain.devices import attention_for, choose_device, matrix_dtype
 from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers
@@ -189,7 +189,7 @@ def main(settings: SpeedSettings) -> None:
     memory = {name: memory_alone(name, settings) for name in ARMS}
     print("peak memory alone, GiB:", memory, flush=True)
     arms: dict[str, Any] = {name: make(*needed) for name, make in ARMS.items()}
-    dtype = torch.bfloat16 if prefers_bf16(device) else torch.float32
+    dtype = matrix_dtype(device)
     # Attention's own products are in these, and not in the linear layers' share below.
     flops = {
         name: hardware_flops_per_token(arm) for name, arm in arms.items() if isinstance(arm, Ours)

@@ -1,10 +1,13 @@
 """Which device a run uses and in which number format its matrix products are computed."""
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
 
 import torch
 
 from corpora.errors import InputError
+
+Precision = Literal["auto", "bf16", "fp32"]
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -49,11 +52,16 @@ def _cpu_name() -> str:
     return str(capabilities.get("cpu_name", ""))
 
 
-def autocast(device: torch.device) -> AbstractContextManager[object]:
-    """bf16 autocast where it is faster, otherwise plain fp32; weights stay fp32."""
-    if prefers_bf16(device):
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return nullcontext()
+def matrix_dtype(device: torch.device, precision: Precision = "auto") -> torch.dtype:
+    """The number format of matrix products; `auto` is the faster one of the device."""
+    bf16 = prefers_bf16(device) if precision == "auto" else precision == "bf16"
+    return torch.bfloat16 if bf16 else torch.float32
+
+
+def autocast(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[object]:
+    """Matrix products in `matrix_dtype`; weights stay fp32."""
+    dtype = matrix_dtype(device, precision)
+    return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype=dtype)
 
 
 def attention_for(device: torch.device) -> str:

@@ -16,7 +16,7 @@ from corpora.errors import InputError
 from pretrain.batches import Batch, Prefetcher, iter_plans, planned_batches
 from pretrain.checkpoint import Progress, save_state
 from pretrain.corruption import vocabulary_tables
-from pretrain.devices import autocast, prefers_bf16
+from pretrain.devices import autocast, matrix_dtype
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair
 from pretrain.objective import SEED_STRIDE, Moment, Objective, StepResult
@@ -143,7 +143,7 @@ def make_objective(
         rank=processes.rank,
         world_size=processes.world_size,
         add_up=processes.add_up,
-        mask_dtype=torch.bfloat16 if prefers_bf16(device) else torch.float32,
+        mask_dtype=matrix_dtype(device, settings.precision),
     )
 
 
@@ -331,7 +331,7 @@ class Trainer:
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):
-            with autocast(self.processes.device):
+            with autocast(self.processes.device, settings.precision):
                 result = self.objective(
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
                 )

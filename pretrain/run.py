@@ -26,7 +26,7 @@ from pretrain.accounting import (
 )
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.corpus import prepare_corpus
-from pretrain.devices import attention_for, prefers_bf16
+from pretrain.devices import attention_for, matrix_dtype
 from pretrain.loop import (
     Trainer,
     compile_mode,
@@ -300,6 +300,7 @@ def _as_recorded(settings: PretrainSettings, record: dict[str, Any]) -> Pretrain
     return replace(
         settings,
         batching="packed" if record["packed"] else "length",
+        precision="bf16" if record["bf16"] else "fp32",
         sharing=record["sharing"],
         **recorded_replacements(record),
     )
@@ -451,7 +452,7 @@ def _describe(
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "processes": processes.world_size,
         "threads": torch.get_num_threads(),
-        "bf16": prefers_bf16(device),
+        "bf16": matrix_dtype(device, settings.precision) == torch.bfloat16,
         "versions": {
             name: version(name)
             for name in ("torch", "transformers", "tokenizers", "gensim")
@@ -477,7 +478,7 @@ def _cost(
         return cost
     positions = trainer.last_positions // processes.world_size
     masked = max(1, round(positions * settings.mask_fraction))
-    dtype = torch.bfloat16 if prefers_bf16(processes.device) else torch.float32
+    dtype = matrix_dtype(processes.device, settings.precision)
     shapes = matrix_shapes(pair, settings.recipe(), positions, masked)
     _, rate = matrix_seconds(shapes, processes.device, dtype)
     cost["matrix_flops_per_second"] = rate
@@ -506,7 +507,7 @@ def _announce(
     print(
         f"pre-training: {corpus.num_tokens:,} tokens in {len(corpus):,} sequences, "
         f"{pair.num_parameters() / 1e6:.1f}M parameters, {length}, {processes.device.type}"
-        f"{several} {'bf16' if prefers_bf16(processes.device) else 'fp32'}",
+        f"{several} {settings.precision}",
         flush=True,
     )
 

@@ -192,7 +192,9 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
     before = record.get("settings", {})
     decided = recorded_replacements(record)
     for name, value in settings_as_json(settings).items():
-        if name in _FREE_ON_RESUME or before.get(name) == value:
+        # A flag that did not exist yet was at its default.
+        found = before.get(name, getattr(PretrainSettings, name, None))
+        if name in _FREE_ON_RESUME or found == value:
             continue
         # Left out, or given as it was decided: the same run.
         if name in decided and value in (None, decided[name]):
@@ -202,7 +204,7 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
         if name == "corpus" and Path(str(before.get(name))).resolve() == settings.corpus.resolve():
             continue
         flag = name.replace("_", "-")
-        return f"it has --{flag} {before.get(name)}, found --{flag} {value}; give the same flags"
+        return f"it has --{flag} {found}, found --{flag} {value}; give the same flags"
     return ""
 
 

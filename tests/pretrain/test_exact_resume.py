@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-import pretrain.run
-from pretrain import devices, loop
+from pretrain import loop
 from pretrain.monitor import Monitor
 from pretrain.objective import Objective
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
@@ -90,32 +89,28 @@ def test_batches_draws_and_weights_are_those_of_the_uninterrupted_run(
         assert (straight / file).read_bytes() == (directory / file).read_bytes()
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
 @pytest.mark.parametrize(
-    ("recipe", "prefers_bf16"),
+    "recipe",
     [
-        ([], True),
-        (["--unigram-fraction", "1", "--bag-weight", "5"], True),
-        (["--unigram-fraction", "1", "--bag-weight", "5"], False),
+        [],
+        ["--unigram-fraction", "1", "--bag-weight", "5"],
         # In fp32 torch adds up the gradient of [] in an order of chance, and boundaries repeat.
-        ([*RECIPES["spans"], "--generator-size", "1"], False),
+        [*RECIPES["spans"], "--generator-size", "1"],
     ],
-    ids=["default", "noise", "noise in fp32", "spans in fp32"],
+    ids=["default", "noise", "spans"],
 )
 def test_two_threads_add_up_in_one_order(
     recipe: list[str],
-    prefers_bf16: bool,
+    precision: str,
     pretrain_here: Command,
     break_off: Breaking,
     comments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Batches so large that torch divides the work on one tensor, in bf16 where it is faster."""
-    if not prefers_bf16:
-        for module in (devices, loop, pretrain.run):
-            monkeypatch.setattr(module, "prefers_bf16", lambda device: False)
+    """Batches so large that torch divides the work on one tensor."""
     Path("more.txt").write_text("\n".join(comments), encoding="utf-8")
     large = ["--corpus", "more.txt", "--tokens-per-batch", "8192", "--save-steps", "2"]
-    flags = ["--max-steps", "6", *large, *recipe]
+    flags = ["--max-steps", "6", "--precision", precision, *large, *recipe]
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

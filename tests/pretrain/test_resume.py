@@ -13,7 +13,7 @@ from filelock import FileLock
 
 import pretrain.run
 from corpora.command_line import run_command
-from pretrain import loop
+from pretrain import devices, loop
 from pretrain.loop import Trainer, packs_rows
 from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings
@@ -177,6 +177,32 @@ def test_a_run_keeps_its_batching_on_another_device(
     assert after["settings"]["batching"] == "auto"
     expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
     assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_a_run_keeps_its_number_format_on_another_cpu(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "12", "--output", "straight")[0] == 0
+    began_in = json.loads((broken_off / "run.json").read_text())["bf16"]
+    monkeypatch.setattr(devices, "prefers_bf16", lambda device: not began_in)
+    code, out, _ = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 0 and ("cpu bf16" if began_in else "cpu fp32") in out
+    assert json.loads((broken_off / "run.json").read_text())["bf16"] is began_in
+    expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    # A new one takes what is faster there.
+    assert ("cpu fp32" if began_in else "cpu bf16") in pretrain_here("--output", "new")[1]
+
+
+def test_a_flag_newer_than_the_run_was_at_its_default(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    record = json.loads((broken_off / "run.json").read_text())
+    del record["settings"]["precision"]
+    (broken_off / "run.json").write_text(json.dumps(record))
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--precision", "fp32")
+    assert code == 2 and "it has --precision auto, found --precision fp32" in errors
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
 
 
 def test_a_corpus_that_has_changed_since_is_refused(
