@@ -107,7 +107,11 @@ class Classifier:
         source = check_source(path)
         with loading(source, "the model"):
             model, report = AutoModelForSequenceClassification.from_pretrained(
-                source, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+                source,
+                dtype="float32",  # of half of it, layers in two formats do not fit each other
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
             )
         missing = sorted(report["missing_keys"])
         if missing:

@@ -13,6 +13,7 @@ from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from finetune.batches import batches_by_length
 from finetune.classifier import Classifier, find_classifiers
+from pretrain import devices
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 
@@ -197,7 +198,12 @@ def test_find_classifiers(classifier_directory: Path, encoder: Path, tmp_path: P
     ]
 
 
-def test_loaded_from_half_precision(copied: Path) -> None:
+@pytest.mark.parametrize("bf16", [True, False], ids=["products in bf16", "in fp32"])
+@pytest.mark.parametrize("saved_as", [torch.bfloat16, torch.float16])
+def test_loaded_from_half_precision(
+    saved_as: torch.dtype, bf16: bool, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "prefers_bf16", lambda device: bf16)
     config = tiny_config(make_tokenizer(), id2label=dict(enumerate(LABELS)))
-    ElectraForSequenceClassification(config).to(torch.bfloat16).save_pretrained(copied)
+    ElectraForSequenceClassification(config).to(saved_as).save_pretrained(copied)
     assert len(Classifier.load(copied).predict(["꿈에서 하늘을 날았다"])) == 1
