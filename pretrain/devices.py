@@ -33,9 +33,10 @@ def choose_device(name: str = "auto") -> torch.device:
 def prefers_bf16(device: torch.device) -> bool:
     """Whether bf16 matrix products are faster than fp32 ones; emulated ones never are.
 
-    Nor is every AVX-512 instruction for it: AMD's is, Intel's has half the rate of fp32
-    (docs/performance.md), and of Intel's only AMX tiles are faster. A rule instead of a
-    measurement: a resumed run must compute in the format it began with.
+    Nor is every AVX-512 instruction for it: Intel's has half the rate of fp32 (measured,
+    docs/performance.md). AMD's and Intel's AMX tiles count as faster, by their makers' figures; a
+    test compares the rule with the machine it runs on. A rule instead of a measurement at every
+    start: a noisy moment must not decide.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

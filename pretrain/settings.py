@@ -216,8 +216,8 @@ class PretrainSettings:
     each attending to itself only. auto: length on a CPU, packed on a GPU (docs/performance.md);
     a resumed run keeps what it began with."""
     precision: Precision = "auto"
-    """Number format of matrix products; weights and sums are fp32 in both. auto: the faster one of
-    this device (docs/performance.md); a resumed run keeps what it began with."""
+    """Number format of matrix products; weights and optimizer state are fp32 in both. auto: the
+    faster one of this device (docs/performance.md); a resumed run keeps what it began with."""
     compile: Literal["auto", "graphs", "on", "off"] = "auto"
     """torch.compile the encoders; graphs: and replay them as CUDA graphs, which wants packed rows.
     auto: graphs on a GPU with packed rows, on with others, off on a CPU (docs/performance.md)."""
