@@ -474,8 +474,8 @@ def check(
         init: what the released encoder went on from, if from another.
 
     Raises:
-        InputError: the corpus is not the one of the record, or a loss differs by more than
-            TOLERANCE.
+        InputError: the corpus is not the one of the record, or the losses differ by more than
+            TOLERANCE in the mean.
     """
     record = read_released(released, init)
     check_corpus(corpus, record.corpus_sha256, released)
