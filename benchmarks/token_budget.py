@@ -2,6 +2,7 @@
 
     python benchmarks/token_budget.py
     python benchmarks/token_budget.py --arms warm-rtd,warm-unigram --tokens 50e6 --seeds 1
+    python benchmarks/token_budget.py --arms warm-noise-bag --also checkpoints/malmoi-small …
 
 For every arm, number of tokens and seed: pre-training (tiny, reviews), then fine-tuning on 20,000
 NSMC training reviews and scoring on 20,000 others of the same file. Takes hours; what is done is
@@ -19,6 +20,7 @@ from downstream import (
     NSMC,
     PretrainedSettings,
     Results,
+    encoder_name,
     fine_tune,
     mean_and_spread,
     numbers_of,
@@ -31,6 +33,7 @@ from downstream import (
 
 from corpora.command_line import run_command
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
 from finetune.training import TrainSettings
 
 matplotlib.use("Agg")
@@ -99,6 +102,8 @@ class BudgetSettings(PretrainedSettings):
     """Seed of the first of them."""
     tokenizer: Path | None = None
     """Tokenizer directory; by default one of 16,000 entries is trained on the reviews."""
+    also: Path | None = None
+    """Encoder with its run.json, such as a released one, to score too, at the tokens it saw."""
     output: Path = RESULTS
     """JSON file of the results."""
 
@@ -122,6 +127,7 @@ def main(settings: BudgetSettings) -> None:
         dev_size=len(dev),
         epochs=settings.epochs,
     )
+    also = {} if settings.also is None else _identity(settings.also)
     for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for tokens in budgets:
             for arm in arms:
@@ -139,28 +145,46 @@ def main(settings: BudgetSettings) -> None:
                         corpus=settings.corpus,
                     )
                 decay = 1.0 if name == "random" else None
-                score = fine_tune(
-                    encoder,
-                    train,
-                    dev,
-                    TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=decay),
-                )
-                record = read_record(encoder)
-                results.add(
-                    key
-                    | {
-                        "tokens_seen": record["progress"]["tokens"],
-                        "pretraining_seconds": round(record["progress"]["seconds"]),
-                        "final_metrics": record["final_metrics"],
-                    }
-                    | score
-                )
+                training = TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=decay)
+                score = fine_tune(encoder, train, dev, training)
+                results.add(key | _progress(encoder) | score)
+        if settings.also is not None and not results.of(**also, seed=seed):
+            training = TrainSettings(epochs=settings.epochs, seed=seed)
+            score = fine_tune(settings.also, train, dev, training)
+            results.add(also | {"seed": seed} | _progress(settings.also) | score)
     rows = results.rows
-    for tokens in budgets:
+    for tokens in [*budgets, *([also["tokens"]] if also else [])]:
         for name in sorted({row["arm"] for row in rows if row["tokens"] == tokens}):
             scores = [row["accuracy"] for row in results.of(arm=name, tokens=tokens)]
             print(f"{tokens / 1e6:6.0f}M {name:24} {mean_and_spread(scores)}")
     _plot(rows, settings.output.with_suffix(".png"))
+
+
+def _identity(encoder: Path) -> dict[str, Any]:
+    """What rows of an encoder that was trained elsewhere are told by.
+
+    Raises:
+        InputError: it has no record of its pre-training, or no weights.
+    """
+    weights = encoder / "model.safetensors"
+    for path in (encoder / "run.json", weights):
+        if not path.is_file():
+            raise InputError(f"expected --also of an encoder with its record, found no {path}")
+    return {
+        "arm": encoder_name(str(encoder)),
+        "tokens": read_record(encoder)["progress"]["tokens"],
+        "weights_sha256": file_sha256(weights),
+    }
+
+
+def _progress(encoder: Path) -> dict[str, Any]:
+    """How far its pre-training went, and where that left its losses."""
+    record = read_record(encoder)
+    return {
+        "tokens_seen": record["progress"]["tokens"],
+        "pretraining_seconds": round(record["progress"]["seconds"]),
+        "final_metrics": record["final_metrics"],
+    }
 
 
 def pretraining_flags(arm: str, tokens: int, seed: int) -> list[object]:
@@ -179,6 +203,11 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
         means = [statistics.mean(each) for each in scores]
         spreads = [statistics.stdev(each) if len(each) > 1 else 0.0 for each in scores]
         axis.errorbar([n / 1e6 for n in budgets], means, spreads, marker="o", capsize=3, label=arm)
+    for name in sorted({row["arm"] for row in rows} - ARMS.keys() - STARTS.keys()):
+        mine = [row for row in rows if row["arm"] == name]
+        seen = statistics.mean(row["tokens"] for row in mine) / 1e6
+        accuracy = statistics.mean(row["accuracy"] for row in mine)
+        axis.plot(seen, accuracy, linestyle="", marker="*", markersize=12, label=name)
     axis.set_xscale("symlog", linthresh=1)
     axis.xaxis.set_major_formatter("{x:g}")
     axis.set_xlabel("million tokens seen")

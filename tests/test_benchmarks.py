@@ -316,6 +316,58 @@ def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
         assert made.generator_size == gone_on_with.generator_size
 
 
+def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
+    on_path: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    budgets = importlib.import_module("token_budget")
+    reviews = tmp_path / "ratings_train.txt"
+    lines = [f"{n}\t리뷰 {n}번 {'좋다' if n % 2 else '별로'}\t{n % 2}" for n in range(8)]
+    reviews.write_text("id\tdocument\tlabel\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(budgets, "NSMC", reviews)
+    scored: list[tuple[str, int]] = []
+
+    def fine_tune(encoder: Path, train: object, dev: object, settings: Any) -> dict[str, float]:
+        scored.append((encoder.name, settings.seed))
+        return {"accuracy": 80.0 + len(scored)}
+
+    def pretrain_once(folder: Path, flags: list[object], *, corpus: Path) -> Path:
+        seen = {"tokens": 1_000_123 if "--max-tokens" in flags else 0, "seconds": 1.5}
+        folder = tmp_path / folder.name
+        folder.mkdir(exist_ok=True)
+        record = {"progress": seen, "final_metrics": {}}
+        (folder / "run.json").write_text(json.dumps(record))
+        return folder
+
+    monkeypatch.setattr(budgets, "fine_tune", fine_tune)
+    monkeypatch.setattr(budgets, "pretrain_once", pretrain_once)
+    released = tmp_path / "mine"
+    flags = ["--corpus", str(reviews), "--train-size", "4", "--dev-size", "4", "--seeds", "2"]
+    flags += ["--arms", "warm-noise-bag", "--tokens", "0,1e6", "--also", str(released)]
+    flags += ["--output", str(tmp_path / "results.json")]
+    settings = tyro.cli(budgets.BudgetSettings, args=flags)
+    with pytest.raises(InputError, match=r"--also of an encoder with its record, found no .*run"):
+        budgets.main(settings)
+    released.mkdir()
+    record = {"progress": {"tokens": 50_001_482, "seconds": 60.4}, "final_metrics": {}}
+    (released / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"found no .*model\.safetensors"):
+        budgets.main(settings)
+    (released / "model.safetensors").write_bytes(b"weights")
+    budgets.main(settings)
+    assert scored.count(("mine", 0)) == scored.count(("mine", 1)) == 1
+    assert len(scored) == 6  # the start, the arm and the released encoder with two seeds
+    assert "    50M mine " in capsys.readouterr().out
+    assert (tmp_path / "results.png").stat().st_size > 10_000
+    budgets.main(settings)
+    assert len(scored) == 6  # measured before
+    (released / "model.safetensors").write_bytes(b"others")
+    budgets.main(settings)
+    assert scored[6:] == [("mine", 0), ("mine", 1)]
+
+
 def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:
     shares = importlib.import_module("pretraining").where_time_goes(copy_and_cast)
     # Of time: beside other processes it was less than 0.8 once.
