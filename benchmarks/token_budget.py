@@ -163,6 +163,9 @@ def main(settings: BudgetSettings) -> None:
 def _identity(encoder: Path) -> dict[str, Any]:
     """What rows of an encoder that was trained elsewhere are told by.
 
+    Its name carries the weights' hash: another one, released into the same folder later, must not
+    come into the same mean, nor a folder be taken for an arm.
+
     Raises:
         InputError: it has no record of its pre-training, or no weights.
     """
@@ -170,10 +173,11 @@ def _identity(encoder: Path) -> dict[str, Any]:
     for path in (encoder / "run.json", weights):
         if not path.is_file():
             raise InputError(f"expected --also of an encoder with its record, found no {path}")
+    sha256 = file_sha256(weights)
     return {
-        "arm": encoder_name(str(encoder)),
+        "arm": f"{encoder_name(str(encoder))} ({sha256[:8]})",
         "tokens": read_record(encoder)["progress"]["tokens"],
-        "weights_sha256": file_sha256(weights),
+        "weights_sha256": sha256,
     }
 
 

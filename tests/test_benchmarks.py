@@ -359,13 +359,18 @@ def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
     budgets.main(settings)
     assert scored.count(("mine", 0)) == scored.count(("mine", 1)) == 1
     assert len(scored) == 6  # the start, the arm and the released encoder with two seeds
-    assert "    50M mine " in capsys.readouterr().out
+    assert "    50M mine (" in capsys.readouterr().out
     assert (tmp_path / "results.png").stat().st_size > 10_000
     budgets.main(settings)
     assert len(scored) == 6  # measured before
+    capsys.readouterr()
     (released / "model.safetensors").write_bytes(b"others")
     budgets.main(settings)
     assert scored[6:] == [("mine", 0), ("mine", 1)]
+    # Scores of other weights do not come into one mean.
+    found = capsys.readouterr().out.splitlines()
+    lines = [line for line in found if line.startswith("    50M mine (")]
+    assert len(lines) == 2 and all("(2 seeds)" in line for line in lines)
 
 
 def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:
