@@ -43,10 +43,18 @@ def reviews_to_learn(data: Path, per_label: int) -> pd.DataFrame:
         Columns text, cleaned, and label.
 
     Raises:
-        InputError: a rating is none, or there are not enough reviews of a label.
+        InputError: the table is broken, a rating is none, or there are not enough reviews of a
+            label.
     """
     source = find_reviews(data)
-    table = pd.read_csv(source, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    try:
+        table = pd.read_csv(source, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    except pd.errors.ParserError as error:
+        raise InputError(
+            f"{source}: expected a table with tabs, found a broken one "
+            f"({' '.join(str(error).split())}); correct it"
+        ) from error
+    table.columns = table.columns.str.strip().str.lower()  # as `find_reviews` has found them
     ratings = pd.to_numeric(table["rating"], errors="coerce")
     wrong = table.index[~ratings.between(1, 10)]
     if len(wrong):

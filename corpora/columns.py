@@ -1,5 +1,6 @@
 """Which column of a table is the text, the label and the id, and what its cells say."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ ID_COLUMN = "id"
 # A file without a header row shows its first text as a column: keep the message readable.
 SHOWN_COLUMNS = 12
 SHOWN_CHARACTERS = 30
+
+# Halves of surrogate pairs: JSON can escape a single one, as programs write that cut texts by
+# UTF-16 units, and Excel both of a pair.
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,14 +107,21 @@ def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
     return _place(columns, names) is not None
 
 
+def whole_characters(text: str) -> str:
+    """The text with halves of characters joined, or left out: UTF-8 cannot hold one."""
+    if _HALVES.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+
 def cell_text(cell: object, where: str) -> str:
-    """A cell as text: "" for nothing, "1" for 1.0, otherwise as it prints.
+    """A cell as text: "" for nothing, "1" for 1.0, otherwise as it prints, without half emoji.
 
     Raises:
         InputError: the cell holds a list, a mapping or bytes.
     """
     if isinstance(cell, str):
-        return cell
+        return whole_characters(cell)
     if cell is None:
         return ""
     if isinstance(cell, float):

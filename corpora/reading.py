@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from corpora.columns import ColumnPlaces, ColumnRequest, cell_text, has_text_column
+from corpora.columns import (
+    ColumnPlaces,
+    ColumnRequest,
+    cell_text,
+    has_text_column,
+    whole_characters,
+)
 from corpora.decoding import open_text
 from corpora.errors import InputError
 from corpora.public.description import Layout
@@ -84,7 +90,10 @@ def load_table(name: str, data: bytes) -> pd.DataFrame:
         return pd.DataFrame({"text": texts}, dtype="str")
     if file_format == ".jsonl":
         objects = [
-            {key: cell_text(cell, f"{source.shown}:{line}") for key, cell in row.items()}
+            {
+                whole_characters(key): cell_text(cell, f"{source.shown}:{line}")
+                for key, cell in row.items()
+            }
             for line, row in _json_objects(source)
         ]
         return pd.DataFrame(objects, dtype="str").fillna("")

@@ -127,11 +127,12 @@ class Classifier:
                 "model with transformers' AutoModelForSequenceClassification instead"
             )
         id2label = model.config.id2label or {}
-        nameless = [name for name in id2label.values() if name.startswith("LABEL_")]
+        names = [str(name) for name in id2label.values()]
+        nameless = [name for name in names if name.startswith("LABEL_")]
         if nameless or not id2label:
             raise InputError(
                 f"the labels of {source} have no names (found {', '.join(nameless) or 'none'}); "
-                'give them in config.json under "id2label"'
+                'give them in config.json under "id2label", as {"0": "긍정", "1": "부정"}'
             )
         tokenizer = load_tokenizer(source)
         check_vocabulary(model, tokenizer, source)

@@ -111,11 +111,13 @@ def test_nothing_to_classify() -> None:
 
 
 def test_csv_for_excel() -> None:
-    table = pd.DataFrame({"text": ["쉼표, 와\n줄바꿈", "=1+1", "😀"], "확신도": [0.5, None, 1.0]})
+    texts = ["쉼표, 와\n줄바꿈", "=1+1", "😀", "한 칸\r두 줄", "\r\n"]
+    table = pd.DataFrame({"text": texts, "확신도": [0.5, None, 1.0, 0.25, 0.75]})
     data = to_csv(table)
     assert data.startswith(b"\xef\xbb\xbf")
     again = pd.read_csv(io.BytesIO(data), encoding="utf-8-sig")
-    assert again["text"].tolist() == table["text"].tolist()
+    assert again["text"].tolist() == texts
+    assert load_table("a.csv", data)["text"].tolist() == texts
 
 
 def test_xlsx_leaves_texts_alone() -> None:

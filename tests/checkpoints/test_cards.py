@@ -81,6 +81,10 @@ def test_figures_are_explained_where_there_are_some(measured: ModuleType, releas
     assert "Every figure" in encoder and "KoELECTRA" not in encoder
     assert "Thresholds of KOTE" in encoder and "cosine" not in encoder
     assert "fixed beforehand" not in encoder and "spoilt" not in encoder
+    assert "project's own texts" not in encoder
+    own = row | {"task": "memos", "texts_sha256": measured.file_sha256(measured.OWN_TEXTS["memos"])}
+    write_json(measured.QUALITY, {"runs": [own | {"macro_f1": 80.0}]})
+    assert "project's own texts were chosen on other folds" in card_of(released)
     row |= {"task": "korsts", "spearman": 38.5}
     write_json(measured.QUALITY, {"runs": [row]})
     encoder = card_of(released)

@@ -52,6 +52,14 @@ def test_what_is_no_rating_is_refused_and_nothing_written(
     assert not (tmp_path / "work").exists()
 
 
+def test_a_broken_table_is_refused(release: ModuleType, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "data", [*RATED, "300\t1\t20180101\t9\t하나\t둘\t셋\n"])
+    settings = release.ReleaseSettings(data=data, work=tmp_path / "work", reviews_per_label=40)
+    with pytest.raises(InputError, match=r"gz: expected a table with tabs, .* in line 302, saw 7"):
+        release.rated_reviews(settings)
+    assert not (tmp_path / "work").exists()
+
+
 def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
     written = list(written_reviews().items())[:30]
     rows = [{"text": text, "label": label, "predicted": label} for text, label in written]

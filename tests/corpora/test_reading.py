@@ -302,6 +302,27 @@ def test_carriage_returns_in_excel_cells_are_no_words(tmp_path: Path) -> None:
     assert [record.text for record in iter_records(path)] == ["첫째 줄\r\n둘째 줄", "_x000D_"]
 
 
+def test_half_emoji_do_not_stop_a_table() -> None:
+    """JavaScript that cuts texts by UTF-16 units leaves them, and Excel can escape both halves."""
+    lines = [
+        rb'{"\ud83dtext": "\uc88b\ub2e4 \ud83d", "label": "a\udc00"}',
+        rb'{"text": "\ud83d\ude00"}',
+    ]
+    table = load_table("a.jsonl", b"\n".join(lines))
+    assert list(table.columns) == ["text", "label"]
+    assert table["text"].tolist() == ["좋다 ", "😀"]
+    assert table["label"].tolist() == ["a", ""]
+    sheet = load_table("a.xlsx", xlsx([["text"], ["_xD83D_ 좋다"], ["_xD83D__xDE00_"]]))
+    assert sheet["text"].tolist() == [" 좋다", "😀"]
+
+
+def test_half_emoji_do_not_come_into_labels(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"id": "\\ud83d1", "text": "\\uc88b\\ub2e4", "label": "\\uafc8\\udc00"}\n')
+    (record,) = iter_records(path)
+    assert (record.id, record.label) == ("1", "꿈")
+
+
 def test_file_names_of_windows_archives(tmp_path: Path) -> None:
     """Unpacked on Linux they are CP949, which no UTF-8 report could hold."""
     for name, text in (("리뷰.txt".encode("cp949"), "하나"), (b"\xff\xfe\xff.txt", "둘")):

@@ -151,6 +151,37 @@ def test_damaged_configuration(copied: Path) -> None:
     assert message(copied).startswith(f"cannot load the model of {copied}: ")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id2label": ["꿈", "일기"]},
+        {"num_attention_heads": 0},
+        {"hidden_size": "x"},
+    ],
+)
+def test_configuration_that_says_something_else(copied: Path, change: dict[str, object]) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | change))
+    assert message(copied).startswith(f"cannot load the model of {copied}: ")
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": {"type": "Foo"}}, {"normalizer": {"type": "New"}}, {"version": "9"}]
+)
+def test_tokenizer_of_another_version(copied: Path, change: dict[str, object]) -> None:
+    """The library raises a bare Exception for it."""
+    tokenizer = json.loads((copied / "tokenizer.json").read_text())
+    (copied / "tokenizer.json").write_text(json.dumps(tokenizer | change))
+    assert message(copied).startswith(f"cannot load the tokenizer of {copied}: ")
+
+
+def test_labels_that_are_numbers(copied: Path) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    config["id2label"] = {place: int(place) for place in config["id2label"]}
+    (copied / "config.json").write_text(json.dumps(config))
+    assert Classifier.load(copied).labels[:2] == ["0", "1"]
+
+
 def test_no_tokenizer(copied: Path) -> None:
     for file in copied.glob("tokenizer*"):
         file.unlink()
