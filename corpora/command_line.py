@@ -54,9 +54,8 @@ def run_command(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            place = f" while writing {error.filename}" if error.filename else ""
-            return _fail(f"the disk is full{place}; free some space and run the command again")
+        if is_full_disk(error):
+            return _fail(full_disk_line(error, "run the command again"))
         if isinstance(error, _PLACE_ERRORS) or error.errno in _PLACE_NUMBERS:
             return _fail(f"cannot use {error.filename}: {error.strerror}; check the path")
         raise
@@ -64,6 +63,17 @@ def run_command(
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether there is no space left, on the disk or for this user."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def full_disk_line(error: OSError, then: str) -> str:
+    """The one line about a full disk; `then`: what to do once there is space."""
+    place = f" while writing {error.filename}" if error.filename else ""
+    return f"the disk is full{place}; free some space and {then}"
 
 
 def run_one_of(

@@ -25,7 +25,7 @@ from pretrain.tokenized import TokenizedCorpus
 # Sequences are sorted by length within chunks of this many batches: nearly no padding, yet the
 # order stays random from batch to batch.
 _BATCHES_PER_CHUNK = 64
-_WIDTH_MULTIPLE = 4
+WIDTH_MULTIPLE = 4
 # Rows opened for packing beyond what the tokens would fill without a gap. Less, and the last short
 # sequences find no room and make rows of their own kind; on reviews 0.01 packs 98% to 99%.
 _SPARE_ROWS = 0.01
@@ -78,7 +78,7 @@ def plan_epoch(lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int
 
 def padded_width(lengths: np.ndarray) -> np.ndarray:
     """Width of a batch whose longest sequence has `lengths` tokens: framed, a multiple of 4."""
-    return -(-(lengths + 2) // _WIDTH_MULTIPLE) * _WIDTH_MULTIPLE
+    return -(-(lengths + 2) // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
 
 
 def plan_packed_epoch(

@@ -3,7 +3,7 @@
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
@@ -148,8 +148,8 @@ def make_objective(
 
 
 @contextmanager
-def _stop_on_sigterm() -> Iterator[list[int]]:
-    """Collect SIGTERM instead of dying: the loop saves and leaves after the current step."""
+def collect_sigterm() -> Iterator[list[int]]:
+    """Collect SIGTERM instead of dying of it."""
     received: list[int] = []
     try:
         before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
@@ -244,8 +244,13 @@ class Trainer:
         tokenizer: PreTrainedTokenizerFast,
         directory: Path,
         monitor: Monitor,
+        received: Sequence[int] = (),
     ) -> bool:
-        """Train until the run's end.
+        """Train until the run's end, and write a checkpoint there.
+
+        Args:
+            received: where `collect_sigterm` puts what it gets: once there is something, the step
+                is finished and saved, and no other is taken.
 
         Returns:
             True when the run is complete, False when SIGTERM ended it after a checkpoint.
@@ -263,10 +268,7 @@ class Trainer:
         )
         self.pair.train()
         taken, stage = 0, progress.stage
-        with (
-            _stop_on_sigterm() as received,
-            Prefetcher(corpus, plans, tokenizer, processes.device) as batches,
-        ):
+        with Prefetcher(corpus, plans, tokenizer, processes.device) as batches:
             self._lap_began = time.perf_counter()
             while (fraction := self.done_fraction()) < 1:
                 batch = next(batches)
@@ -294,7 +296,9 @@ class Trainer:
                 # Several GPUs ask each other seldom: asking waits for them.
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
                 stopping = asks and processes.any_of(bool(received))
-                saving = stopping or (fraction < 1 and progress.step % settings.save_steps == 0)
+                # The last one before the average of weights takes their place: who resumes a
+                # complete run to make it longer goes on from the weights themselves.
+                saving = stopping or fraction >= 1 or progress.step % settings.save_steps == 0
                 # Reading losses and gradients waits for the device, so only when something depends
                 # on it: weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
@@ -344,8 +348,13 @@ class Trainer:
         self.processes.add_up_gradients(self.pair.parameters())
         self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
         self.optimizers.step()
-        if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
-            self.average.add(self.pair)
+        if settings.average_fraction > 0:
+            if fraction >= 1 - settings.average_fraction:
+                self.average.add(self.pair)
+            elif self.average.count > 0:
+                # Those of the end that the run had before it was resumed with a greater length.
+                self.average = WeightAverage()
+            progress.averaged = self.average.count
         return rate, result
 
     @contextmanager

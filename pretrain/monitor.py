@@ -8,6 +8,7 @@ import json
 import math
 import time
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -134,7 +135,8 @@ class Monitor:
             fraction: how much of the run is done, 0 to 1.
             left: seconds left, estimated.
         """
-        self._results.append(result)
+        # Not the graph that led to the loss, which would stay until the next report.
+        self._results.append(replace(result, loss=result.loss.detach()))
         if step % self._log_steps == 0 or fraction >= 1:
             so_far = {"step": step, "tokens_seen": tokens, "paper_flops": flops}
             self._report(so_far, learning_rate, fraction, left)
@@ -198,9 +200,7 @@ class Monitor:
         elif self._processes.is_main:
             print(line, flush=True)
         if self._recipe.objective in DISCRIMINATING:
-            self._warn_if_stuck(
-                step, row["discriminator_recall"], row["replaced_fraction"], fraction
-            )
+            self._warn_if_stuck(step, count, fraction)
         self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
         self._reset()
 
@@ -269,22 +269,30 @@ class Monitor:
         self.warnings.append(warning)
         self.say(f"warning: {warning}")
 
-    def _warn_if_stuck(self, step: int, recall: float, replaced: float, fraction: float) -> None:
-        if replaced == 0:  # nothing to find: the generator learns alone
+    def _warn_if_stuck(self, step: int, count: dict[str, int], fraction: float) -> None:
+        """Say so where all tokens that the loss is of are called what most of them are."""
+        masked_only = self._recipe.objective == "electra-15"
+        tokens, replaced = count["masked" if masked_only else "tokens"], count["replaced"]
+        if not 0 < replaced < tokens:  # nothing to find: the generator learns alone
             return
-        if recall >= STUCK_RECALL or (step < _FIRST_WARNING_STEP and fraction < 1):
+        usual, rare, found, of = "original", "replaced", count["true_positive"], replaced
+        if replaced > tokens / 2:
+            usual, rare, of = rare, usual, tokens - replaced
+            found = of - (count["predicted_replaced"] - count["true_positive"])
+        if found / of >= STUCK_RECALL or (step < _FIRST_WARNING_STEP and fraction < 1):
             return
-        already = any("recall" in warning for warning in self.warnings)
+        already = any("has only learnt" in warning for warning in self.warnings)
         if already and fraction < 1:
             return
-        trivial = -sum(p * math.log(p) for p in (replaced, 1 - replaced) if p > 0)
+        share = replaced / tokens
+        trivial = -sum(p * math.log(p) for p in (share, 1 - share))
         warning = (
-            f"step {step:,}: discriminator recall is {recall:.3f}: it has only learnt that most "
-            f"tokens are original, so its loss of about {trivial:.2f} is what guessing 'original' "
-            "everywhere gives; it needs more tokens (a longer run, or --init from a released "
-            "checkpoint)"
+            f"step {step:,}: discriminator recall of {rare} tokens is {found / of:.3f}: it has "
+            f"only learnt that most {'masked ' if masked_only else ''}tokens are {usual}, so its "
+            f"loss of about {trivial:.2f} is what guessing '{usual}' everywhere gives; it needs "
+            "more tokens (a longer run, or --init from a released checkpoint)"
         )
-        if self._recipe.unigram_fraction < 1:
+        if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
             warning += " or replacements that are easier to find (--unigram-fraction 1)"
         self.warnings.append(warning)
         self.say(f"warning: {warning}")

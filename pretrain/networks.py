@@ -22,6 +22,7 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from corpora.errors import InputError
+from pretrain.batches import WIDTH_MULTIPLE
 from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import PRESETS, Preset
@@ -404,6 +405,24 @@ def check_generator_files(directory: str | Path) -> None:
             )
 
 
+def check_positions(folder: Path, length: int) -> None:
+    """Refuse rows longer than a network has positions for, before anything long is begun.
+
+    Args:
+        folder: holds the network.
+        length: most tokens of a row.
+
+    Raises:
+        InputError: with both numbers, or config.json cannot be read.
+    """
+    known = _config_in(folder, folder).max_position_embeddings // WIDTH_MULTIPLE * WIDTH_MULTIPLE
+    if known < length:
+        raise InputError(
+            f"expected --max-length of at most {known}, for which the network in {folder} has "
+            f"positions, found {length}; give {known} or less"
+        )
+
+
 def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
     """The preset whose learning rate and batch suit the checkpoint in `directory` best.
 
@@ -461,10 +480,12 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         tuple(network.electra.embeddings.word_embeddings.weight.shape)
         for network in (generator, discriminator)
     ]
-    if tables[0] != tables[1]:
+    if shape.with_generator and (
+        tables[0][0] != tables[1][0] or (shape.sharing != "none" and tables[0] != tables[1])
+    ):
         raise InputError(
             f"expected generator and discriminator in {path} with the same embeddings, found "
-            f"{tables[0]} and {tables[1]} (vocabulary, width)"
+            f"{tables[0]} and {tables[1]} (vocabulary, width); give a copy of it without generator/"
         )
     own = {
         name: module.weight.detach().clone()
@@ -480,6 +501,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
             pair.lm_predictions is not None
             and pair.lm_bias is not None
             and _sizes(generator.config) == _sizes(discriminator.config)
+            and tables[0] == tables[1]
         ):
             pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
             pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())

@@ -254,7 +254,7 @@ def check_recipe(
         ),
         (
             r.discriminator_weight == 0
-            and (r.unigram_fraction == 1 or r.schedule == "frozen-generator")
+            and (r.unigram_fraction == 1 or r.schedule in ("frozen-generator", "two-stage"))
             and not (r.sentence_weight or r.bag_weight),
             "--discriminator-weight 0 leaves nothing to train where no generator learns; take "
             "more, or add --bag-weight",

@@ -4,6 +4,7 @@ import resource
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -16,7 +17,7 @@ import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
 from corpora.atomic import full_disk_as_oserror, sync, sync_tree
-from corpora.command_line import run_command
+from corpora.command_line import full_disk_line, is_full_disk, run_command
 from corpora.errors import InputError
 from pretrain.accounting import (
     matrix_seconds,
@@ -29,6 +30,7 @@ from pretrain.corpus import prepare_corpus
 from pretrain.devices import attention_for, matrix_dtype
 from pretrain.loop import (
     Trainer,
+    collect_sigterm,
     compile_mode,
     compile_networks,
     make_objective,
@@ -43,6 +45,7 @@ from pretrain.networks import (
     build_pair,
     check_generator_files,
     check_generator_size,
+    check_positions,
     discriminator_folder,
     load_network,
     load_pair,
@@ -97,6 +100,7 @@ def _run_in_processes(settings: PretrainSettings) -> None:
     settings.check()
     processes = join_processes(settings.device)
     started = time.perf_counter()
+    prepared = None
     try:
         # Everything that can be wrong with the flags comes before the long work.
         settings = _with_preset(settings)
@@ -105,8 +109,14 @@ def _run_in_processes(settings: PretrainSettings) -> None:
         told = processes.from_main((prepared.directory, prepared.record) if prepared else None)
         if prepared is None:
             prepared = _prepared_by_main(settings, *told)
-        with prepared.hold:
-            _run(settings, prepared, processes, started)
+        # What comes before the first step and after the last is short: SIGTERM waits for it.
+        with prepared.hold, collect_sigterm() as received:
+            _run(settings, prepared, processes, started, received)
+    except OSError as error:
+        # Run again without --resume, the command would begin another run.
+        if prepared is None or not is_full_disk(error):
+            raise
+        raise InputError(full_disk_line(error, "go on with --resume")) from error
     finally:
         leave_processes()
 
@@ -141,6 +151,13 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     if not before:
         decided = replace(decided, sharing=_sharing(decided))
     pair = _prepare_networks(decided, tokenizer, corpus)
+    has_own = _continues(settings) and (Path(settings.init) / "generator").is_dir()
+    if has_own and settings.schedule == "two-stage" and not before:
+        print(
+            f"the discriminator in {settings.init} will be replaced: after the first stage it "
+            "starts from the generator beside it",
+            flush=True,
+        )
     record = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
@@ -184,7 +201,11 @@ def _prepared_by_main(
 
 
 def _run(
-    given: PretrainSettings, prepared: _Prepared, processes: Processes, started: float
+    given: PretrainSettings,
+    prepared: _Prepared,
+    processes: Processes,
+    started: float,
+    received: Sequence[int],
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
     settings = _as_recorded(given, prepared.record)
@@ -237,10 +258,9 @@ def _run(
         processes=processes,
         warnings=progress.warnings,
     ) as monitor:
-        finished = trainer.run(prepared.corpus, tokenizer, directory, monitor)
+        finished = trainer.run(prepared.corpus, tokenizer, directory, monitor, received)
         if not finished or not processes.is_main:
             return
-        save_state(state, pair, optimizers, progress, average)
         cost = _cost(settings, pair, trainer, processes)
         monitor.add_cost(cost | {"parameters": pair.num_parameters()})
     _save_networks(directory, pair, tokenizer)
@@ -284,6 +304,9 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
     check_generator_size(settings.init, _shape(settings))
+    for folder in (discriminator_folder(settings.init), Path(settings.init) / "generator"):
+        if folder.is_dir():
+            check_positions(folder, settings.max_length)
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
     return replace(settings, preset=settings.preset or preset_of(settings.init))
 
@@ -337,6 +360,7 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     if settings.generator_from is None:
         return given
     check_generator_files(settings.generator_from)
+    check_positions(settings.generator_from / "generator", settings.max_length)
     theirs = load_tokenizer(settings.generator_from / "generator")
     if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
         flag = "--tokenizer" if settings.tokenizer is not None else "--init"

@@ -59,21 +59,25 @@ def new_directory(settings: PretrainSettings) -> Path:
     if directory.exists() and not directory.is_dir():
         raise InputError(f"expected a directory for --output, found the file {directory}")
     if directory.is_dir():
-        # A run that ended before its first checkpoint leaves nothing worth keeping.
-        foreign = {path.name for path in directory.iterdir()} - _OWN_FILES
-        if foreign or has_state(directory / "state"):
-            raise InputError(
-                f"expected a new directory for --output, found {directory} in use; "
-                "go on with --resume, or name another"
-            )
+        _refuse_used(directory)
     return directory
+
+
+def _refuse_used(directory: Path) -> None:
+    # A run that ended before its first checkpoint leaves nothing worth keeping.
+    foreign = {path.name for path in directory.iterdir()} - _OWN_FILES
+    if foreign or has_state(directory / "state"):
+        raise InputError(
+            f"expected a new directory for --output, found {directory} in use; "
+            "go on with --resume, or name another"
+        )
 
 
 def hold(directory: Path, *, new: bool) -> FileLock:
     """Make the directory and keep other processes out until this one ends.
 
     Raises:
-        InputError: another process is at work there.
+        InputError: another process is at work there, or has been since `new_directory` looked.
     """
     directory.mkdir(parents=True, exist_ok=True)
     lock = FileLock(directory / ".lock")
@@ -85,6 +89,11 @@ def hold(directory: Path, *, new: bool) -> FileLock:
             "wait for it or name another --output"
         ) from error
     if new:
+        try:
+            _refuse_used(directory)
+        except InputError:
+            lock.release()
+            raise
         for path in directory.iterdir():
             if path.name in _OWN_FILES - {".lock"}:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,6 +1,7 @@
 """A run that is broken off and resumed is the uninterrupted one, to the last bit."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 
+import pretrain.run
 from pretrain import loop
 from pretrain.monitor import Monitor
 from pretrain.objective import Objective
@@ -193,3 +196,44 @@ def test_the_real_command_killed_at_random(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr + done.stdout
     assert "weights and state are equal" in done.stdout
+
+
+@pytest.mark.parametrize("moment", ["save_state", "_cost", "_save_networks"])
+def test_sigterm_after_the_last_step_waits_for_the_end(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
+) -> None:
+    place = loop if moment == "save_state" else pretrain.run
+    work, signals = getattr(place, moment), []
+
+    def terminated(*args: Any, **more: Any) -> Any:
+        signals.append(os.kill(os.getpid(), signal.SIGTERM))
+        return work(*args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, moment, terminated)
+        assert pretrain_here("--max-steps", "3")[0] == 0
+    assert len(signals) == 1
+    assert checkpoints(tmp_path / "run")[-1] == "step-00000003"
+    assert (tmp_path / "run" / "discriminator" / "model.safetensors").is_file()
+
+
+def averaged(directory: Path) -> int:
+    progress = json.loads((directory / "run.json").read_text())["progress"]
+    return int(progress["averaged"])
+
+
+def test_a_longer_run_averages_none_of_the_end_it_had_before(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path
+) -> None:
+    flags = ["--average-fraction", "0.5", "--save-steps", "1"]
+    directory = break_off(5, "--max-steps", "6", *flags)
+    assert pretrain_here("--max-steps", "12", *flags, "--resume")[0] == 0
+    assert averaged(directory) == 6
+    # The same where all its steps were done, and only the networks were not written yet.
+    straight = ["--max-steps", "6", *flags, "--output", "whole"]
+    assert pretrain_here(*straight)[0] == 0
+    assert averaged(tmp_path / "whole") == 3
+    (newest,) = (tmp_path / "whole" / "state").glob("step-00000006")
+    kept = safetensors.torch.load_file(newest / "weights.safetensors")
+    mean = safetensors.torch.load_file(newest / "average.safetensors")
+    assert any(not torch.equal(kept[name], mean[name]) for name in mean)

@@ -175,8 +175,8 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, last = watch(tmp_path, [result(found=0)] * 10).warnings
-    assert first.startswith("step 100: discriminator recall is 0.000")
-    assert last.startswith("step 1,000: discriminator recall is 0.000")
+    assert first.startswith("step 100: discriminator recall of replaced tokens is 0.000")
+    assert last.startswith("step 1,000: discriminator recall of replaced tokens is 0.000")
     # What a loss looks like that has learnt how many tokens are replaced, and nothing else.
     trivial = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
     assert f"about {trivial:.2f}" in first
@@ -189,6 +189,39 @@ def test_easier_replacements_are_not_advised_to_who_has_them(tmp_path: Path) -> 
     assert warning.endswith(
         "it needs more tokens (a longer run, or --init from a released checkpoint)"
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "usual"), [(100, "replaced"), (95, None)], ids=["all replaced", "told apart"]
+)
+def test_where_most_masked_tokens_are_replaced_calling_all_so_is_nothing_learnt(
+    tmp_path: Path, found: int, usual: str | None
+) -> None:
+    """ELECTRA 15% asks about masked tokens only: 150 here, 100 of them replaced."""
+    counts = result(found=found).counts.tolist()
+    counts[COUNT_NAMES.index("predicted_replaced")] = 150 if usual else 100
+    each = replace(result(), counts=torch.tensor(counts))
+    warnings = watch(tmp_path, [each] * 10, recipe=Recipe(objective="electra-15")).warnings
+    if usual is None:
+        assert not warnings
+        return
+    trivial = -(math.log(2 / 3) * 2 / 3 + math.log(1 / 3) / 3)
+    assert "recall of original tokens is 0.000" in warnings[0] and f"{trivial:.2f}" in warnings[0]
+    assert "most masked tokens are replaced" in warnings[0]
+
+
+def test_noise_is_advised_only_where_the_schedule_allows_it(tmp_path: Path) -> None:
+    recipe = Recipe(schedule="adversarial")
+    for warning in watch(tmp_path, [result(found=0)] * 10, recipe=recipe).warnings:
+        assert "--unigram-fraction" not in warning
+
+
+def test_a_step_keeps_no_graph_until_it_is_reported(tmp_path: Path) -> None:
+    """The networks' graphs of a thousand steps are a gigabyte."""
+    monitor = watching(tmp_path, log_steps=1_000)
+    each = replace(result(), loss=torch.ones((), requires_grad=True) * 2)
+    show(monitor, each, step=1, fraction=0.1)
+    assert all(kept.loss.grad_fn is None for kept in monitor._results)
 
 
 def test_no_recall_is_missed_while_nothing_is_replaced(tmp_path: Path) -> None:

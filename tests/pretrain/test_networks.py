@@ -1,6 +1,7 @@
 """What the networks share, and what of them is saved and loaded."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pretrain.networks import (
 from pretrain.objective import Objective
 from pretrain.optimizer import Optimizers
 from pretrain.recipe import Recipe
+from pretrain.saving import save_model
 from pretrain.settings import PRESETS, PretrainSettings
 from tests.pretrain.conftest import TOY, Toy
 
@@ -239,6 +241,25 @@ def test_without_a_saved_generator_one_starts_from_the_discriminators_embeddings
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     take_steps(toy, again)
     assert load_pair(tmp_path, PairShape(with_generator=False)).generator is None
+
+
+def test_a_generator_of_another_width_may_lie_beside_what_shares_nothing_with_it(
+    toy: Toy, tmp_path: Path
+) -> None:
+    """As `--schedule frozen-generator` leaves them."""
+    toy.pair(sharing="none").save_networks(tmp_path, toy.tokenizer)
+    torch.manual_seed(1)
+    wider = build_pair(replace(TOY, embedding_size=32), toy.tokenizer, shape=PairShape())
+    save_model(wider.discriminator, toy.tokenizer, tmp_path / "discriminator")
+    again = load_pair(tmp_path, PairShape(sharing="none"))
+    assert again.generator is not None
+    widths = [network.config.embedding_size for network in again.networks().values()]
+    assert sorted(widths) == [16, 32]
+    take_steps(toy, again)
+    for shape in ({"with_generator": False}, {"with_generator": False, "encoder_lm_head": True}):
+        assert load_pair(tmp_path, PairShape(**shape)).generator is None
+    with pytest.raises(InputError, match=r"same embeddings, found .* a copy of it without gen"):
+        load_pair(tmp_path, PairShape(sharing="word"))
 
 
 def test_a_released_checkpoint_is_a_discriminator_with_its_generator_below(

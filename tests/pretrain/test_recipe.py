@@ -146,6 +146,7 @@ def check(**flags: Any) -> None:
         ),
         ({"unigram_fraction": 1.0, "discriminator_weight": 0.0}, "leaves nothing to train"),
         ({**FROZEN, "discriminator_weight": 0.0}, "leaves nothing to train"),
+        ({**TWO_STAGE, "discriminator_weight": 0.0}, "leaves nothing to train"),
         (
             {**TWO_STAGE, "first_stage": 0.7, "average_fraction": 0.4},
             "before its stage begins, found 0.4 with --first-stage 0.7; together at most 1",

@@ -359,6 +359,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(
         patched.setattr(Path, "write_bytes", full)
         code, _, errors = pretrain_here("--max-steps", "16", "--resume")
     assert code == 2 and errors.startswith("error: the disk is full")
+    assert errors.endswith("free some space and go on with --resume\n")
     assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
     after = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
     assert before == after
@@ -424,3 +425,21 @@ def test_a_learning_rate_far_too_high_is_stopped(
     assert "at the start; go on from the last checkpoint with --resume and half" in errors
     assert ("--muon-learning-rate" in errors) == (optimizer == "muon")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
+
+
+def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command twice: the second has looked before the first wrote anything."""
+    prepare = pretrain.run.prepare_corpus
+
+    def overtaken(*args: object) -> object:
+        monkeypatch.setattr(pretrain.run, "prepare_corpus", prepare)
+        assert pretrain_here("--max-steps", "2")[0] == 0
+        return prepare(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pretrain.run, "prepare_corpus", overtaken)
+    code, _, errors = pretrain_here("--max-steps", "3")
+    assert code == 2 and "found run in use; go on with --resume, or name another" in errors
+    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
+    assert (tmp_path / "run" / "discriminator").is_dir()

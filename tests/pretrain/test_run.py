@@ -176,6 +176,28 @@ def test_every_recipe_leaves_stock_networks(
         assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
 
 
+def test_rows_longer_than_a_checkpoint_has_positions_are_refused_before_the_long_work(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
+    for network in (ElectraForPreTraining, ElectraForMaskedLM):
+        name = "generator" if network is ElectraForMaskedLM else "discriminator"
+        folder = tmp_path / "first" / name
+        model = network.from_pretrained(folder)
+        model.electra.embeddings.position_embeddings.weight.data = (
+            model.electra.embeddings.position_embeddings.weight.data[:66].clone()
+        )
+        model.config.max_position_embeddings = 66
+        model.save_pretrained(folder)
+    code, printed, errors = pretrain_here("--max-steps", "2", "--init", "first")
+    assert code == 2 and "--max-length of at most 64" in errors and "found 128" in errors
+    assert "cleaning" not in printed and not (tmp_path / "run").exists()
+    assert pretrain_here("--max-steps", "2", "--init", "first", "--max-length", "64")[0] == 0
+    flags = ["--schedule", "frozen-generator", "--generator-from", "first", "--output", "other"]
+    code, _, errors = pretrain_here("--max-steps", "2", *flags)
+    assert code == 2 and "--max-length of at most 64" in errors
+
+
 def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path: Path) -> None:
     assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
     flags = ["--schedule", "frozen-generator", "--generator-from", "first"]
