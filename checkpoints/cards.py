@@ -77,7 +77,7 @@ ABOUT = {
 # docs/experiments.md, 2026-11-22: one fold in five of seed 7, and the memos' linear rival has one
 # setting that nobody searched.
 CHOSEN_ON_FOLDS = """Epochs, learning rate and subword dropout were chosen on other folds of these
-texts (`docs/experiments.md`): the scores are a little too high."""
+texts (`docs/experiments.md`), so the scores may be a little too high."""
 # Of the classifier of reviews where it learnt from no ratings.
 WRITTEN_ALONE = {
     "data": "the project's own reviews (`corpora/reviews`)",

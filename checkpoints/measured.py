@@ -53,8 +53,8 @@ QUALITY_NOTE = """Every figure is `benchmarks/quality.py`'s: the test file, or w
 is none five folds, scored once for each seed of fine-tuning; the encoder is one and the same."""
 CHOSEN_NOTE = """Learning rate and epochs, where several were tried, were chosen on a part of the
 training file."""
-RANDOM_NOTE = """No setting was searched for random weights on NSMC, nor on three classes from all
-reviews."""
+RANDOM_NOTE = """No setting was searched for random weights on NSMC, on three classes from all
+reviews, nor on memos."""
 # Settings in the two columns that differ: a part of the gap is fine-tuning's.
 UNEVEN_NOTE = """Random weights were fine-tuned otherwise than this encoder, and perhaps worse, on
 {tasks}."""
@@ -67,7 +67,7 @@ FIXED_NOTE = """Those of {tasks} were fixed beforehand, by pilots on training re
 FIXED_BY_PILOTS = {"nsmc": "NSMC", "three-all": "three classes from all reviews"}
 # There is no text of them that no choice has seen.
 OWN_NOTE = """Those of the project's own texts were chosen on other folds of the same texts, so that
-these figures are a little too high."""
+these figures may be a little too high."""
 # Why the last column is not what its head says, or not a fair rival.
 KORSTS_NOTE = """Of KorSTS the last column is no SVM but the cosine of both sentences' character
 n-grams, with nothing trained."""
