@@ -74,8 +74,8 @@ ABOUT = {
         "differ more, and the score above will not be reached on them.",
     },
 }
-# docs/experiments.md, 2026-11-22: one fold in five of seed 7, and the memos' linear rival has one
-# setting that nobody searched.
+# docs/experiments.md, 2026-11-22 and 23: on one or two folds in five of seed 7. Their linear rival
+# has one setting that nobody searched.
 CHOSEN_ON_FOLDS = """Epochs, learning rate and subword dropout were chosen on other folds of these
 texts (`docs/experiments.md`), so the scores may be a little too high."""
 # Of the classifier of reviews where it learnt from no ratings.

@@ -455,7 +455,7 @@ def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequ
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # it saves, and goes on from there
         code = process.wait()
-        if code == -signal.SIGTERM:  # before its first step or after its last it just ends
+        if code == -signal.SIGTERM:  # before it has networks it just ends
             return False
     _leave_with(code)
     return _is_finished(run)

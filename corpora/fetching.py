@@ -101,7 +101,17 @@ class _Fetch:
         timeout = httpx2.Timeout(
             self._patience.read_seconds, connect=self._patience.connect_seconds
         )
-        with httpx2.Client(follow_redirects=True, timeout=timeout) as client:
+        try:
+            # Of proxies in the environment, which a mirror does not need.
+            client = httpx2.Client(
+                follow_redirects=True, timeout=timeout, trust_env=self._mirror is None
+            )
+        except (ImportError, ValueError) as error:
+            raise InputError(
+                "expected a proxy that is spoken to by HTTP in the environment (HTTPS_PROXY, "
+                f"ALL_PROXY), found another ({' '.join(str(error).split())}); change or unset it"
+            ) from error
+        with client:
             for file in self._source.files:
                 if self._is_there(file):
                     kept.append(file.name)

@@ -150,7 +150,8 @@ def find_near_duplicates(
     for band in range(BANDS):
         firsts = first_occurrences(read_band(band))
         size = len(firsts)
-        firsts.tofile(work / f"band-{band}.bin")
+        # Not tofile(), whose error does not say that the disk is full.
+        (work / f"band-{band}.bin").write_bytes(np.ascontiguousarray(firsts).data)
     keepers = np.arange(size, dtype=np.int64)
     for start in range(0, size, _TEXTS_PER_MATCHING):
         stop = min(size, start + _TEXTS_PER_MATCHING)

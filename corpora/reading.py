@@ -1,6 +1,7 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from corpora.public.fetched import layout_of
 from corpora.record import Record
 from corpora.sources import Source, find_sources, source_of_upload
 from corpora.tables import all_rows, first_line, no_rows, open_table, split_tsv
+
+logger = logging.getLogger(__name__)
 
 
 def iter_records(
@@ -171,6 +174,12 @@ def _line_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
         raise InputError(
             f"{source.shown}: expected labels, found a plain list of texts; give a table "
             "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
+        )
+    if request.text is not None:
+        logger.warning(
+            "%s: a plain list of texts, one a line: its first line names no column %r",
+            source.shown,
+            request.text,
         )
     for number, line in _lines(source):
         yield Record(id=f"{source.name}:{number}", text=line, source=source.name, line=number)

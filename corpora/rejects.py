@@ -16,12 +16,16 @@ def check_rejects(path: Path, output: Path) -> None:
     """Refuse a place for rejects that cannot be used.
 
     Raises:
-        InputError: it exists, lies in the output, or is a file of another kind than .jsonl or
-            .csv.
+        InputError: it exists, lies in the output or around it, or is a file of another kind than
+            .jsonl or .csv.
     """
     if output.absolute() in (path.absolute(), *path.absolute().parents):
         raise InputError(
             f"expected --rejects outside --output, found {path} in {output}; name another"
+        )
+    if path.absolute() in output.absolute().parents:
+        raise InputError(
+            f"expected --output outside --rejects, found {output} in {path}; name another"
         )
     if path.exists():
         raise InputError(

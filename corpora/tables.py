@@ -297,7 +297,13 @@ def _open_parquet(source: Source, keep_blank: bool) -> Iterator[Table]:
             names = [columns[pick] for pick in picks]
             first = 1
             for batch in _parquet_batches(file, names, source):
-                cells = [batch.column(name).to_pylist() for name in names]
+                try:
+                    cells = [batch.column(name).to_pylist() for name in names]
+                except UnicodeDecodeError as error:
+                    raise InputError(
+                        f"{source.shown}: expected texts in UTF-8 in rows {first:,} to "
+                        f"{first + batch.num_rows - 1:,}, found other bytes; write the file again"
+                    ) from error
                 yield from enumerate(zip(*cells, strict=True), first)
                 first += batch.num_rows
 

@@ -62,12 +62,17 @@ def loading(source: str, what: str) -> Iterator[None]:
         raise InputError(
             f"the weights in {source} are damaged ({_one_line(error)}); copy or train them again"
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:
         # Of a damaged file transformers lets out nearly everything: AttributeError,
         # ZeroDivisionError, dataclass errors, and tokenizers a bare Exception.
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # A full disk while downloading: the command line has its own line for it.
-        raise InputError(f"cannot load {what} of {source}: {_one_line(error)}") from error
+        said = _one_line(error)
+        if not isinstance(error, OSError | ValueError | RuntimeError):
+            said = f"{type(error).__name__}: {said}"  # such as 'x' of a KeyError
+        raise InputError(f"cannot load {what} of {source}: {said}") from error
 
 
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:

@@ -45,6 +45,9 @@ class Progress:
     """Operations spent on them."""
     averaged: int = 0
     """Steps whose weights are in the average."""
+    length: str = ""
+    """What the run's end was when they were: one of another length has another end. Empty in
+    checkpoints from before there was this."""
     warnings: list[str] = field(default_factory=list)
     """What the monitor has warned of so far."""
 

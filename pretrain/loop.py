@@ -197,6 +197,8 @@ class Trainer:
         self.last_gradient_norm = torch.zeros(())
         """Norm of its gradients, before they were clipped."""
         self._total_steps = total_steps
+        limits = (total_steps, settings.max_tokens, settings.max_flops, settings.max_minutes)
+        self._length = " ".join(map(str, limits))
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
         self._checked_step = progress.step
@@ -267,10 +269,17 @@ class Trainer:
             skip=progress.step,
         )
         self.pair.train()
+        if progress.length not in ("", self._length):
+            # What it averaged was the end that the run was to have then.
+            self.average, progress.averaged = WeightAverage(), 0
+        progress.length = self._length
         taken, stage = 0, progress.stage
         with Prefetcher(corpus, plans, tokenizer, processes.device) as batches:
             self._lap_began = time.perf_counter()
-            while (fraction := self.done_fraction()) < 1:
+            # Asked once a step: with --max-minutes what is waited for below takes time too, and
+            # the step that is reported and saved as the last one has to be the last.
+            fraction = self.done_fraction()
+            while fraction < 1:
                 batch = next(batches)
                 rate, result = self.take_step(batch, fraction)
                 progress.step += 1
@@ -295,7 +304,8 @@ class Trainer:
                 )
                 # Several GPUs ask each other seldom: asking waits for them.
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
-                stopping = asks and processes.any_of(bool(received))
+                # After the last step there is nothing to leave out but the export.
+                stopping = asks and fraction < 1 and processes.any_of(bool(received))
                 # The last one before the average of weights takes their place: who resumes a
                 # complete run to make it longer goes on from the weights themselves.
                 saving = stopping or fraction >= 1 or progress.step % settings.save_steps == 0
@@ -348,12 +358,8 @@ class Trainer:
         self.processes.add_up_gradients(self.pair.parameters())
         self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
         self.optimizers.step()
-        if settings.average_fraction > 0:
-            if fraction >= 1 - settings.average_fraction:
-                self.average.add(self.pair)
-            elif self.average.count > 0:
-                # Those of the end that the run had before it was resumed with a greater length.
-                self.average = WeightAverage()
+        if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
+            self.average.add(self.pair)
             progress.averaged = self.average.count
         return rate, result
 

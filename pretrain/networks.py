@@ -481,11 +481,14 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         for network in (generator, discriminator)
     ]
     if shape.with_generator and (
-        tables[0][0] != tables[1][0] or (shape.sharing != "none" and tables[0] != tables[1])
+        tables[0][0] != tables[1][0]
+        or ((shape.sharing != "none" or shape.one_size) and tables[0] != tables[1])
     ):
+        other = tables[0][0] == tables[1][0] and not shape.one_size
         raise InputError(
             f"expected generator and discriminator in {path} with the same embeddings, found "
-            f"{tables[0]} and {tables[1]} (vocabulary, width); give a copy of it without generator/"
+            f"{tables[0]} and {tables[1]} (vocabulary, width); give "
+            f"{'--sharing none or ' if other else ''}a copy of it without generator/"
         )
     own = {
         name: module.weight.detach().clone()

@@ -304,11 +304,13 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
     check_generator_size(settings.init, _shape(settings))
-    for folder in (discriminator_folder(settings.init), Path(settings.init) / "generator"):
-        if folder.is_dir():
-            check_positions(folder, settings.max_length)
+    preset = preset_of(settings.init)
+    check_positions(discriminator_folder(settings.init), settings.max_length)
+    generator = Path(settings.init) / "generator"
+    if settings.recipe().needs_generator and not settings.generator_from and generator.is_dir():
+        check_positions(generator, settings.max_length)
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
-    return replace(settings, preset=settings.preset or preset_of(settings.init))
+    return replace(settings, preset=settings.preset or preset)
 
 
 def _as_recorded(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:

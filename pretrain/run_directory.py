@@ -59,18 +59,18 @@ def new_directory(settings: PretrainSettings) -> Path:
     if directory.exists() and not directory.is_dir():
         raise InputError(f"expected a directory for --output, found the file {directory}")
     if directory.is_dir():
-        _refuse_used(directory)
+        # A run that ended before its first checkpoint leaves nothing worth keeping.
+        foreign = {path.name for path in directory.iterdir()} - _OWN_FILES
+        if foreign or has_state(directory / "state"):
+            raise _in_use(directory)
     return directory
 
 
-def _refuse_used(directory: Path) -> None:
-    # A run that ended before its first checkpoint leaves nothing worth keeping.
-    foreign = {path.name for path in directory.iterdir()} - _OWN_FILES
-    if foreign or has_state(directory / "state"):
-        raise InputError(
-            f"expected a new directory for --output, found {directory} in use; "
-            "go on with --resume, or name another"
-        )
+def _in_use(directory: Path) -> InputError:
+    return InputError(
+        f"expected a new directory for --output, found {directory} in use; "
+        "go on with --resume, or name another"
+    )
 
 
 def hold(directory: Path, *, new: bool) -> FileLock:
@@ -89,11 +89,9 @@ def hold(directory: Path, *, new: bool) -> FileLock:
             "wait for it or name another --output"
         ) from error
     if new:
-        try:
-            _refuse_used(directory)
-        except InputError:
+        if has_state(directory / "state"):
             lock.release()
-            raise
+            raise _in_use(directory)
         for path in directory.iterdir():
             if path.name in _OWN_FILES - {".lock"}:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

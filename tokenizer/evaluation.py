@@ -13,6 +13,7 @@ from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.morphemes import analyser_version
 from corpora.reading import iter_records
+from corpora.sources import find_sources
 from tokenizer.measures import CutTexts, Measures, cut_by_kiwi, load_any_tokenizer, measure
 from tokenizer.sampling import sample_evenly
 
@@ -57,8 +58,10 @@ def main(settings: Settings) -> None:
         raise InputError("expected tokenizer directories or vocabularies, found none; name some")
     if settings.output is not None and settings.output.suffix != ".json":
         raise InputError(f"expected a .json file for --output, found {settings.output}")
+    for path in settings.corpus:
+        find_sources(path)  # one that is missing is said before the others are read
     corpora = {
-        str(path): [record.text for record in iter_records(path, text_column=settings.text_column)]
+        str(path): (record.text for record in iter_records(path, text_column=settings.text_column))
         for path in settings.corpus
     }
     tokenizers = {str(path): path for path in settings.tokenizers}

@@ -70,7 +70,9 @@ def main(settings: Settings) -> None:
     """Clean the inputs and write the directory in one rename."""
     near = _check(settings)
     sources = find_all_sources(settings.inputs)
-    size = sum(source.path.stat().st_size for source in sources if source.path is not None)
+    paths = [source.path for source in sources if source.path is not None]
+    # A link that leads nowhere is refused where it is opened, in one line.
+    size = sum(path.stat().st_size for path in paths if path.exists())
     print(f"cleaning {len(sources):,} files, {size / 1e6:,.1f} MB", flush=True)
     plan = {
         "work_version": _WORK_VERSION,

@@ -83,12 +83,13 @@ def layout_of(source: Source) -> Layout | None:
     """
     if source.path is None:
         return None
+    path = source.path.absolute()  # seen from inside the folder too
     # Files lie in the source's folder or one folder below it.
-    for folder in list(source.path.parents)[:2]:
+    for folder in list(path.parents)[:2]:
         fetched = read_fetched(folder)
         if fetched is not None:
             known = SOURCES.get(fetched.source)
-            name = source.path.relative_to(folder).as_posix()
+            name = path.relative_to(folder).as_posix()
             return known.layouts.get(name) if known else None
     return None
 

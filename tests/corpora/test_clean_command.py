@@ -327,3 +327,46 @@ def test_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1 and "Read-only file system" in done.stderr
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_link_that_leads_nowhere_is_one_line(
+    clean_here: Clean, comments: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("\n".join(comments[:9]), encoding="utf-8")
+    (folder / "b.csv").symlink_to("nowhere.csv")
+    code, _, error = clean_here(folder, "--output", tmp_path / "c")
+    assert code == 2 and error.count("\n") == 1
+    assert f"{folder / 'b.csv'}: cannot be opened" in error
+
+
+def test_an_output_in_the_folder_of_rejects_is_refused_at_once(
+    clean_here: Clean, comments: list[str], tmp_path: Path
+) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("\n".join(comments[:9]), encoding="utf-8")
+    where = tmp_path / "r" / "clean"
+    code, printed, error = clean_here(source, "--output", where, "--rejects", tmp_path / "r")
+    assert code == 2 and "expected --output outside --rejects" in error
+    assert not printed and not (tmp_path / "r").exists()
+
+
+def test_a_disk_that_fills_while_near_duplicates_are_sought_is_one_line(
+    clean_here: Clean, comments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name.startswith("band-"):
+            raise OSError(28, "No space left on device")
+        return write(self, data)
+
+    source = tmp_path / "a.txt"
+    source.write_text("\n".join(comments[:99]), encoding="utf-8")
+    flags = [source, "--output", tmp_path / "c", "--near-duplicates"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        code, _, error = clean_here(*flags)
+    assert code == 2 and error.startswith("error: the disk is full") and error.count("\n") == 1
+    assert clean_here(*flags)[0] == 0

@@ -575,3 +575,15 @@ def test_bad_arguments_are_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "odd://127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_named_and_a_mirror_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    address = source("https://example.org/ratings.txt")
+    assert "expected a proxy" in error_of(address, tmp_path / "out")
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "ratings.txt").write_bytes(DATA)
+    assert fetch(address, tmp_path / "out", tmp_path / "mirror").fetched == ("ratings.txt",)

@@ -180,6 +180,17 @@ def test_columns_that_are_named_overrule_the_source(tmp_path: Path) -> None:
     assert labels == ["none", "gender"]
 
 
+def test_a_file_is_the_same_from_inside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_source("korean_hate_speech", tmp_path)
+    (file,) = tmp_path.glob("labeled/*.tsv")
+    labels = [record.label for record in iter_records(file)]
+    monkeypatch.chdir(file.parent)
+    assert [record.label for record in iter_records(file.name)] == labels
+    assert any(labels)
+
+
 def test_unlabelled_comments_are_lines(tmp_path: Path) -> None:
     path = tmp_path / "unlabeled" / "unlabeled_comments_3.txt"
     path.parent.mkdir()

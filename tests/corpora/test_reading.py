@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pyarrow as pa
@@ -300,6 +301,25 @@ def test_carriage_returns_in_excel_cells_are_no_words(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     path.write_bytes(xlsx([["text"], ["첫째 줄_x000D_\n둘째 줄"], ["_x005F_x000D_"]]))
     assert [record.text for record in iter_records(path)] == ["첫째 줄\r\n둘째 줄", "_x000D_"]
+
+
+def test_parquet_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
+    texts = "영화".encode("cp949")
+    buffers = [None, pa.py_buffer(np.array([0, 4], np.int32)), pa.py_buffer(texts)]
+    column = pa.Array.from_buffers(pa.string(), 1, buffers)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": column}), path)
+    with pytest.raises(InputError, match=r"a.parquet: expected texts in UTF-8 in rows 1 to 1"):
+        list(iter_records(path))
+
+
+def test_a_column_that_a_list_of_texts_does_not_have_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("id,review\n1,좋다\n", encoding="utf-8")
+    assert len(list(iter_records(path, text_column="review"))) == 2
+    assert "a plain list of texts" in caplog.text and "'review'" in caplog.text
 
 
 def test_half_emoji_do_not_stop_a_table() -> None:

@@ -182,7 +182,7 @@ def test_sigterm_in_the_last_step_loses_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Objective, "__call__", terminated)
         assert pretrain_here(*flags)[0] == 0
-    assert pretrain_here(*flags, "--resume")[0] == 0
+    assert steps == 4
     expected, found = weights_of(tmp_path / "straight"), weights_of(tmp_path / "run")
     assert all(torch.equal(expected[key], found[key]) for key in expected)
 
@@ -229,6 +229,10 @@ def test_a_longer_run_averages_none_of_the_end_it_had_before(
     directory = break_off(5, "--max-steps", "6", *flags)
     assert pretrain_here("--max-steps", "12", *flags, "--resume")[0] == 0
     assert averaged(directory) == 6
+    break_off(5, "--max-steps", "6", *flags, output="within")
+    longer = ["--max-steps", "8", *flags, "--output", "within", "--resume"]
+    assert pretrain_here(*longer)[0] == 0
+    assert averaged(tmp_path / "within") == 3  # steps 6 to 8; 4 and 5 belong to the other end
     # The same where all its steps were done, and only the networks were not written yet.
     straight = ["--max-steps", "6", *flags, "--output", "whole"]
     assert pretrain_here(*straight)[0] == 0

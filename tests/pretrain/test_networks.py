@@ -258,8 +258,11 @@ def test_a_generator_of_another_width_may_lie_beside_what_shares_nothing_with_it
     take_steps(toy, again)
     for shape in ({"with_generator": False}, {"with_generator": False, "encoder_lm_head": True}):
         assert load_pair(tmp_path, PairShape(**shape)).generator is None
-    with pytest.raises(InputError, match=r"same embeddings, found .* a copy of it without gen"):
+    with pytest.raises(InputError, match=r"same embeddings, found .* --sharing none or a copy"):
         load_pair(tmp_path, PairShape(sharing="word"))
+    # The discriminator of two stages is to start from the generator.
+    with pytest.raises(InputError, match=r"same embeddings, found .* give a copy of it without"):
+        load_pair(tmp_path, PairShape(sharing="none", one_size=True))
 
 
 def test_a_released_checkpoint_is_a_discriminator_with_its_generator_below(

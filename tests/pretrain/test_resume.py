@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ import pretrain.run
 from corpora.command_line import run_command
 from pretrain import devices, loop
 from pretrain.loop import Trainer, packs_rows
+from pretrain.monitor import Monitor
 from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
@@ -443,3 +446,35 @@ def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
     assert code == 2 and "found run in use; go on with --resume, or name another" in errors
     assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
     assert (tmp_path / "run" / "discriminator").is_dir()
+
+
+def test_a_last_report_that_takes_longer_than_the_minutes_is_saved_all_the_same(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Monitor.add
+
+    def slow(self: Monitor, *args: Any, **more: Any) -> None:
+        add(self, *args, **more)
+        time.sleep(0.8)
+
+    monkeypatch.setattr(Monitor, "add", slow)
+    assert pretrain_here("--max-minutes", "0.02", "--save-steps", "1000")[0] == 0
+    done = json.loads((tmp_path / "run" / "run.json").read_text())["progress"]["step"]
+    assert checkpoints(tmp_path / "run") == ["step-00000000", f"step-{done:08d}"]
+    assert metric_steps(tmp_path / "run")[-1] == done
+
+
+def test_what_was_put_into_a_new_directory_meanwhile_is_no_reason_to_stop(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `--output .` has the cache of tokenized corpora below it."""
+    prepare = pretrain.run.prepare_corpus
+
+    def noted(*args: object) -> object:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        return prepare(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pretrain.run, "prepare_corpus", noted)
+    assert pretrain_here("--max-steps", "1")[0] == 0
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from transformers import AutoTokenizer
 
 from corpora.errors import InputError
 from tests.tokenizer.conftest import KINDS, Pair
+from tokenizer import evaluation
 from tokenizer.__main__ import main
 from tokenizer.measures import cut_by_kiwi, load_any_tokenizer, measure
 from tokenizer.training import ModelKind
@@ -159,3 +160,20 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path) -> None:
     path.write_bytes("[UNK]\n가".encode("cp949"))
     with pytest.raises(InputError, match="vocabulary in UTF-8"):
         load_any_tokenizer(path)
+
+
+def test_evaluate_holds_no_corpus_in_memory(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare, read = evaluation.compare, []
+
+    def watched(tokenizers: Any, corpora: Any, **more: Any) -> Any:
+        read.extend(isinstance(texts, list | tuple) for texts in corpora.values())
+        return compare(tokenizers, corpora, **more)
+
+    monkeypatch.setattr(evaluation, "compare", watched)
+    ours = str(vocabulary_file(tmp_path, "영"))
+    assert run("evaluate", ours, "--corpus", str(COMMENTS / "games.txt"))[0] == 0
+    assert read == [False]
+    missing = run("evaluate", ours, "--corpus", str(COMMENTS / "games.txt"), "nowhere.txt")
+    assert missing[0] == 2 and "nowhere.txt" in missing[2]
