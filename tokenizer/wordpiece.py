@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import WordPieceTrainer
 
-from tokenizer.alphabet import SPECIAL_TOKENS, Alphabet, build_normalizer
+from tokenizer.alphabet import BASE_ALPHABET, SPECIAL_TOKENS, Alphabet, build_normalizer
 from tokenizer.sampling import MAX_WORD_CHARACTERS, MORPHEME_MARK, iter_batches
 
 _PREFIX = "##"
@@ -44,6 +44,7 @@ def train_wordpiece(
         vocab_size: entries at most.
         min_frequency: pieces seen less often are not made.
     """
+    alphabet = _with_room(alphabet, vocab_size)
     # A morpheme that continues a word must be learnt as ##에 and not as 에, which the trainer gives
     # only to a word's first character: so the mark is that first character.
     tokenizer = build_wordpiece(alphabet, {})
@@ -98,6 +99,30 @@ def _ranges(characters: Iterable[str]) -> str:
         parts.append(f"\\x{{{first:X}}}-\\x{{{first + length - 1:X}}}")
         codes = codes[length:]
     return "".join(parts)
+
+
+def _with_room(alphabet: Alphabet, vocab_size: int) -> Alphabet:
+    """The alphabet without the rarest characters that a tiny vocabulary cannot hold twice.
+
+    A syllable without an entry would be [UNK] with its whole word, so it is taken apart into jamo,
+    and letters of other scripts are left out before syllables.
+    """
+    excess = len(SPECIAL_TOKENS) + len(_single_characters(alphabet)) - vocab_size
+    rarest_first = reversed(alphabet.characters[len(BASE_ALPHABET) :])
+    left_out: set[str] = set()
+    for character in sorted(rarest_first, key=_is_syllable):
+        if excess <= 0:
+            break
+        left_out.add(character)
+        excess -= 1 if _stands_alone(character) else 2
+    return Alphabet(
+        characters=tuple(c for c in alphabet.characters if c not in left_out),
+        rare_syllables=(*alphabet.rare_syllables, *sorted(filter(_is_syllable, left_out))),
+    )
+
+
+def _is_syllable(character: str) -> bool:
+    return "가" <= character <= "힣"
 
 
 def _single_characters(alphabet: Alphabet) -> list[str]:

@@ -1,7 +1,10 @@
 """Training and loading: bounds, hashes, WordPiece's own ways, what a damaged directory says."""
 
 import json
+import random
+import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,3 +80,18 @@ def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     config.write_text(json.dumps(settings))
     with pytest.raises(InputError, match=r"missing \[MASK\]"):
         load_tokenizer(tmp_path / "maskless")
+
+
+@pytest.mark.parametrize("vocab_size", [1_024, 1_280, 2_048])
+def test_foreign_letters_cost_no_syllable_its_word(comments: list[str], vocab_size: int) -> None:
+    """Kana, Cyrillic and Greek, every letter of them twice in a vocabulary that is tiny."""
+    letters = [chr(c) for c in (*range(0x3041, 0x3097), *range(0x430, 0x450), *range(0x3B1, 0x3CA))]
+    draw = random.Random(3)
+    foreign = ["".join(draw.choices(letters, k=12)) for _ in range(400)]
+    tokenizer = train_tokenizer([*comments, *foreign], vocab_size=vocab_size).tokenizer
+    assert len(tokenizer) == vocab_size
+    text = unicodedata.normalize("NFC", "".join(comments))
+    hangul = [character for character in text if "가" <= character <= "힣"]
+    words = [f"{first}{second}" for first, second in pairwise(hangul)]
+    ids = tokenizer(words, add_special_tokens=False)["input_ids"]
+    assert not any(tokenizer.unk_token_id in each for each in ids)
