@@ -78,6 +78,14 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
     "warm-noise-bag": ("warm", ["--unigram-fraction", "1", "--bag-weight", "5"]),
+    "warm-noise-bag-packed": (
+        "warm",
+        ["--unigram-fraction", "1", "--bag-weight", "5", "--batching", "packed"],
+    ),
+    "warm-noise-bag-muon": (
+        "warm",
+        ["--unigram-fraction", "1", "--bag-weight", "5", "--optimizer", "muon"],
+    ),
     "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
     "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
     "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
