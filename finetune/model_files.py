@@ -3,7 +3,6 @@
 Weights are safetensors only, nothing is unpickled, remote code is never run.
 """
 
-import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.saving import quiet_transformers
 
@@ -67,7 +67,7 @@ def loading(source: str, what: str) -> Iterator[None]:
     except Exception as error:
         # Of a damaged file transformers lets out nearly everything: AttributeError,
         # ZeroDivisionError, dataclass errors, and tokenizers a bare Exception.
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and is_full_disk(error):
             raise  # A full disk while downloading: the command line has its own line for it.
         said = _one_line(error)
         if not isinstance(error, OSError | ValueError | RuntimeError):

@@ -76,9 +76,9 @@ def choose_alphabet(
         (c for c, count in counts.items() if count >= min_frequency and _is_visible(c)),
         key=lambda c: (-counts[c], c),
     )
-    syllables = [c for c in ranked if "가" <= c <= "힣" and counts[c] >= least]
+    syllables = [c for c in ranked if is_syllable(c) and counts[c] >= least]
     base = set(BASE_ALPHABET)
-    others = [c for c in ranked if not "가" <= c <= "힣" and c not in base]
+    others = [c for c in ranked if not is_syllable(c) and c not in base]
     others = others[: int(vocab_size * _OTHER_CHARACTERS_FRACTION)]
     # A quarter of the vocabulary at most, for tiny ones.
     syllables = syllables[: vocab_size // 4]
@@ -88,6 +88,11 @@ def choose_alphabet(
         characters=(*BASE_ALPHABET, *own),
         rare_syllables=tuple(c for c in _SYLLABLES if c not in kept),
     )
+
+
+def is_syllable(character: str) -> bool:
+    """Whether it is a whole Hangul syllable (U+AC00 to U+D7A3), not a jamo."""
+    return "가" <= character <= "힣"
 
 
 def count_characters(words: Mapping[str, int]) -> Counter[str]:

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import WordPieceTrainer
 
-from tokenizer.alphabet import BASE_ALPHABET, SPECIAL_TOKENS, Alphabet, build_normalizer
+from tokenizer.alphabet import (
+    BASE_ALPHABET,
+    SPECIAL_TOKENS,
+    Alphabet,
+    build_normalizer,
+    is_syllable,
+)
 from tokenizer.sampling import MAX_WORD_CHARACTERS, MORPHEME_MARK, iter_batches
 
 _PREFIX = "##"
@@ -110,19 +116,15 @@ def _with_room(alphabet: Alphabet, vocab_size: int) -> Alphabet:
     excess = len(SPECIAL_TOKENS) + len(_single_characters(alphabet)) - vocab_size
     rarest_first = reversed(alphabet.characters[len(BASE_ALPHABET) :])
     left_out: set[str] = set()
-    for character in sorted(rarest_first, key=_is_syllable):
+    for character in sorted(rarest_first, key=is_syllable):
         if excess <= 0:
             break
         left_out.add(character)
         excess -= 1 if _stands_alone(character) else 2
     return Alphabet(
         characters=tuple(c for c in alphabet.characters if c not in left_out),
-        rare_syllables=(*alphabet.rare_syllables, *sorted(filter(_is_syllable, left_out))),
+        rare_syllables=(*alphabet.rare_syllables, *sorted(filter(is_syllable, left_out))),
     )
-
-
-def _is_syllable(character: str) -> bool:
-    return "가" <= character <= "힣"
 
 
 def _single_characters(alphabet: Alphabet) -> list[str]:
