@@ -82,6 +82,18 @@ ARMS: dict[str, tuple[str, list[str]]] = {
         "warm",
         ["--unigram-fraction", "1", "--bag-weight", "5", "--batching", "packed"],
     ),
+    "warm-noise-bag-muon": (
+        "warm",
+        ["--unigram-fraction", "1", "--bag-weight", "5", "--optimizer", "muon"],
+    ),
+    "warm-noise-bag-mask-30": (
+        "warm",
+        ["--unigram-fraction", "1", "--bag-weight", "5", "--mask-fraction", "0.3"],
+    ),
+    "warm-noise-bag-rate-10": (
+        "warm",
+        ["--unigram-fraction", "1", "--bag-weight", "5", "--learning-rate", "1e-3"],
+    ),
     "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
     "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
     "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
