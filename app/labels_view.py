@@ -87,8 +87,13 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
         )
         return
     st.markdown("내려받은 파일로 모델을 다시 학습할 수 있습니다.")
-    st.code(
-        "python finetune/kfold.py --data labels.csv --labels "
-        + shlex.quote(",".join(sorted(counts))),
-        language="bash",
-    )
+    st.code(retraining_command(sorted(counts)), language="bash")
+
+
+def retraining_command(labels: Sequence[str]) -> str:
+    """What a shell runs to train on the downloaded file, which has these labels."""
+    command = "python finetune/kfold.py --data labels.csv"
+    # The flag cannot name a label with a comma; without it all labels of the file are learnt.
+    if any("," in label for label in labels):
+        return command
+    return f"{command} --labels {shlex.quote(','.join(labels))}"

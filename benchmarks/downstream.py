@@ -91,7 +91,13 @@ class Results:
     def _read(self) -> dict[str, Any]:
         if not self._path.is_file():
             return {"runs": []}
-        everything: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        try:
+            everything: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(
+                f"{self._path}: expected results as JSON, found damage ({error}); restore it from "
+                "git, or name another by --output"
+            ) from error
         return everything
 
     @property

@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,9 @@ def run_command(
         The exit code: 0, 2 for bad input or a full disk, 130 after Ctrl-C. Any other exception
         is a defect of ours and keeps its traceback.
     """
+    # An emoji on its way to a file or pipe in CP949 must not end a run of hours.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # tyro itself exits with code 2 for an unknown or malformed flag.
         settings = tyro.cli(

@@ -129,6 +129,9 @@ class Download:
             if status in _PASSING_STATUS:
                 raise _Cut(f"status {status}", _seconds(response.headers.get("Retry-After")))
             if status == 416 and offset:
+                # Killed after the last byte of a file whose size nobody had announced.
+                if response.headers.get("Content-Range") == f"bytes */{offset}":
+                    return True
                 self._part.unlink()
                 raise InputError(
                     f"{self._url}: expected bytes from {offset:,} on, found a server that has no "

@@ -51,6 +51,14 @@ def test_results_go_on_with_their_own_setting_only(downstream: ModuleType, tmp_p
     assert json.loads(path.read_text())["setting"]["flops"] == 1.4e14
 
 
+def test_damaged_results_are_one_line(downstream: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text('{"setting": {}, "runs": [')
+    with pytest.raises(InputError, match=r"results\.json: expected results as JSON, found damage"):
+        downstream.Results(path)
+    assert path.read_text() == '{"setting": {}, "runs": ['
+
+
 def test_a_setting_that_is_new_counts_as_none_in_older_files(
     downstream: ModuleType, tmp_path: Path
 ) -> None:

@@ -145,7 +145,7 @@ def measure(tokenizer: Tokenizer, texts: Sequence[str], cut: CutTexts) -> Measur
         morpheme_precision=precision,
         morpheme_recall=recall,
         morpheme_f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-        entries_used=len(used & reachable) / len(reachable),
+        entries_used=len(used & reachable) / len(reachable) if reachable else 0.0,
         texts_per_second=len(texts) / min(seconds),
     )
 

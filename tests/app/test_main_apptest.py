@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.labels_view import retraining_command
 from app.store import LabelStore
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -175,6 +176,11 @@ def test_retraining_is_offered_when_it_can_work(trained_workplace: Path) -> None
     )
     page = open_app()
     assert [one for one in page.caption if "저장한 글이 1건 더 있습니다" in one.value]
+
+
+def test_retraining_on_a_label_with_a_comma_names_no_labels() -> None:
+    assert retraining_command(["긍정", "부정"]).split(" --labels ")[1].strip("'") == "긍정,부정"
+    assert retraining_command(["일정", "할 일, 약속"]).endswith("--data labels.csv")
 
 
 def test_two_models_of_one_name_can_be_told_apart(trained_workplace: Path) -> None:

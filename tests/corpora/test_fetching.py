@@ -315,6 +315,14 @@ def test_a_server_that_has_less_than_the_part_says_so(server: Server, tmp_path: 
     assert files(tmp_path) == []
 
 
+def test_a_part_that_turns_out_to_be_whole_is_kept(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "ratings.txt.part").write_bytes(DATA)
+    server.plan = [answer(416, Content_Range=f"bytes */{len(DATA)}")]
+    fetch(source(server.url, size=False), tmp_path)
+    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+    assert server.ranges == [f"bytes={len(DATA)}-"]
+
+
 def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
     server.plan = [answer(503), answer(429, Retry_After="0"), send()]
     fetch(source(server.url), tmp_path)

@@ -1,5 +1,8 @@
 """`python -m corpora sample`: an even draw, and texts before and after cleaning."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -87,6 +90,15 @@ def test_long_and_broken_texts_are_shown_on_one_line(
     assert before.startswith("before  긴\\n글 \\ud83d 가각")
     assert before.endswith("… (506 more characters)")
     assert after.startswith("after   긴 글 가각")
+
+
+def test_output_in_an_encoding_without_emoji(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("변할 것이 하나도 없는 문장 👍\n", encoding="utf-8")
+    command = [sys.executable, "-m", "corpora", "sample", str(path)]
+    environment = os.environ | {"PYTHONIOENCODING": "cp949"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert "before  변할 것이 하나도 없는 문장 \\U0001f44d" in done.stdout.decode("cp949")
 
 
 def test_bad_sizes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

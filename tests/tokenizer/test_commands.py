@@ -140,6 +140,12 @@ def test_measures_of_a_vocabulary_made_by_hand(tmp_path: Path) -> None:
     assert measures.texts_per_second > 0
 
 
+def test_measures_of_a_vocabulary_without_entries(tmp_path: Path) -> None:
+    tokenizer = load_any_tokenizer(vocabulary_file(tmp_path))
+    measures = measure(tokenizer, ["학교에서 갔다"], cut_by_kiwi([]))
+    assert (measures.unknown_tokens, measures.entries_used) == (1, 0)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_of_one_character_are_no_cuts(kind: ModelKind, pair_of: Callable[..., Pair]) -> None:
     """A rare syllable in jamo, or an emoji in bytes, is not cut inside."""
