@@ -1,10 +1,13 @@
 """What comparisons of encoders share: a pre-training run by flags, and what comes out downstream.
 
 The test file has no place here: reviews to learn from and to score on are both of the training
-file.
+file. Nine tenths of their texts, without labels, are in the file of rated reviews too, from which
+the comparisons pre-train, as text of the domain is at hand in practice; what that is worth is in
+docs/experiments.md ("Texts that pre-training has not seen").
 """
 
 import json
+import math
 import random
 import statistics
 import subprocess
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import tyro
 from filelock import FileLock
 from sklearn.metrics import accuracy_score, f1_score
@@ -22,10 +26,17 @@ from sklearn.metrics import accuracy_score, f1_score
 from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
 from corpora.reading import iter_records
 from finetune.classifier import Classifier
-from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
+from finetune.encoders import (
+    encoder_source,
+    load_encoder_tokenizer,
+    load_for_classification,
+    shape_of,
+)
 from finetune.training import TrainSettings, train_classifier
+from pretrain.devices import choose_device, prefers_bf16
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import is_tokenized
@@ -98,6 +109,11 @@ class Results:
                 f"{self._path}: expected results as JSON, found damage ({error}); restore it from "
                 "git, or name another by --output"
             ) from error
+        if not isinstance(everything, dict) or not isinstance(everything.get("runs"), list):
+            raise InputError(
+                f"{self._path}: expected results with their runs, found none; restore it from git, "
+                "or name another by --output"
+            )
         return everything
 
     @property
@@ -111,7 +127,12 @@ class Results:
         return [row for row in self.rows if key.items() <= row.items()]
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write and print one more row."""
+        """Write and print one more row, with what computed it: CPUs differ in number format."""
+        row = row | {
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "bf16": prefers_bf16(choose_device()),
+        }
         with FileLock(f"{self._path}.lock"):  # a row of another process between must not be lost
             everything = {"setting": self._setting, "runs": [*self.rows, row]}
             write_at_once(self._path, json.dumps(everything, ensure_ascii=False, indent=1) + "\n")
@@ -123,12 +144,15 @@ def numbers_of(flag: str, text: str) -> list[float]:
     """What a flag of comma-separated numbers says.
 
     Raises:
-        InputError: one of them is none.
+        InputError: one of them is none, infinite or negative.
     """
     try:
-        return [float(number) for number in text.split(",")]
+        numbers = [float(number) for number in text.split(",")]
     except ValueError as error:
         raise InputError(f"expected --{flag} of comma-separated numbers, found {text}") from error
+    if not all(0 <= number < math.inf for number in numbers):
+        raise InputError(f"expected --{flag} of finite numbers from 0 on, found {text}")
+    return numbers
 
 
 def runs_of(results: Path) -> Path:
@@ -141,6 +165,7 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
 
     Raises:
         InputError: the run there was made by other flags, or was stopped before its end.
+        SystemExit: it failed, and has said why.
     """
     arguments = ["--corpus", str(corpus), *map(str, flags), "--output", str(output)]
     record = _record_so_far(output)
@@ -150,7 +175,8 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
     if any((output / "state").glob("step-*")):
         arguments.append("--resume")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), *arguments]
-    subprocess.run(command, cwd=ROOT, check=True)
+    if code := subprocess.run(command, cwd=ROOT, check=False).returncode:
+        raise SystemExit(code)
     # SIGTERM ends a run in good order, with its weights unfinished.
     if _record_so_far(output).get("status") != "finished":
         raise InputError(
@@ -199,6 +225,18 @@ def encoder_name(source: str) -> str:
         return source
     # A run's encoder lies in its folder `discriminator`.
     return folder.parent.name if folder.name == "discriminator" else folder.name
+
+
+def identity_of(source: str | Path, *, random_weights: bool = False) -> dict[str, str]:
+    """What rows of an encoder, or of random weights in its shape, are told by beside its name.
+
+    Another encoder, put into the same folder later, must not come into the same mean. Nothing for
+    an encoder of the Hub.
+    """
+    if random_weights:
+        return {"shape": shape_of(source)}
+    weights = Path(source) / "model.safetensors"
+    return {"weights_sha256": file_sha256(weights)} if weights.is_file() else {}
 
 
 def mean_and_spread(scores: Sequence[float]) -> str:

@@ -17,6 +17,7 @@ from downstream import (
     Results,
     encoder_name,
     fine_tune,
+    identity_of,
     mean_and_spread,
     split_reviews,
 )
@@ -67,6 +68,10 @@ def main(settings: GainSettings) -> None:
         starts = {encoder_name(newest): newest}
     train, dev = split_reviews(data, settings.train_size, settings.dev_size)
     arms = {RANDOM: next(iter(starts.values()))} | starts
+    identities = {
+        arm: identity_of(encoder_source(directory), random_weights=arm == RANDOM)
+        for arm, directory in arms.items()
+    }
     results = Results(
         settings.output,
         train_size=len(train),
@@ -77,7 +82,7 @@ def main(settings: GainSettings) -> None:
     for seed in range(settings.seeds):
         for arm, directory in arms.items():
             layer_decay = _layer_decay(arm, settings)
-            key = {"arm": arm, "seed": seed, "layer_decay": layer_decay}
+            key = {"arm": arm, "seed": seed, "layer_decay": layer_decay} | identities[arm]
             if results.of(**key):
                 continue
             score = fine_tune(
@@ -89,7 +94,7 @@ def main(settings: GainSettings) -> None:
             )
             results.add(key | score)
     for arm in arms:
-        rows = results.of(arm=arm, layer_decay=_layer_decay(arm, settings))
+        rows = results.of(arm=arm, layer_decay=_layer_decay(arm, settings), **identities[arm])
         print(f"{arm:32} {mean_and_spread([row['accuracy'] for row in rows])}")
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from downstream import Results, encoder_name, mean_and_spread, numbers_of
+from downstream import Results, encoder_name, identity_of, mean_and_spread, numbers_of
 from perturbations import PERTURBATIONS
 from quality_tasks import TASKS, Comparison, Rows
 from scipy.sparse import hstack
@@ -42,7 +42,6 @@ from finetune.encoders import (
     find_encoder,
     load_encoder_tokenizer,
     load_for_classification,
-    shape_of,
 )
 from finetune.folds import assign_folds, strata_of
 from finetune.model_files import longest_input
@@ -179,10 +178,7 @@ def _identity(settings: QualitySettings) -> dict[str, str]:
     if settings.linear:
         return {}
     source = encoder_source(settings.model or find_encoder())
-    if settings.random_weights:
-        return {"shape": shape_of(source)}
-    path = Path(source) / "model.safetensors"
-    return {"weights_sha256": file_sha256(path)} if path.is_file() else {}
+    return identity_of(source, random_weights=settings.random_weights)
 
 
 def _texts(comparison: Comparison) -> dict[str, str]:

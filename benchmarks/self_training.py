@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name
+from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name, identity_of
 from quality_tasks import TASKS, Rows
 from scipy.special import expit, logit
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -102,7 +102,7 @@ def main(settings: SelfTrainingSettings) -> None:
         teacher_epochs=settings.teacher_epochs,
         epochs=settings.epochs,
     )
-    key = {"encoder": name, "seed": settings.seed}
+    key = {"encoder": name, "seed": settings.seed} | identity_of(source)
     if results.of(**key, arm="student") and output.is_dir():
         print(f"measured already: {output}, {settings.results}")
         return

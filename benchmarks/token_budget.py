@@ -160,7 +160,8 @@ def main(settings: BudgetSettings) -> None:
                         ["--init", encoder, *pretraining_flags(arm, tokens, seed)],
                         corpus=settings.corpus,
                     )
-                decay = 1.0 if name == "random" else None
+                # Without vectors learnt before there is little to keep in the lower layers.
+                decay = 1.0 if start == "random" else None
                 training = TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=decay)
                 score = fine_tune(encoder, train, dev, training)
                 results.add(key | _progress(encoder) | score)
@@ -179,8 +180,7 @@ def main(settings: BudgetSettings) -> None:
 def _identity(encoder: Path) -> dict[str, Any]:
     """What rows of an encoder that was trained elsewhere are told by.
 
-    Its name carries the weights' hash: another one, released into the same folder later, must not
-    come into the same mean, nor a folder be taken for an arm.
+    Its name carries the weights' hash, so that no folder is taken for an arm.
 
     Raises:
         InputError: it has no record of its pre-training, or no weights.

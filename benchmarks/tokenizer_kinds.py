@@ -51,12 +51,11 @@ def main(settings: Settings) -> None:
     if not NSMC.is_file():
         print(f"skipped: no {NSMC.name} in ../shared/data")
         return
-    tokenizers = dict(part.split("=", 1) for part in settings.tokenizers.split(",") if "=" in part)
+    parts = settings.tokenizers.split(",") if settings.tokenizers else []
+    if unfit := [part for part in parts if "=" not in part]:
+        raise InputError(f"expected --tokenizers NAME=DIRECTORY[,...], found {unfit[0]!r}")
+    tokenizers = dict(part.split("=", 1) for part in parts)
     if not tokenizers:
-        if settings.tokenizers:
-            raise InputError(
-                f"expected --tokenizers NAME=DIRECTORY[,...], found {settings.tokenizers!r}"
-            )
         print("skipped: no --tokenizers; train them with `python -m tokenizer train`")
         return
     train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)

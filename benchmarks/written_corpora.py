@@ -33,6 +33,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
+from corpora.errors import InputError
 from corpora.similar_pairs import find_similar_pairs
 
 RESULTS = Path(__file__).parent / "results" / "written_corpora.json"
@@ -102,7 +103,13 @@ def main(settings: Settings) -> None:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file with a header."""
+    """The rows of a CSV file with a header.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if not path.is_file():
+        raise InputError(f"expected the written texts in {path}, found no such file")
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

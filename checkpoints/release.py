@@ -195,7 +195,7 @@ def main(settings: ReleaseSettings) -> None:
             "encoder; name another folder by --work"
         )
     corpus = _corpus(settings)
-    reviews = rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
+    rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
     flags = _encoder_flags(_preset(settings), settings.init)
     began = time.monotonic()
@@ -206,7 +206,7 @@ def main(settings: ReleaseSettings) -> None:
     if not finished:
         print(SITTING_OVER)
         return
-    _classify_all(encoder, settings, reviews)
+    _classify_all(encoder, settings)
     _release(settings)
     print(f"released into {settings.output}")
 
@@ -257,7 +257,7 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
     for folder in (encoder, *released):
         read_json(folder / ("run.json" if folder == encoder else "report.json"))
     _keep_settings(settings)
-    _classify_all(encoder, settings, rated_reviews(settings))
+    _classify_all(encoder, settings)
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
         scratch = Path(name)
         _pack_classifiers(settings, scratch)
@@ -365,7 +365,9 @@ def _keep_settings(settings: ReleaseSettings) -> None:
         InputError: a stage that is there was made with another setting or from other reviews.
     """
     # A check or a generator has a corpus in common with a release, and no more.
-    ours: dict[str, Any] = {"reviews_sha256": file_sha256(find_reviews(settings.data))}
+    ours: dict[str, Any] = {}
+    if not settings.classifiers or "reviews" in settings.tasks():  # memos are learnt without them
+        ours["reviews_sha256"] = file_sha256(find_reviews(settings.data))
     if not (settings.check or settings.generator):
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
@@ -501,12 +503,14 @@ def rated_reviews(settings: ReleaseSettings) -> Path:
     return path
 
 
-def _classify_all(encoder: Path, settings: ReleaseSettings, reviews: Path) -> None:
+def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
     """Cross-validate what is wanted, where no stage of the same encoder has it yet.
 
     Raises:
         InputError: a stage is there that was made from another encoder.
     """
+    # Seconds, and what is wrong with them shows before hours.
+    reviews = rated_reviews(settings) if "reviews" in settings.tasks() else None
     sha256 = weights_sha256(discriminator_folder(encoder))
     _keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
     for task in settings.tasks():

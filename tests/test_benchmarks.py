@@ -41,7 +41,9 @@ def test_results_go_on_with_their_own_setting_only(downstream: ModuleType, tmp_p
     first = downstream.Results(path, preset="tiny", flops=1.4e14, tokenizer=None)
     first.add({"arm": "a", "score": 1.0})
     again = downstream.Results(path, preset="tiny", flops=1.4e14, tokenizer=None)
-    assert again.of(arm="a") == [{"arm": "a", "score": 1.0}]
+    (row,) = again.of(arm="a")
+    assert row["score"] == 1.0
+    assert row["threads"] >= 1 and isinstance(row["bf16"], bool) and row["torch"]
     with pytest.raises(InputError, match=r"results with preset small in .*, found some with tiny"):
         downstream.Results(path, preset="small", flops=1.4e14)
     with pytest.raises(InputError, match="name another file of results"):
@@ -57,6 +59,22 @@ def test_damaged_results_are_one_line(downstream: ModuleType, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"results\.json: expected results as JSON, found damage"):
         downstream.Results(path)
     assert path.read_text() == '{"setting": {}, "runs": ['
+    for found in ("{}", "[]", '{"runs": 1}'):
+        path.write_text(found)
+        with pytest.raises(InputError, match="expected results with their runs, found none"):
+            downstream.Results(path)
+
+
+def test_rows_are_told_by_weights_and_shape(downstream: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 2}')
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    ours = downstream.identity_of(tmp_path)
+    assert ours == {"weights_sha256": hashlib.sha256(b"weights").hexdigest()}
+    (tmp_path / "model.safetensors").write_bytes(b"others")
+    assert downstream.identity_of(tmp_path) != ours
+    shape = downstream.identity_of(tmp_path, random_weights=True)
+    assert shape["shape"].startswith("2 x ")
+    assert downstream.identity_of("beomi/KcELECTRA-base-v2022") == {}
 
 
 def test_a_setting_that_is_new_counts_as_none_in_older_files(
@@ -194,7 +212,8 @@ def test_choices_are_made_on_dev_parts_of_one_size(
     [
         ({"epochs": "0"}, "--epochs at least 1"),
         ({"epochs": "2.5"}, "--epochs of whole numbers, found 2.5"),
-        ({"epochs": "nan"}, "--epochs of whole numbers, found nan"),
+        ({"epochs": "2.5"}, "--epochs of whole numbers, found 2.5"),
+        ({"epochs": "nan"}, "--epochs of finite numbers from 0 on, found nan"),
         ({"learning_rates": "3e-4,0"}, "--learning-rate above 0"),
         ({"seeds": -1}, "--seeds of at least 0"),
         ({"dev_size": 0}, "--dev-size of at least 1"),
@@ -217,7 +236,12 @@ def test_no_test_file_is_wasted_on_flags_that_make_no_sense(
 def commands(downstream: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Commands that would have been run."""
     started: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **rest: started.append(command))
+
+    def run(command: list[str], **rest: object) -> subprocess.CompletedProcess[bytes]:
+        started.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
     return started
 
 
@@ -253,6 +277,15 @@ def test_a_pretraining_run_is_made_once_and_gone_on_with(
     record = json.loads((tmp_path / "run" / "run.json").read_text()) | {"status": "finished"}
     (tmp_path / "run" / "run.json").write_text(json.dumps(record))
     assert once() == []
+
+
+def test_a_pretraining_run_that_fails_ends_the_comparison_as_it_ended(
+    downstream: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        downstream.pretrain_once(tmp_path / "run", [], corpus=tmp_path / "nothing.txt")
+    assert error.value.code == 2
+    assert "nothing.txt" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
