@@ -159,6 +159,8 @@ def mask_batch(
         starts_word=tables.starts_word[ids] if recipe.masking in ("word", "span") else None,
         weights=tables.rarity[ids] if recipe.masking == "rare" else None,
     )
+    if recipe.sentence_weight > 0:
+        masked = masked & ~_unchanged(batch, recipe.unchanged_fraction, random)
     masked_ids = mask_tokens(
         ids,
         masked,
@@ -218,6 +220,15 @@ def mask_batch(
         real=real,
         documents=documents,
     )
+
+
+def _unchanged(batch: Batch, fraction: float, random: torch.Generator) -> torch.Tensor:
+    """Draw the texts that are left as they are. -> bool [B, L]"""
+    num_rows, width = batch.input_ids.shape
+    draws = torch.rand((num_rows, width), generator=random, device=batch.input_ids.device)
+    # A row is one text, or its packed texts are numbered, at most one to two tokens.
+    documents = torch.zeros_like(batch.input_ids) if batch.documents is None else batch.documents
+    return draws.gather(1, documents) < fraction
 
 
 @dataclass(kw_only=True)

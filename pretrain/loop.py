@@ -96,7 +96,7 @@ def planned_steps(
 
 
 def planned_tokens(
-    settings: PretrainSettings, corpus_tokens: int, device: torch.device
+    settings: PretrainSettings, tokens_an_epoch: int, device: torch.device
 ) -> float | None:
     """Tokens the run will see at most; None where that is unknown or none.
 
@@ -112,7 +112,7 @@ def planned_tokens(
         return settings.max_steps * batch_tokens(settings)
     if settings.max_tokens is not None:
         return settings.max_tokens
-    return settings.epochs * corpus_tokens
+    return settings.epochs * tokens_an_epoch
 
 
 def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
@@ -326,6 +326,13 @@ class Trainer:
                     monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
                     return False
         self.average.put_into(self.pair)
+        if settings.schedule == "two-stage" and progress.step and progress.stage == 0:
+            self.pair.start_discriminator_from_generator()
+            monitor.warn(
+                f"step {progress.step:,}: the run ended before its second stage began, so the "
+                "discriminator is a copy of the generator and has learnt nothing of its own; take "
+                "a longer run or a smaller --first-stage"
+            )
         return True
 
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
@@ -339,8 +346,9 @@ class Trainer:
         if self.compiled:
             # What CUDA graphs gave in the step before may be written over now.
             torch.compiler.cudagraph_mark_step_begin()
-        # A step's rate is that of its middle, so that neither first nor last is zero.
-        middle = min(1.0, fraction + 0.5 * self._fraction_of(batch))
+        # A step's rate is that of its middle, so that neither first nor last is zero (by the clock,
+        # which knows no step's length before it, the first is). The last may be cut short.
+        middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
         rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)

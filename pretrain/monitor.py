@@ -32,8 +32,8 @@ _STALLED_FRACTION = 0.5
 # By so many nats more than at the start: nothing but a learning rate too high does that, save for
 # a generator that is trained to mislead.
 _EXPLODED_BY = 2.0
-# A discriminator's loss may jump by as much and be well again five steps later (seen), so it is
-# the mean over so many steps that has to be higher.
+# A discriminator's loss may jump by as much and be well again five steps later (seen), and so may
+# any loss between two small batches, so it is the mean over so many steps that has to be higher.
 _EXPLODED_STEPS = 20
 
 
@@ -62,9 +62,10 @@ class Monitor:
         self._log_steps = log_steps
         self._recipe = recipe
         self._processes = processes
-        self._first_losses: dict[str, float] = {}
-        # Losses of the network that does not guess [MASK]: the last rows of this sitting.
-        self._recent: deque[float] = deque(maxlen=-(-_EXPLODED_STEPS // log_steps))
+        self._num_compared = -(-_EXPLODED_STEPS // log_steps)
+        # The watched loss in as many rows: the run's first ones, this sitting's last ones.
+        self._first_losses: dict[str, list[float]] = {}
+        self._recent: dict[str, deque[float]] = {}
         self.last: dict[str, float] = {}
         """The last row, of all processes; of a resumed run's earlier sittings in the main one."""
         self._metrics: TextIO | None = None
@@ -74,7 +75,7 @@ class Monitor:
             if rows:
                 self.last = rows[-1]
                 for row in rows:
-                    self._first_losses.setdefault(self._watched(row), row[self._watched(row)])
+                    self._keep_first(row)
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
             self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step + 1)
         # All have to find the same loss exploded, or those that go on wait for the others forever.
@@ -114,6 +115,11 @@ class Monitor:
             self._bar.console.print(line, highlight=False)
         elif self._processes.is_main:
             print(line, flush=True)
+
+    def warn(self, warning: str) -> None:
+        """Say it and keep it for run.json."""
+        self.warnings.append(warning)
+        self.say(f"warning: {warning}")
 
     def add(
         self,
@@ -181,10 +187,9 @@ class Monitor:
             if tokens:
                 row[f"loss_by_frequency_{number}"] = loss / tokens
         self.last = row
-        watched = self._watched(row)
-        self._first_losses.setdefault(watched, row[watched])
-        if watched == "discriminator_loss":
-            self._recent.append(row[watched])
+        watched = self._keep_first(row)
+        recent = self._recent.setdefault(watched, deque(maxlen=self._num_compared))
+        recent.append(row[watched])
         if self._metrics is not None and self._board is not None:
             self._metrics.write(json.dumps(row) + "\n")
             self._metrics.flush()
@@ -235,6 +240,17 @@ class Monitor:
         learns = recipe.schedule in ("joint", "frozen-discriminator")
         return "generator_loss" if guesses and learns else "discriminator_loss"
 
+    def _keep_first(self, row: dict[str, float]) -> str:
+        """Add a row to the first ones, if it is one of them; returns the loss that is watched."""
+        watched = self._watched(row)
+        first = self._first_losses.setdefault(watched, [])
+        # Guessing is harder in one small batch than in another by more than a nat, so its start is
+        # as many steps. Telling tokens apart is not, and a learning rate of 1 undoes it at once.
+        alike = watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING
+        if len(first) < (1 if alike else self._num_compared):
+            first.append(row[watched])
+        return watched
+
     def exploded(self) -> str:
         """How much worse a network has become than it was at the start; empty if it is not.
 
@@ -243,13 +259,13 @@ class Monitor:
         if not self.last:
             return ""
         watched = self._watched(self.last)
-        now, first, what = self.last[watched], self._first_losses[watched], "for guessing a token"
-        if watched == "discriminator_loss":
-            if len(self._recent) < (self._recent.maxlen or 0):
-                return ""
-            now = sum(self._recent) / len(self._recent)
-            if self._recipe.objective in DISCRIMINATING:
-                what = "for telling original from replaced tokens"
+        losses, before = self._recent.get(watched, ()), self._first_losses[watched]
+        if len(losses) < self._num_compared:
+            return ""
+        now, first = sum(losses) / len(losses), sum(before) / len(before)
+        what = "for guessing a token"
+        if watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING:
+            what = "for telling original from replaced tokens"
         return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
 
     def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
@@ -266,8 +282,7 @@ class Monitor:
             f"{trivial:.2f} of guessing by frequency alone; it needs more tokens or "
             "another --learning-rate"
         )
-        self.warnings.append(warning)
-        self.say(f"warning: {warning}")
+        self.warn(warning)
 
     def _warn_if_stuck(self, step: int, count: dict[str, int], fraction: float) -> None:
         """Say so where all tokens that the loss is of are called what most of them are."""
@@ -294,8 +309,7 @@ class Monitor:
         )
         if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
             warning += " or replacements that are easier to find (--unigram-fraction 1)"
-        self.warnings.append(warning)
-        self.say(f"warning: {warning}")
+        self.warn(warning)
 
 
 def _rows_until(path: Path, step: int) -> list[dict[str, float]]:

@@ -140,7 +140,7 @@ class Objective:
         if generator_alone:
             return StepResult(
                 loss=generator_loss,
-                generator_loss=generator_loss.detach(),
+                generator_loss=generator_losses[-1].detach(),
                 discriminator_loss=torch.zeros_like(generator_loss.detach()),
                 trains_discriminator=False,
                 bag_loss=torch.zeros_like(generator_loss.detach()),

@@ -67,6 +67,9 @@ class Recipe:
     """Fraction of the run over which the discriminator's weight rises from 0."""
     sentence_weight: float = 0.0
     """Weight of a loss on [CLS]: was anything in this text replaced? (tried in the paper)."""
+    unchanged_fraction: float = 0.2
+    """With it, the fraction of the texts that are left as they are, masks included; without, none.
+    (0.2 in the paper's negative results; else nearly every text would have something replaced)."""
     bag_weight: float = 0.0
     """Weight of a loss by which [CLS] guesses all words of its text, as a paragraph vector does
     (Le and Mikolov 2014, PV-DBOW); 0: none. In a packed batch the first text of each row."""
@@ -184,6 +187,11 @@ def check_recipe(
             "--schedule two-stage has no stage for unigram noise; leave out --unigram-fraction",
         ),
         (
+            r.schedule == "two-stage" and r.first_temperature is not None,
+            "--first-temperature cools down from the start of the run, where --schedule two-stage "
+            "draws no samples; take --temperature",
+        ),
+        (
             r.schedule == "two-stage" and 0 < r.weight_warmup <= r.first_stage,
             "--weight-warmup counts from the start of the run, where --schedule two-stage trains "
             f"no discriminator, found {r.weight_warmup:g} with --first-stage {r.first_stage:g}; "
@@ -204,9 +212,9 @@ def check_recipe(
             "at these alone, has one answer; leave out --forbid-original, or take rtd",
         ),
         (
-            r.sentence_weight > 0 and r.forbid_original,
+            r.sentence_weight > 0 and r.forbid_original and r.unchanged_fraction == 0,
             "--forbid-original replaces something in every text, so --sentence-weight, which asks "
-            "for that, has one answer; leave out one of them",
+            "for that, has one answer; leave out one of them, or take an --unchanged-fraction",
         ),
         (
             r.unigram_fraction == 1 and sharing not in ("instance", "none"),
@@ -323,6 +331,16 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
             recipe.schedule != "two-stage",
             f"--schedule {recipe.schedule} has one stage",
             ("first_stage",),
+        ),
+        (
+            recipe.sentence_weight == 0,
+            "no --sentence-weight asks which texts are unchanged",
+            ("unchanged_fraction",),
+        ),
+        (
+            recipe.discriminator_weight == 0,
+            "--discriminator-weight 0 leaves the discriminator's loss out",
+            ("weight_warmup", "loss_mean"),
         ),
     ]
     for applies, reason, names in idle:

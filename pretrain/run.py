@@ -63,10 +63,10 @@ from pretrain.run_directory import (
     as_it_was,
     changes,
     hold,
+    known_sharing,
     learnt_with_generator,
     new_directory,
     recorded_replacements,
-    recorded_sharing,
     resumed_directory,
     settings_as_json,
     write_record,
@@ -144,7 +144,9 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
             print(f"resuming {directory} with {', '.join(changed)}", flush=True)
     corpus, tokenizer = prepare_corpus(settings, _given_tokenizer(settings, directory))
     torch.manual_seed(settings.seed)
-    planned = planned_tokens(settings, corpus.num_tokens, processes.device)
+    # [CLS] and [SEP] count as seen.
+    tokens_an_epoch = corpus.num_tokens + 2 * len(corpus.lengths)
+    planned = planned_tokens(settings, tokens_an_epoch, processes.device)
     if _continues(settings) and learnt_with_generator(settings.init):
         planned = None  # it would forget what is hard
     decided = _as_recorded(settings, before).for_tokens(planned)
@@ -340,7 +342,7 @@ def _sharing(settings: PretrainSettings) -> Sharing:
     has_own = settings.recipe().needs_generator and (Path(settings.init) / "generator").is_dir()
     if settings.sharing is not None or default == "none" or not (_continues(settings) and has_own):
         return default
-    before = recorded_sharing(settings.init)
+    before = known_sharing(settings.init)
     if before not in ("none", "word", "gdes"):
         return default  # "all" has left both the same embeddings
     return before if replace(settings, sharing=before).is_allowed() else "none"

@@ -8,11 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import torch
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
 
 from corpora.atomic import write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
+from pretrain.networks import discriminator_folder
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import is_tokenized
@@ -167,10 +170,30 @@ def changes(settings: PretrainSettings, record: dict[str, Any]) -> list[str]:
     ]
 
 
-def recorded_sharing(directory: str | Path) -> Sharing | None:
-    """What the networks of a run shared; None where its directory does not tell."""
+def known_sharing(directory: str | Path) -> Sharing | None:
+    """What the networks of a run shared, by its record; else what their weights still have in
+    common: copies of networks travel without it. None where neither tells."""
     sharing: Sharing | None = (_read_record(Path(directory)) or {}).get("sharing")
-    return sharing
+    if sharing is not None:
+        return sharing
+    prefix = "electra.embeddings."
+    found: list[dict[str, torch.Tensor]] = []
+    for network in (discriminator_folder(directory), Path(directory) / "generator"):
+        try:
+            with safe_open(network / "model.safetensors", framework="pt") as file:
+                names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
+                found.append({name: file.get_tensor(name) for name in names})
+        except (OSError, SafetensorError):  # who loads them says so
+            return None
+    ours, theirs = found
+
+    def alike(name: str) -> bool:
+        return name in ours and name in theirs and torch.equal(ours[name], theirs[name])
+
+    tables = ("word_embeddings.weight", "position_embeddings.weight")
+    if not all(alike(prefix + table) for table in tables):
+        return "none"
+    return "instance" if all(map(alike, ours)) else "word"
 
 
 def learnt_with_generator(directory: str | Path) -> bool:
@@ -180,9 +203,10 @@ def learnt_with_generator(directory: str | Path) -> bool:
     """
     record = _read_record(Path(directory)) or {}
     noise = recorded_replacements(record).get("unigram_fraction")
-    if noise is None:
+    # Nor does one that was killed between its last export and its last record.
+    if noise is None or "progress" not in record:
         return (Path(directory) / "generator").is_dir()
-    steps = record.get("progress", {}).get("step", 0)
+    steps = record["progress"].get("step", 0)
     return bool(steps > 0 and record["settings"].get("objective") != "mlm" and noise < 1)
 
 

@@ -111,13 +111,15 @@ class PretrainSettings:
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
     sampling first; or the directory of a run or a released checkpoint to continue from (its
-    networks and tokenizer; a generator that is needed and not there begins new)."""
+    networks and tokenizer; a generator that is needed and not there begins new). The directory
+    has to stay where it is until the run is finished: --resume reads its shape again."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
     """Go on from the last checkpoint of --output, or of the newest unfinished run with the flags
-    given: to the bit as if it had never stopped, save with --max-minutes. Its length and learning
-    rates may be given anew; left out, they stay."""
+    given: weights to the bit as if it had never stopped, save with --max-minutes. Its length and
+    learning rates may be given anew; left out, they stay. The first row of metrics.jsonl after it
+    is of the steps since the checkpoint."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
@@ -183,6 +185,8 @@ class PretrainSettings:
     """Fraction of the run over which that weight rises from 0 (paper: 0)."""
     sentence_weight: float = Recipe.sentence_weight
     """Weight of a loss on [CLS]: was anything in this text replaced? (paper: 0)."""
+    unchanged_fraction: float = Recipe.unchanged_fraction
+    """With --sentence-weight, the fraction of texts in which nothing is masked (paper: 0.2)."""
     first_stage: float = Recipe.first_stage
     """Fraction of a two-stage run that trains the generator."""
     loss_mean: Literal["tokens", "texts"] = Recipe.loss_mean
@@ -248,6 +252,7 @@ class PretrainSettings:
             ("discriminator-weight", self.discriminator_weight, 0, float("inf")),
             ("weight-warmup", self.weight_warmup, 0, 1),
             ("sentence-weight", self.sentence_weight, 0, float("inf")),
+            ("unchanged-fraction", self.unchanged_fraction, 0, 0.9),
             ("bag-weight", self.bag_weight, 0, float("inf")),
             ("unigram-fraction", self.unigram_fraction, 0, 1),
             ("first-stage", self.first_stage, 0.01, 0.99),
@@ -286,6 +291,7 @@ class PretrainSettings:
             ("vocab-size", continues, "--init has its own vocabulary"),
             ("muon-learning-rate", self.optimizer != "muon", "--optimizer adamw has no Muon"),
             ("initializer-range", continues, "--init has weights"),
+            ("decay-all", self.weight_decay == 0, "--weight-decay 0 decays nothing"),
         ):
             name = flag.replace("-", "_")
             if changes and getattr(self, name) != getattr(PretrainSettings, name):

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
-from corpora.clean_report import REPORT_NAME
+from corpora.clean_report import REPORT_NAME, CleaningReport
 from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
 from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
@@ -118,11 +118,14 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
         ids = np.memmap(directory / "ids.bin", dtype=_id_type(tokenizer), mode="r")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the tokenized corpus in {directory}: {error}") from error
-    if missing := {"corpus_sha256", "cleaning", "max_length"} - facts.keys():
+    try:
+        CleaningReport.from_json(facts["cleaning"])
+        _ = facts["corpus_sha256"], facts["max_length"]
+    except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"expected {', '.join(sorted(missing))} in {directory / FACTS_NAME}, found none; copy "
-            "the folder again"
-        )
+            f"expected the facts of a tokenized corpus in {directory / FACTS_NAME}, found others "
+            f"({type(error).__name__}: {error}); copy the folder again"
+        ) from error
     if len(ids) != offsets[-1]:
         raise InputError(
             f"expected {offsets[-1]:,} tokens in {directory / 'ids.bin'}, found {len(ids):,}; the "

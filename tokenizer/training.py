@@ -183,10 +183,14 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
         ) from error
     vocabulary = tokenizer.get_vocab()
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
-    if missing or tokenizer.mask_token_id is None:
+    missing += [
+        f"the role of [{role.upper()}]"
+        for role in ("mask", "cls", "sep", "pad")
+        if getattr(tokenizer, f"{role}_token_id") is None and f"[{role.upper()}]" not in missing
+    ]
+    if missing:
         raise InputError(
             f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, "
-            f"missing {', '.join(missing) or 'the role of [MASK]'}; train a tokenizer with "
-            "`python -m tokenizer train`"
+            f"missing {', '.join(missing)}; train a tokenizer with `python -m tokenizer train`"
         )
     return tokenizer

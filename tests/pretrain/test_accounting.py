@@ -247,6 +247,17 @@ def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:
     assert taken == pytest.approx([1e-3 * rate for rate in middles])
 
 
+def test_a_last_step_that_is_cut_short_has_a_learning_rate_too(toy: Toy) -> None:
+    trainer = trainer_of(toy.pair(), toy, learning_rate=2e-3, warmup_fraction=0.2)
+    trainer._total_steps = None
+    trainer.settings.max_steps, trainer.settings.max_tokens = None, 1_000
+    trainer.progress.tokens = 990
+    batch = toy.batch([[28]] * 2)
+    assert batch.num_tokens == 60
+    rate, _ = trainer.take_step(batch, trainer.done_fraction())
+    assert rate == pytest.approx(2e-3 * (1 - 0.995) / 0.8)
+
+
 def test_a_text_is_masked_anew_every_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     masks = []
 

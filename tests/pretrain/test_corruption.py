@@ -180,6 +180,30 @@ def test_masked_positions_are_hidden_kept_or_made_random(
     assert (toy.tables.bias[inside[became_random]] == 0).all()
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
+def test_a_fifth_of_the_texts_is_left_as_it_is_where_texts_are_asked_about(
+    toy: Toy, packed: bool
+) -> None:
+    """ELECTRA, "Negative Results"; otherwise nearly every text has something replaced."""
+    batch = toy.batch([[30, 30, 30]] * 1_000 if packed else [[30]] * 3_000, packed=packed)
+
+    def untouched(recipe: Recipe, world_size: int = 1) -> list[bool]:
+        share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.3, world_size=world_size)
+        masked = torch.zeros(int(share.documents.max()) + 1, dtype=torch.bool)
+        masked.index_put_((share.documents[share.masked],), torch.tensor(True))
+        assert not share.masked.flatten()[share.places[~share.is_place]].any()
+        assert len(share.places[share.is_place]) == int(share.masked.sum())
+        return (~masked[share.documents[share.real].unique()]).tolist()
+
+    asked = untouched(Recipe(sentence_weight=1.0))
+    # A standard deviation is 22; of three packed texts of 30 none is without a mask by chance.
+    assert len(asked) == 3_000 and 600 - 110 < sum(asked) < 600 + 110
+    assert sum(untouched(Recipe(sentence_weight=1.0, unchanged_fraction=0.0))) == 0
+    assert sum(untouched(Recipe())) == 0
+    if not packed:
+        assert untouched(Recipe(sentence_weight=1.0), world_size=2) == asked[::2]
+
+
 @pytest.mark.parametrize("masking", ["token", "word", "span", "rare"])
 def test_places_are_the_masked_positions_whoever_works_on_them(toy: Toy, masking: str) -> None:
     """Two processes have the masks and draws that one has, and every place just once."""

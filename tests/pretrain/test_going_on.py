@@ -1,6 +1,7 @@
 """What `--init DIRECTORY` keeps of the networks it goes on from."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pretrain.networks import ElectraPair
+from pretrain.run_directory import known_sharing, learnt_with_generator
 from tests.pretrain.conftest import Command, Toy
 
 WORDS = "electra.embeddings.word_embeddings.weight"
@@ -45,10 +47,51 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     if sharing != "word":
         apart = weights_in(Path("first/discriminator"))[WORDS]
         assert not torch.allclose(apart, weights_in(Path("first/generator"))[WORDS], atol=1e-4)
+    # Copies of the networks without a record tell by themselves.
+    for network in ("generator", "discriminator"):
+        shutil.copytree(Path("first") / network, Path("copy") / network)
+    assert known_sharing("copy") == ("none" if sharing == "gdes" else sharing)
     # A flag counts more.
     flags = ["--init", "first", "--sharing", "instance", "--max-steps", "0"]
     assert pretrain_here(*flags, "--output", "third")[0] == 0
     assert json.loads(Path("third/run.json").read_text())["sharing"] == "instance"
+
+
+def test_what_networks_share_is_seen_without_a_record(pretrain_here: Command) -> None:
+    assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
+    for network in ("generator", "discriminator"):
+        shutil.copytree(Path("first") / network, Path("copy") / network)
+    assert known_sharing("copy") == known_sharing("first") == "instance"
+    shutil.rmtree("copy/generator")
+    assert known_sharing("copy") is None
+
+
+def test_a_run_killed_before_its_last_record_has_learnt_from_its_generator(
+    pretrain_here: Command,
+) -> None:
+    assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
+    assert learnt_with_generator("first")
+    path = Path("first/run.json")
+    record = json.loads(path.read_text())
+    del record["progress"]
+    path.write_text(json.dumps(record | {"status": "running"}))
+    assert learnt_with_generator("first")
+    shutil.rmtree("first/generator")
+    assert not learnt_with_generator("first")
+
+
+@pytest.mark.parametrize("average", ["0", "0.01"])
+def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average: str) -> None:
+    flags = ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.99"]
+    flags += ["--max-steps", "4", "--average-fraction", average]
+    code, output, errors = pretrain_here(*flags, "--output", "first")
+    assert code == 0, errors
+    assert "the run ended before its second stage began" in output
+    (warning,) = json.loads(Path("first/run.json").read_text())["warnings"]
+    assert "is a copy of the generator" in warning
+    ours, theirs = (weights_in(Path("first") / one) for one in ("discriminator", "generator"))
+    shared = [key for key in ours if key.startswith("electra.")]
+    assert len(shared) > 20 and all(torch.equal(ours[key], theirs[key]) for key in shared)
 
 
 def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(

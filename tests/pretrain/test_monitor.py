@@ -240,16 +240,27 @@ def test_warnings_of_earlier_sittings_are_kept_and_not_repeated(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("worse", "named"),
     [
-        (result(generator=7.1), "7.10 for guessing a token, 5.00 at the start"),
-        (result(generator=6.9), ""),
-        # Seen in a run that was well again five steps later.
-        (result(discriminator=2.7), ""),
+        ([result(generator=7.1)] * 20, "7.10 for guessing a token, 5.00 at the start"),
+        ([result(generator=6.9)] * 20, ""),
+        ([result(discriminator=2.7)] * 20, ""),
+        # Of small batches one may be harder than the first by as much.
+        ([result(generator=7.1), result(generator=5.0)] * 10, ""),
     ],
 )
 def test_two_nats_above_the_start_is_an_explosion(
-    tmp_path: Path, worse: StepResult, named: str
+    tmp_path: Path, worse: list[StepResult], named: str
 ) -> None:
-    assert watch(tmp_path, [result(), result(), worse]).exploded() == named
+    assert watch(tmp_path, [*[result()] * 20, *worse]).exploded() == named
+
+
+def test_the_start_is_more_than_its_first_batch(tmp_path: Path) -> None:
+    start = [result(generator=4.0), result(generator=6.0)] * 10
+    assert watch(tmp_path, [*start, *[result(generator=6.9)] * 20]).exploded() == ""
+
+
+def test_rows_of_twenty_steps_are_compared_one_by_one(tmp_path: Path) -> None:
+    rows = [*[result()] * 20, *[result(generator=7.1)] * 20]
+    assert watch(tmp_path, rows, log_steps=20).exploded().startswith("7.10 for guessing")
 
 
 NOISE = Recipe(unigram_fraction=1.0)
@@ -309,9 +320,9 @@ def test_a_row_where_two_stages_meet_has_the_loss_of_the_steps_that_have_one(
 
 
 def test_the_start_is_remembered_over_a_break(tmp_path: Path) -> None:
-    watch(tmp_path, [result(), result()])
-    assert watch(tmp_path, [], first_step=200).exploded() == ""
-    after = watch(tmp_path, [result(generator=7.1)], first_step=200)
+    watch(tmp_path, [result()] * 20)
+    assert watch(tmp_path, [], first_step=2_000).exploded() == ""
+    after = watch(tmp_path, [result(generator=7.1)] * 20, first_step=2_000)
     assert after.exploded() == "7.10 for guessing a token, 5.00 at the start"
 
 

@@ -389,6 +389,16 @@ def test_sharing_changes_no_definition(toy: Toy, sharing: str, objective: str) -
     check(toy, Recipe(objective=objective, **MASK_MORE), packed=False, sharing=sharing)
 
 
+def test_of_two_heads_the_loss_of_the_one_that_samples_is_shown(toy: Toy) -> None:
+    """Beside what guessing by frequency alone has, which is of one head, in both stages."""
+    recipe = Recipe(schedule="two-stage", masking="span", generator_head="sbo", **MASK_MORE)
+    pair = toy.pair(sharing="none", generator_size=1, span_boundary_head=True)
+    batch, learns = toy.batch(PADDED), Objective(recipe=recipe, tables=toy.tables)
+    alone, later = (learns(pair, batch, source(), Moment(stage=stage)) for stage in (0, 1))
+    assert float(alone.generator_loss) == pytest.approx(float(later.generator_loss), rel=1e-5)
+    assert float(alone.loss.detach()) > 1.5 * float(alone.generator_loss)
+
+
 def test_the_first_stage_is_the_generators_loss_alone(toy: Toy) -> None:
     recipe = Recipe(schedule="two-stage", **MASK_MORE)
     pair = toy.pair(sharing="none", generator_size=1)

@@ -84,7 +84,15 @@ def check(**flags: Any) -> None:
         ({"sentence_weight": 1.0, "objective": "mlm"}, "--objective mlm has none; take rtd"),
         ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
         ({"objective": "electra-15", "forbid_original": True}, "asks at these alone, has one"),
-        ({"sentence_weight": 1.0, "forbid_original": True}, "which asks for that, has one answer"),
+        (
+            {"sentence_weight": 1.0, "forbid_original": True, "unchanged_fraction": 0.0},
+            "which asks for that, has one answer",
+        ),
+        ({"unchanged_fraction": 0.5}, "so --unchanged-fraction has no effect"),
+        ({"discriminator_weight": 0.0, "loss_mean": "texts"}, "so --loss-mean has no effect"),
+        ({"discriminator_weight": 0.0, "weight_warmup": 0.1}, "so --weight-warmup has no effect"),
+        ({"weight_decay": 0.0, "decay_all": True}, "decays nothing, so --decay-all has no effect"),
+        ({**TWO_STAGE, "first_temperature": 3.0}, "draws no samples; take --temperature"),
         (
             {**TWO_STAGE, "weight_warmup": 0.5},
             "found 0.5 with --first-stage 0.5; take more, or leave it out",

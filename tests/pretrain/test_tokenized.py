@@ -94,7 +94,19 @@ def test_a_tokenized_corpus_that_does_not_fit_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_facts_that_are_missing_are_named(tokenized: Path, pretrain_here: Command) -> None:
-    (tokenized / "corpus.json").write_text('{"max_length": 128}')
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ('{"max_length": 128}', "KeyError: 'cleaning'"),
+        ("[]", "TypeError"),
+        ('{"cleaning": {}, "corpus_sha256": "0", "max_length": 128}', "KeyError: 'sources'"),
+        ('{"cleaning": {"sour', "cannot read the tokenized corpus"),
+    ],
+)
+def test_facts_that_are_damaged_are_one_line(
+    tokenized: Path, pretrain_here: Command, facts: str, named: str
+) -> None:
+    (tokenized / "corpus.json").write_text(facts)
     code, _, errors = pretrain_here("--corpus", str(tokenized), "--max-steps", "1")
-    assert code == 2 and errors.count("\n") == 1 and "cleaning, corpus_sha256" in errors
+    assert code == 2 and errors.count("\n") == 1 and named in errors
+    assert "corpus.json" in errors or str(tokenized) in errors

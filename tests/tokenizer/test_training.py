@@ -78,8 +78,18 @@ def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     settings = json.loads(config.read_text())
     settings.pop("mask_token")
     config.write_text(json.dumps(settings))
-    with pytest.raises(InputError, match=r"missing \[MASK\]"):
+    with pytest.raises(InputError, match=r"missing \[MASK\]; train"):
         load_tokenizer(tmp_path / "maskless")
+    trained.save_pretrained(tmp_path / "roleless")
+    config = tmp_path / "roleless" / "tokenizer_config.json"
+    settings = json.loads(config.read_text())
+    for role in ("cls_token", "pad_token"):
+        settings.pop(role)
+    config.write_text(json.dumps(settings))
+    with pytest.raises(
+        InputError, match=r"missing the role of \[CLS\], the role of \[PAD\]; train"
+    ):
+        load_tokenizer(tmp_path / "roleless")
 
 
 @pytest.mark.parametrize("vocab_size", [1_024, 1_280, 2_048])
