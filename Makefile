@@ -53,7 +53,7 @@ format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: .venv/installed-bench  ## Run the benchmarks (hours); results go to benchmarks/results
+bench: .venv/installed-bench  ## Run the benchmarks (hours); rewrites benchmarks/results, which git tracks
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 release: .venv/installed  ## Make the released models anew, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
