@@ -51,6 +51,8 @@ STARTS: dict[str, list[str]] = {
 }
 # What the arms begin from; of a flag given twice the last counts.
 AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0]
+# The recipe of the released encoder.
+RELEASED = ["--unigram-fraction", "1", "--bag-weight", "5"]
 # Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
@@ -77,23 +79,11 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
     "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
-    "warm-noise-bag": ("warm", ["--unigram-fraction", "1", "--bag-weight", "5"]),
-    "warm-noise-bag-packed": (
-        "warm",
-        ["--unigram-fraction", "1", "--bag-weight", "5", "--batching", "packed"],
-    ),
-    "warm-noise-bag-muon": (
-        "warm",
-        ["--unigram-fraction", "1", "--bag-weight", "5", "--optimizer", "muon"],
-    ),
-    "warm-noise-bag-mask-30": (
-        "warm",
-        ["--unigram-fraction", "1", "--bag-weight", "5", "--mask-fraction", "0.3"],
-    ),
-    "warm-noise-bag-rate-10": (
-        "warm",
-        ["--unigram-fraction", "1", "--bag-weight", "5", "--learning-rate", "1e-3"],
-    ),
+    "warm-noise-bag": ("warm", RELEASED),
+    "warm-noise-bag-packed": ("warm", [*RELEASED, "--batching", "packed"]),
+    "warm-noise-bag-muon": ("warm", [*RELEASED, "--optimizer", "muon"]),
+    "warm-noise-bag-mask-30": ("warm", [*RELEASED, "--mask-fraction", "0.3"]),
+    "warm-noise-bag-rate-10": ("warm", [*RELEASED, "--learning-rate", "1e-3"]),
     "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
     "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
     "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
