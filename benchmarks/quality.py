@@ -103,6 +103,7 @@ def main(settings: QualitySettings) -> None:
     if unknown := [name for name in names if name not in TASKS]:
         raise InputError(f"expected --tasks of {', '.join(TASKS)}, found {unknown[0]}")
     results = Results(settings.output)
+    recorded = results.rows
     encoder, identity = _name(settings), _identity(settings)
     for name in names:
         missing = [path for path in TASKS[name].needs if not path.is_file()]
@@ -118,7 +119,10 @@ def main(settings: QualitySettings) -> None:
             key = {"task": name, "encoder": one, "part": "test", **_texts(TASKS[name])}
             rows = _rows_of(whose, results, **key)
             if rows:
-                print(f"{name:9} {metric:9} {mean_and_spread([r[metric] for r in rows])}  {one}")
+                old = sum(row in recorded for row in rows)
+                known = f" ({old} recorded before in {settings.output.name})" if old else ""
+                scores = mean_and_spread([row[metric] for row in rows])
+                print(f"{name:9} {metric:9} {scores}  {one}{known}")
 
 
 def _name(settings: QualitySettings) -> str:

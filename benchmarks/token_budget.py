@@ -98,7 +98,7 @@ ARMS: dict[str, tuple[str, list[str]]] = {
 class BudgetSettings(PretrainedSettings):
     """Which arms, how long, how often."""
 
-    arms: str = "random-rtd,warm-rtd,warm-mlm,warm-unigram"
+    arms: str = "random-rtd,warm-rtd,warm-mlm,warm-noise-bag"
     """Comma-separated names; all are listed when one is unknown."""
     tokens: str = "0,1e6,5e6,20e6"
     """Comma-separated numbers of tokens seen."""

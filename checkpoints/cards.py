@@ -9,19 +9,25 @@ from typing import Any
 
 from measured import linear_on, paragraph, quality_table
 from records import read_json
+from tokenizers import Tokenizer
 
 from corpora.errors import InputError
+from pretrain.settings import FEW_TOKENS
 
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
 REVIEWS = "reviews_rated.tsv.gz"
 # Lowest and highest rating of a label.
 RATINGS = {"부정": (1, 4), "중립": (5, 8), "긍정": (9, 10)}
+ROOT = Path(__file__).parents[1]
 TEMPLATES = Path(__file__).parent / "card_templates"
 # By the beginning of a file's name.
 LICENCES = {
     REVIEWS: ("film reviews (e9t/nsmc)", "CC0 1.0"),
     "ChatbotData.csv": ("everyday sentences (songys/Chatbot_data)", "MIT"),
-    "petitions_": ("petitions to the government (lovit/petitions_archive)", "public record, KOGL"),
+    "petitions_": (
+        "petitions to the government (lovit/petitions_archive)",
+        "public record; the archive states no licence, Korpora lists it as CC0 1.0",
+    ),
 }
 # Settings of the run that the encoder's card names.
 SETTINGS = ("seed", "mask_fraction", "unigram_fraction", "bag_weight")
@@ -53,25 +59,37 @@ such a figure. Of this project's own test files it has seen no review, but a few
 texts."""
 NSMC_OF_WRITTEN = """The encoder that it began as has read most of NSMC's official
 `ratings_test.txt`: do not score it on that file, nor compare such a figure."""
+# Of a classifier that learnt from no more written reviews than there were before 2026-11-24.
+BEFORE_NEGATIONS = 8_273
+NEGATIONS = """It does not understand short negations, of which it has learnt too few: of 440 texts
+such as `안 좋아요` (긍정, it says) or `문제 없어요` (부정) it has 64% right (`docs/experiments.md`,
+2026-11-24, where the written reviews of today have such texts)."""
 OTHER_NSMC = f"""Its `{REVIEWS}` was another than the project's, and nobody has looked which reviews
 of NSMC's test files are in it: do not score it on any of them."""
+WRITTEN_BY = "written and labelled by a large language model, one text at a time"
+SAME_MODEL = (
+    "Their writers and readers were instances of one language model, so scores on them say how "
+    "consistently that model keeps to the guideline, not that people would agree."
+)
+# The ten commonest by the Unicode Consortium's list of 2019.
+EMOJI = "😂❤😍🤣😊🙏💕😭😘👍"
 ABOUT = {
     "reviews": {
         "about": f"긍정, 중립 or 부정: what a review says, the app's default. {STOCK}",
         "example": "배송은 빨랐는데 향이 너무 세요",
         "data": "film reviews with ratings "
         f"({', '.join(f'{label} {low}-{high}' for label, (low, high) in RATINGS.items())}; CC0), "
-        "as many of each label, and the project's own reviews (`corpora/reviews`)",
+        f"as many of each label, and the project's own reviews (`corpora/reviews`; {WRITTEN_BY})",
         "limits": "A rating is no label: people give 8 with a complaint and 10 with none. Some "
         "written reviews are hard on purpose (irony, mixed verdicts). So take its answers as a "
-        "first guess and correct them in the app.",
+        f"first guess and correct them in the app. {SAME_MODEL}",
     },
     "memos": {
         "about": f"꿈, 일기, 일정, 메모 or 오류: what somebody noted for themselves. {STOCK}",
         "example": "내일 세시 치과",
-        "data": "the project's memos (`corpora/memos`)",
+        "data": f"the project's memos (`corpora/memos`; {WRITTEN_BY})",
         "limits": "The memos were written for the project, not collected: people's own notes "
-        "differ more, and the score above will not be reached on them.",
+        f"differ more, and the score above will not be reached on them. {SAME_MODEL}",
     },
 }
 # docs/experiments.md, 2026-11-22 and 23: on one or two folds in five of seed 7. Their linear rival
@@ -80,19 +98,20 @@ CHOSEN_ON_FOLDS = """Epochs, learning rate and subword dropout were chosen on ot
 texts (`docs/experiments.md`), so the scores may be a little too high."""
 # Of the classifier of reviews where it learnt from no ratings.
 WRITTEN_ALONE = {
-    "data": "the project's own reviews (`corpora/reviews`)",
+    "data": f"the project's own reviews (`corpora/reviews`; {WRITTEN_BY})",
     "limits": "The reviews were written for the project, not collected, and some are hard on "
     "purpose (irony, mixed verdicts): people's own differ. So take its answers as a first guess "
-    "and correct them in the app.",
+    f"and correct them in the app. {SAME_MODEL}",
 }
 
 
-def encoder_card(folder: Path, classifiers: Mapping[str, Path]) -> str:
+def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> str:
     """The README.md of a released encoder, from its run.json, corpus.json and the results so far.
 
     Args:
         folder: the encoder.
         classifiers: the classifiers made from it, by task.
+        home: the folder that it will lie in.
 
     Raises:
         InputError: a record is missing, or not one of a release.
@@ -118,6 +137,8 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path]) -> str:
             "sources": sources,
             "scores": quality_table(folder, f"{millions:.1f}M"),
             "generator": _generator(folder / "generator"),
+            "emoji": _emoji(folder),
+            "path": _path(home, folder.name),
             "memos": f"[{memos.name}](../{memos.name}/README.md)",
             "memo_scores": _memo_scores(memos),
             **{name: f"{record.get(name, record['settings'].get(name)):g}" for name in SETTINGS},
@@ -127,8 +148,11 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path]) -> str:
     return _filled("encoder", values)
 
 
-def classifier_card(folder: Path, task: str, encoder: Path) -> str:
+def classifier_card(folder: Path, task: str, encoder: Path, home: Path) -> str:
     """The README.md of a released classifier, from its report.json; `task` is a key of ABOUT.
+
+    Args:
+        home: the folder that it will lie in.
 
     Raises:
         InputError: as `encoder_card`.
@@ -149,10 +173,17 @@ def classifier_card(folder: Path, task: str, encoder: Path) -> str:
             )
     except (KeyError, TypeError, statistics.StatisticsError) as error:
         raise _no_record(folder / "report.json", error) from error
-    values = ABOUT[task] | {"name": folder.name, "encoder": encoder.name, "scores": scores}
+    values = ABOUT[task] | {
+        "name": folder.name,
+        "path": _path(home, folder.name),
+        "encoder": encoder.name,
+        "scores": scores,
+    }
     if task == "reviews" and not _has_rated(report):
         values |= WRITTEN_ALONE
-    values["limits"] += f" {_limits_of(task, report, encoder)} {' '.join(CHOSEN_ON_FOLDS.split())}"
+    values["limits"] += (
+        f" {_emoji(folder)} {_limits_of(task, report, encoder)} {' '.join(CHOSEN_ON_FOLDS.split())}"
+    )
     values["calibration"] = _calibration(report)
     return _filled("classifier", values)
 
@@ -168,6 +199,8 @@ def _limits_of(task: str, report: dict[str, Any], encoder: Path) -> str:
     limits = " ".join(read.split())
     if "written" not in by_origin:
         return limits
+    if by_origin["written"]["texts"] <= BEFORE_NEGATIONS:
+        limits = f"{' '.join(NEGATIONS.split())} {limits}"
     return (
         f"{_beside_linear('written', 'written reviews', by_origin['written']['macro_f1'])} {limits}"
     )
@@ -248,6 +281,28 @@ def _start(init: str) -> dict[str, str]:
     }
 
 
+def _path(home: Path, name: str) -> str:
+    """Where to load it from, for who stands in the repository; else its own folder's name."""
+    home = home.resolve()
+    return str(home.relative_to(ROOT) / name) if home.is_relative_to(ROOT) else name
+
+
+def _emoji(folder: Path) -> str:
+    """How many of the commonest emoji its tokenizer tells apart."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return ""
+    tokenizer = Tokenizer.from_file(str(path))
+    unknown = tokenizer.token_to_id("[UNK]")
+    known = sum(unknown not in tokenizer.encode(one).ids for one in EMOJI)
+    if known == len(EMOJI):
+        return ""
+    return (
+        f"Of the {len(EMOJI)} commonest emoji ({' '.join(EMOJI)}) its vocabulary has "
+        f"{known or 'none'}: others are one and the same [UNK] to it, whether they laugh or cry."
+    )
+
+
 def _generator(folder: Path) -> str:
     """Where the generator beside the encoder comes from, or that there is none."""
     if not folder.is_dir():
@@ -260,7 +315,7 @@ def _generator(folder: Path) -> str:
         )
     record, metrics = read_json(folder / "run.json"), folder / "metrics.jsonl"
     try:
-        minutes = record["progress"]["seconds"] / 60
+        minutes, few = record["progress"]["seconds"] / 60, FEW_TOKENS / 1e6
         network = record["networks"]["generator"]
         layers, width = network["num_hidden_layers"], network["hidden_size"]
         millions = record["progress"]["tokens"] / 1e6
@@ -277,8 +332,8 @@ def _generator(folder: Path) -> str:
             f"tokens of the same corpus in {minutes:.0f} minutes, which are not in the figures "
             f"above; over its last steps with a loss of {loss:.2f}, {guessed:.0%} of the masked "
             "tokens guessed. `--init` goes on with both if `--unigram-fraction 0` is given or "
-            "`--max-tokens`, `--max-steps` or `--epochs` make the run longer than 50 million "
-            "tokens; with a copy of this folder without `generator/` it begins a new one."
+            f"`--max-tokens`, `--max-steps` or `--epochs` make the run longer than {few:.0f} "
+            "million tokens; with a copy of this folder without `generator/` it begins a new one."
         )
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise _no_record(folder / "run.json", error) from error

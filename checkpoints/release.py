@@ -37,7 +37,7 @@ from typing import Any, Literal
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card
 from measured import weights_sha256
 from records import check_corpus, compare_losses, losses_of, read_json, read_released
-from review_texts import WRITTEN, find_reviews, reviews_to_learn, scores_by_origin
+from review_texts import WRITTEN, find_files, find_reviews, reviews_to_learn, scores_by_origin
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
@@ -120,8 +120,8 @@ class ReleaseSettings:
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
-    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer, instead of
-    beginning with skip-gram vectors; a released one needs another folder as --output."""
+    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
+    instead of beginning with skip-gram vectors; a released one needs another folder as --output."""
     preset: Literal["tiny", "small", "base"] | None = None
     """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
     default those that suit that encoder."""
@@ -242,7 +242,7 @@ def _release(settings: ReleaseSettings) -> None:
         read = read_json(settings.work / "corpus" / "report.json")
         _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
         _pack_classifiers(settings, scratch)
-        write_cards(scratch)
+        write_cards(scratch, home=settings.output)
         for folder in _folders(scratch):
             folder.rename(settings.output / folder.name)
 
@@ -265,7 +265,7 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
         for folder in released:
             if folder not in made:  # the encoder's card names it
                 shutil.copytree(folder, scratch / folder.name)
-        write_cards(scratch, encoder)
+        write_cards(scratch, encoder, home=settings.output)
         for folder in made:
             folder.rename(scratch / f"{folder.name}-before")
             (scratch / folder.name).rename(folder)
@@ -293,7 +293,7 @@ def remake_generator(settings: ReleaseSettings) -> None:
         pack_generator(settings.work / "generator", scratch / NAME / "generator")
         for folder in classifiers:  # the encoder's card names them
             shutil.copytree(folder, scratch / folder.name)
-        write_cards(scratch)
+        write_cards(scratch, home=settings.output)
         encoder.rename(scratch / f"{NAME}-before")
         (scratch / NAME).rename(encoder)
 
@@ -308,10 +308,14 @@ def _train_generator(
     flags = [*GENERATOR, *(NARROW_GENERATOR if preset_of(encoder) != "base" else [])]
     ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
     _keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
-    # What it begins beside, without the generator that is there: --init would go on with that.
+    # What it begins beside, without the generator that is there: --init would go on with that. A
+    # new encoder goes on from another one's, but with its own embeddings.
     beside = settings.work / "generator-init"
     shutil.rmtree(beside, ignore_errors=True)
     shutil.copytree(discriminator_folder(encoder), beside, ignore=WITHOUT_GENERATOR)
+    if settings.init is not None and (settings.init / "generator").is_dir():
+        shutil.copytree(settings.init / "generator", beside / "generator")
+        flags += ["--sharing", "instance"]
     flags += ["--init", str(beside)]
     return pretrain(corpus, settings.work / "generator", tokens, minutes, flags)
 
@@ -325,11 +329,12 @@ def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
         _write_json(report, read_json(report) | {"by_origin": by_origin})
 
 
-def write_cards(output: Path, encoder: Path | None = None) -> None:
+def write_cards(output: Path, encoder: Path | None = None, *, home: Path | None = None) -> None:
     """Write the README.md of each released checkpoint in a folder: all, or none.
 
     Args:
         encoder: where the encoder is, if not in that folder.
+        home: where they will lie, if not there.
 
     Raises:
         InputError: one is not there, or its records are not those of a release.
@@ -337,9 +342,10 @@ def write_cards(output: Path, encoder: Path | None = None) -> None:
     beside, *classifiers = _folders(output)
     encoder = encoder or beside
     by_task = dict(zip(CLASSIFIERS, classifiers, strict=True))
-    cards = {encoder: encoder_card(encoder, by_task)}
+    home = home or output
+    cards = {encoder: encoder_card(encoder, by_task, home)}
     for task, folder in by_task.items():
-        cards[folder] = classifier_card(folder, task, encoder)
+        cards[folder] = classifier_card(folder, task, encoder, home)
     for folder, card in cards.items():
         write_at_once(folder / "README.md", card)
 
@@ -403,7 +409,7 @@ def _corpus(settings: ReleaseSettings) -> Path:
     texts = [find_reviews(settings.data)]
     for source, files in FETCHED.items():
         folder = settings.work / "sources" / source
-        if all(any(settings.data.rglob(f"{name}*")) for name in files):
+        if all(find_files(settings.data, f"{name}*") for name in files):
             _run("-m", "corpora", "fetch", source, "--from", settings.data, "--output", folder)
         else:
             _run("-m", "corpora", "fetch", source, "--output", folder)

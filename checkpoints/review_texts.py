@@ -1,6 +1,7 @@
 """The reviews that the released classifier learns from, and how well it does on each kind."""
 
 import csv
+import fnmatch
 import random
 from pathlib import Path
 
@@ -10,9 +11,19 @@ from sklearn.metrics import f1_score
 
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
+from corpora.folders import walk_once
 from corpora.reading import iter_records
 
 WRITTEN = Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv"
+
+
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """Files of such a name in a folder and below it, in linked folders too; sorted."""
+    return sorted(
+        root / name
+        for root, _, names in walk_once(folder)
+        for name in fnmatch.filter(names, pattern)
+    )
 
 
 def find_reviews(data: Path) -> Path:
@@ -21,7 +32,7 @@ def find_reviews(data: Path) -> Path:
     Raises:
         InputError: it is not there, there are several, or it is no such table.
     """
-    found = sorted(data.rglob(REVIEWS))
+    found = find_files(data, REVIEWS)
     if not found:
         raise InputError(
             f"expected {REVIEWS} below {data}, found none; it cannot be downloaded: --help says "

@@ -1,13 +1,13 @@
 """An offline mirror: a folder in which the files of public sources lie somewhere, as they may."""
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from corpora.errors import InputError
+from corpora.folders import walk_once
 from corpora.public.catalog import SOURCES
 from corpora.public.description import RemoteFile, Variant
 from corpora.sources import COMPRESSIONS, Source
@@ -43,9 +43,9 @@ class Mirror:
             )
         self._folder = folder
         self._sizes: dict[Path, int] = {}
-        for root, _, names in os.walk(folder):
+        for root, _, names in walk_once(folder):
             for name in names:
-                path = Path(root) / name
+                path = root / name
                 if path.is_file():
                     self._sizes[path] = path.stat().st_size
 

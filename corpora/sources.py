@@ -14,6 +14,7 @@ from typing import BinaryIO, cast
 import zstandard
 
 from corpora.errors import InputError
+from corpora.folders import walk_once
 
 logger = logging.getLogger(__name__)
 
@@ -231,17 +232,9 @@ def _sources_in_folder(folder: Path) -> list[Source]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    # Linked folders are followed, for corpora are often linked in; each is visited once, so that
-    # a link to a parent ends.
-    visited = set()
-    for root, folders, files in os.walk(folder, onerror=_refuse_folder, followlinks=True):
-        real = Path(root).resolve()
-        if real in visited:
-            folders.clear()
-            continue
-        visited.add(real)
+    for root, folders, files in walk_once(folder, _refuse_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(root) / name for name in files if not _is_documentation(name))
+        yield from (root / name for name in files if not _is_documentation(name))
 
 
 def _refuse_folder(error: OSError) -> None:

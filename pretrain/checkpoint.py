@@ -129,7 +129,7 @@ def load_state(
             two; not while other processes read them too.
 
     Raises:
-        InputError: there is no checkpoint, or none is whole.
+        InputError: there is no checkpoint, none is whole, or it is of other networks.
     """
     damaged: list[Path] = []
     for path in _checkpoints(directory):
@@ -139,6 +139,7 @@ def load_state(
             report(f"checkpoint {path} is damaged ({error}); trying the one before it")
             damaged.append(path)
             continue
+        _check_shapes(path, pair, tensors["weights"])
         with torch.no_grad():
             for name, parameter in pair.named_parameters():
                 parameter.copy_(tensors["weights"][name])
@@ -158,6 +159,18 @@ def load_state(
         f"expected a checkpoint to resume from in {directory}, found none that is whole; "
         "start again without --resume and with a new --output"
     )
+
+
+def _check_shapes(path: Path, pair: ElectraPair, weights: dict[str, torch.Tensor]) -> None:
+    expected = {name: tuple(parameter.shape) for name, parameter in pair.named_parameters()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if expected != found:
+        name = min(n for n in expected | found if expected.get(n) != found.get(n))
+        raise InputError(
+            f"expected the networks that the run began with, found other ones: {name} of "
+            f"{expected.get(name)} where the checkpoint {path} has {found.get(name)}; put back "
+            "what --init or --generator-from named, or start again with another --output"
+        )
 
 
 def has_state(directory: Path) -> bool:

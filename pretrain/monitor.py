@@ -10,6 +10,7 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from statistics import median_low
 from types import TracebackType
 from typing import TextIO
 
@@ -35,6 +36,9 @@ _EXPLODED_BY = 2.0
 # A discriminator's loss may jump by as much and be well again five steps later (seen), and so may
 # any loss between two small batches, so it is the mean over so many steps that has to be higher.
 _EXPLODED_STEPS = 20
+# Guessing is harder in one small batch than in another by more than a nat, so the start is the
+# middle one of so many; of more, some would be after the explosion.
+_FIRST_STEPS = 3
 
 
 class Monitor:
@@ -62,10 +66,9 @@ class Monitor:
         self._log_steps = log_steps
         self._recipe = recipe
         self._processes = processes
-        self._num_compared = -(-_EXPLODED_STEPS // log_steps)
-        # The watched loss in as many rows: the run's first ones, this sitting's last ones.
-        self._first_losses: dict[str, list[float]] = {}
-        self._recent: dict[str, deque[float]] = {}
+        # Of the watched loss, steps and their mean: the run's first rows, this sitting's last ones.
+        self._first_losses: dict[str, list[tuple[int, float]]] = {}
+        self._recent: dict[str, deque[tuple[int, float]]] = {}
         self.last: dict[str, float] = {}
         """The last row, of all processes; of a resumed run's earlier sittings in the main one."""
         self._metrics: TextIO | None = None
@@ -74,8 +77,8 @@ class Monitor:
             rows = _rows_until(directory / "metrics.jsonl", first_step)
             if rows:
                 self.last = rows[-1]
-                for row in rows:
-                    self._keep_first(row)
+                for before, row in zip([{}, *rows], rows, strict=False):
+                    self._keep_first(row, int(row["step"] - before.get("step", 0)))
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
             self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step + 1)
         # All have to find the same loss exploded, or those that go on wait for the others forever.
@@ -187,9 +190,11 @@ class Monitor:
             if tokens:
                 row[f"loss_by_frequency_{number}"] = loss / tokens
         self.last = row
-        watched = self._keep_first(row)
-        recent = self._recent.setdefault(watched, deque(maxlen=self._num_compared))
-        recent.append(row[watched])
+        watched = self._keep_first(row, len(self._results))
+        recent = self._recent.setdefault(watched, deque())
+        recent.append((len(self._results), row[watched]))
+        while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
+            recent.popleft()
         if self._metrics is not None and self._board is not None:
             self._metrics.write(json.dumps(row) + "\n")
             self._metrics.flush()
@@ -240,15 +245,14 @@ class Monitor:
         learns = recipe.schedule in ("joint", "frozen-discriminator")
         return "generator_loss" if guesses and learns else "discriminator_loss"
 
-    def _keep_first(self, row: dict[str, float]) -> str:
+    def _keep_first(self, row: dict[str, float], steps: int) -> str:
         """Add a row to the first ones, if it is one of them; returns the loss that is watched."""
         watched = self._watched(row)
         first = self._first_losses.setdefault(watched, [])
-        # Guessing is harder in one small batch than in another by more than a nat, so its start is
-        # as many steps. Telling tokens apart is not, and a learning rate of 1 undoes it at once.
+        # Telling tokens apart is as hard in any batch, and a learning rate of 1 undoes it at once.
         alike = watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING
-        if len(first) < (1 if alike else self._num_compared):
-            first.append(row[watched])
+        if sum(steps for steps, _ in first) < (1 if alike else _FIRST_STEPS):
+            first.append((steps, row[watched]))
         return watched
 
     def exploded(self) -> str:
@@ -259,10 +263,12 @@ class Monitor:
         if not self.last:
             return ""
         watched = self._watched(self.last)
-        losses, before = self._recent.get(watched, ()), self._first_losses[watched]
-        if len(losses) < self._num_compared:
+        recent = self._recent.get(watched, ())
+        steps = sum(steps for steps, _ in recent)
+        if steps < _EXPLODED_STEPS:
             return ""
-        now, first = sum(losses) / len(losses), sum(before) / len(before)
+        now = sum(steps * loss for steps, loss in recent) / steps
+        first = median_low(loss for _, loss in self._first_losses[watched])
         what = "for guessing a token"
         if watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING:
             what = "for telling original from replaced tokens"
@@ -317,12 +323,13 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
     if not path.exists():
         return []
     rows: list[dict[str, float]] = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             row = json.loads(line)
-        except ValueError:
+            keep = row["step"] <= step
+        except (ValueError, TypeError, KeyError):
             continue  # the last line of a killed run may be half a line
-        if row["step"] <= step:
+        if keep:
             rows.append(row)
     write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows

@@ -559,7 +559,11 @@ def load_network(folder: Path, network_class: type[Any]) -> Any:
     try:
         with quiet_transformers():
             network, info = network_class.from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+                folder,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                local_files_only=True,
             )
     except Exception as error:  # safetensors raises its own type, transformers several
         raise InputError(f"cannot read the weights in {folder}: {error}") from error

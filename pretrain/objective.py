@@ -456,6 +456,8 @@ def temperature_at(recipe: Recipe, fraction: float) -> float:
     """The sampling temperature at a moment of the run."""
     if recipe.first_temperature is None:
         return recipe.temperature
+    if recipe.schedule == "two-stage":  # the first draws no samples
+        fraction = max(0.0, fraction - recipe.first_stage)
     left = 2.0 ** (-fraction / _TEMPERATURE_HALVING)
     return recipe.temperature + (recipe.first_temperature - recipe.temperature) * left
 

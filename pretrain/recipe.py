@@ -187,11 +187,6 @@ def check_recipe(
             "--schedule two-stage has no stage for unigram noise; leave out --unigram-fraction",
         ),
         (
-            r.schedule == "two-stage" and r.first_temperature is not None,
-            "--first-temperature cools down from the start of the run, where --schedule two-stage "
-            "draws no samples; take --temperature",
-        ),
-        (
             r.schedule == "two-stage" and 0 < r.weight_warmup <= r.first_stage,
             "--weight-warmup counts from the start of the run, where --schedule two-stage trains "
             f"no discriminator, found {r.weight_warmup:g} with --first-stage {r.first_stage:g}; "

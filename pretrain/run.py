@@ -354,6 +354,8 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     Raises:
         InputError: it cannot be read, or a frozen generator is of another one.
     """
+    if settings.generator_from is not None:  # a resumed run reads it, too
+        check_generator_files(settings.generator_from)
     if settings.resume:
         return load_tokenizer(directory / "state" / "tokenizer")
     given = None
@@ -363,7 +365,6 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
         given = load_tokenizer(discriminator_folder(settings.init))
     if settings.generator_from is None:
         return given
-    check_generator_files(settings.generator_from)
     check_positions(settings.generator_from / "generator", settings.max_length)
     theirs = load_tokenizer(settings.generator_from / "generator")
     if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):

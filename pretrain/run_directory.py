@@ -39,6 +39,9 @@ _FREE_ON_RESUME = {
     "log_steps",
     "save_steps",
 }
+# What a run did before these flags existed; of others the default is what it did.
+_BEFORE: dict[str, Any] = {"unchanged_fraction": 0.0}
+_NEEDED_TO_RESUME = {"settings", "packed", "bf16", "sharing"}
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 
 
@@ -108,11 +111,16 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
         InputError: there is none, it is complete, or its settings differ.
     """
     if settings.output is not None:
-        record = _read_record(settings.output)
-        if record is None or not has_state(settings.output / "state"):
+        if not has_state(settings.output / "state"):
             raise InputError(
                 f"expected an unfinished run to resume, found no checkpoint in {settings.output}; "
                 "run without --resume"
+            )
+        record = _read_record(settings.output)
+        if record is None or not record.keys() >= _NEEDED_TO_RESUME:
+            raise InputError(
+                f"expected the record of the run in {settings.output / 'run.json'}, found it "
+                "missing or damaged; put it back from a copy, or start again with another --output"
             )
         if record.get("status") == "finished":
             raise InputError(
@@ -126,7 +134,9 @@ def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]
     for file in sorted(RUNS.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
         directory = file.parent
         record = _read_record(directory)
-        if record is None or record.get("status") == "finished":
+        if record is None or not record.keys() >= _NEEDED_TO_RESUME:
+            continue
+        if record.get("status") == "finished":
             continue
         if not has_state(directory / "state") or _is_held(directory):
             continue
@@ -223,8 +233,7 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
     before = record.get("settings", {})
     decided = recorded_replacements(record)
     for name, value in settings_as_json(settings).items():
-        # A flag that did not exist yet was at its default.
-        found = before.get(name, getattr(PretrainSettings, name, None))
+        found = before.get(name, _BEFORE.get(name, getattr(PretrainSettings, name, None)))
         if name in _FREE_ON_RESUME or found == value:
             continue
         # Left out, or given as it was decided: the same run.
@@ -244,7 +253,12 @@ def _idle(settings: PretrainSettings) -> set[str]:
     tokenized = is_tokenized(settings.corpus)
     trains = (settings.tokenizer, settings.generator_from) == (None, None)
     fixed = tokenized or not trains or settings.init not in ("random", "skip-gram")
-    return ({"vocab_size"} if fixed else set()) | ({"text_column"} if tokenized else set())
+    idle = {
+        "vocab_size": fixed,
+        "text_column": tokenized,
+        "unchanged_fraction": settings.sentence_weight == 0,
+    }
+    return {name for name, says_nothing in idle.items() if says_nothing}
 
 
 def _is_held(directory: Path) -> bool:

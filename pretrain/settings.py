@@ -160,7 +160,8 @@ class PretrainSettings:
     temperature: float = Recipe.temperature
     """Divides the generator's logits before a token is drawn (paper: 1)."""
     first_temperature: float | None = Recipe.first_temperature
-    """Temperature at the start, decaying to --temperature (Fast-ELECTRA); by default constant."""
+    """Temperature of the first samples, decaying to --temperature (Fast-ELECTRA); by default
+    constant."""
     forbid_original: bool = Recipe.forbid_original
     """Never draw the token that stood there."""
     bag_weight: float | None = None

@@ -134,7 +134,10 @@ def test_what_is_no_number_is_said(tmp_path: Path, name: str, flags: list[str]) 
 
 
 def test_scores_belong_to_weights_and_are_of_one_setting(
-    on_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_path: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     quality = importlib.import_module("quality")
     rows = quality.Rows(texts=[f"글 {n}" for n in range(20)], targets=np.arange(20) % 3)
@@ -160,12 +163,15 @@ def test_scores_belong_to_weights_and_are_of_one_setting(
     ours = hashlib.sha256(b"weights").hexdigest()[:4]
     of_ours = [("dev", 0, ours), ("dev", 0, ours), ("test", 0, ours), ("test", 1, ours)]
     assert measure("1e-4,3e-4") == of_ours
+    assert "recorded before" not in capsys.readouterr().out
     assert measure("1e-4,3e-4") == measure("3e-4") == of_ours  # nothing is left to do
     # One setting for one mean, and no second choice once the test file was scored.
     assert measure("1e-4") == measure("1e-4,5e-4") == of_ours
     settled = json.loads(output.read_text())["runs"]
     output.write_text(json.dumps({"setting": {}, "runs": settled[:3]}))
+    capsys.readouterr()
     assert measure("1e-4,5e-4") == of_ours
+    assert "(1 recorded before in quality.json)" in capsys.readouterr().out
     assert json.loads(output.read_text())["runs"][3]["learning_rate"] == 3e-4
     (encoder / "model.safetensors").write_bytes(b"others")
     theirs = hashlib.sha256(b"others").hexdigest()[:4]

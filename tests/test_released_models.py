@@ -159,7 +159,7 @@ def test_the_cards_say_what_the_records_and_results_say_today(
     for name in names:
         copytree(RELEASED / name, tmp_path / name)
         (tmp_path / name / "README.md").unlink()
-    importlib.import_module("release").write_cards(tmp_path)
+    importlib.import_module("release").write_cards(tmp_path, home=RELEASED)
     for name in names:
         card, written = (folder / name / "README.md" for folder in (tmp_path, RELEASED))
         assert card.read_text(encoding="utf-8") == written.read_text(encoding="utf-8"), name

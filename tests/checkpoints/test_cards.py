@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from corpora.errors import InputError
 from tests.checkpoints.conftest import RECORD, ROOT, write_json, write_records, write_weights
@@ -60,7 +62,10 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
     ):
         assert fact in encoder
     assert "Not measured yet" not in encoder
-    assert "| 14,455 | MIT |" in encoder and "| 3 | public record, KOGL |" in encoder
+    assert (
+        "| 14,455 | MIT |" in encoder
+        and "| 3 | public record; the archive states no licence" in encoder
+    )
     assert "| accuracy | 88.50 ± 0.71 (2) |  |  |" in encoder
     assert "| this encoder | 7.4M | 88.50 |  |  |  |" in encoder
     assert "| DistilKoBERT |  | 88.41 | 73.21 | 92.48 |  |" in encoder
@@ -68,6 +73,30 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
     assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
     assert "Rated reviews alone (1,000): 0.7000." in memos
     assert "calibration error falls from 0.108 to 0.034" in memos
+
+
+def test_emoji_that_the_vocabulary_lacks_are_counted(released: Path) -> None:
+    emoji = importlib.import_module("cards").EMOJI
+
+    def save(known: str) -> None:
+        words = {word: number for number, word in enumerate(["[UNK]", *known])}
+        tokenizer = Tokenizer(WordPiece(words, unk_token="[UNK]"))
+        tokenizer.save(str(released / "malmoi-small" / "tokenizer.json"))
+
+    save(emoji[:3])
+    assert "its vocabulary has 3: others are one and the same [UNK]" in card_of(released)
+    save(emoji)
+    assert "emoji" not in card_of(released)
+
+
+def test_a_card_names_the_folder_it_lies_in(
+    released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'AutoModel.from_pretrained("malmoi-small")' in card_of(released)
+    monkeypatch.setattr(importlib.import_module("cards"), "ROOT", released.parent)
+    place = f"{released.name}/malmoi-small"
+    assert f'AutoModel.from_pretrained("{place}")' in card_of(released)
+    assert f'"{place}-memos", truncation' in card_of(released, "malmoi-small-memos")
 
 
 def test_figures_are_explained_where_there_are_some(measured: ModuleType, released: Path) -> None:

@@ -76,6 +76,15 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     # A new one: it begins as the first did.
     again = generator_losses(released)
     assert len(again) > len(first) and again[0] > first[-1]
+    # An encoder that goes on from the released one has its generator go on, too.
+    settings.work, settings.init = tmp_path / "further", released
+    assert small._train_generator(corpus, released, settings, 60)
+    metrics = settings.work / "generator" / "metrics.jsonl"
+    further = [json.loads(row)["generator_loss"] for row in metrics.read_text().splitlines()]
+    assert further[0] < again[0] - 0.5
+    theirs = AutoModelForMaskedLM.from_pretrained(settings.work / "generator" / "generator")
+    weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
+    assert torch.equal(*weights)
     assert {path.name for path in settings.output.iterdir()} == {
         f"malmoi-small{task}" for task in ("", "-reviews", "-memos")
     }

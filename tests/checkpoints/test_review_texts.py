@@ -35,6 +35,16 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
         assert low <= ratings[text] <= high
 
 
+def test_reviews_in_a_linked_folder_are_found(release: ModuleType, tmp_path: Path) -> None:
+    """Once, where a link leads back up, too."""
+    write_reviews(tmp_path / "elsewhere", RATED)
+    (data := tmp_path / "data").mkdir()
+    (data / "reviews").symlink_to(tmp_path / "elsewhere")
+    (data / "up").symlink_to(data)
+    (found,) = release.find_files(data, "reviews_rated*")
+    assert release.find_reviews(data) == found and found.is_relative_to(data / "reviews")
+
+
 @pytest.mark.parametrize("rating", ["11", "", "열"])
 def test_what_is_no_rating_is_refused_and_nothing_written(
     release: ModuleType, tmp_path: Path, rating: str

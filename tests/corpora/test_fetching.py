@@ -459,6 +459,16 @@ def test_a_mirror_may_name_and_pack_files_its_own_way(
     assert (tmp_path / "out" / "ratings.txt").read_bytes() == DATA
 
 
+def test_a_mirror_may_have_linked_folders(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "ratings.txt").write_bytes(DATA)
+    (mirror := tmp_path / "mirror").mkdir()
+    (mirror / "linked").symlink_to(tmp_path / "elsewhere")
+    (mirror / "up").symlink_to(mirror)
+    fetch(source("https://example.org/ratings.txt"), tmp_path / "out", mirror)
+    assert (tmp_path / "out" / "ratings.txt").read_bytes() == DATA
+
+
 def test_a_file_in_the_mirror_that_is_not_the_original_is_refused(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
     mirror.mkdir()

@@ -268,3 +268,5 @@ def test_fractions_and_temperature_over_the_run() -> None:
     assert [temperature_at(recipe, f) - 1 for f in (0.1, 0.2)] == pytest.approx([1, 0.5])
     assert mask_fraction_at(Recipe(mask_fraction=0.123), 0.7) == 0.123
     assert temperature_at(Recipe(temperature=0.7), 0.7) == 0.7
+    later = replace(recipe, schedule="two-stage", first_stage=0.4)  # the first draws no samples
+    assert [temperature_at(later, f) for f in (0, 0.4, 0.5)] == pytest.approx([3, 3, 2])

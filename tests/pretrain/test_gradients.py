@@ -191,6 +191,16 @@ def test_the_adversarial_gradient_is_reinforce(toy: Toy, flags: dict[str, float]
             assert torch.allclose(parameter.grad, expected, rtol=1e-3, atol=1e-5), name
 
 
+def test_the_reward_moves_no_discriminator(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would learn to be misled, which pays the generator."""
+    recipe = Recipe(schedule="adversarial", mask_fraction=0.4)
+    found = gradients_of(toy, pair_of(toy, "none"), recipe)
+    monkeypatch.setattr(Objective, "_policy_loss", lambda *_: torch.zeros(()))
+    alone = gradients_of(toy, pair_of(toy, "none"), recipe)
+    names = [name for name in alone if name.startswith("discriminator.")]
+    assert names and all(torch.equal(found[name], alone[name]) for name in names)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bandit(Objective):
     """Instead of a discriminator: the loss is 1 where a favourite token stands, else 0."""

@@ -254,8 +254,34 @@ def test_two_nats_above_the_start_is_an_explosion(
 
 
 def test_the_start_is_more_than_its_first_batch(tmp_path: Path) -> None:
-    start = [result(generator=4.0), result(generator=6.0)] * 10
+    start = [result(generator=loss) for loss in (3.0, 5.0, 5.1)]
     assert watch(tmp_path, [*start, *[result(generator=6.9)] * 20]).exploded() == ""
+
+
+def test_an_explosion_within_the_first_steps_is_seen(tmp_path: Path) -> None:
+    """Rows of the explosion itself are no start to hold later ones against."""
+    rising = [result(generator=loss) for loss in (5.0, 5.0, 9.0, *[12.0] * 17)]
+    assert watch(tmp_path, rising[:19]).exploded() == ""
+    (again := tmp_path / "again").mkdir()
+    assert watch(again, rising).exploded().endswith("5.00 at the start")
+
+
+def test_rows_count_by_their_steps(tmp_path: Path) -> None:
+    """Those of a run resumed with another --log-steps differ."""
+    with watching(tmp_path, log_steps=15) as monitor:
+        for step in range(1, 16):
+            show(monitor, result(generator=5.0), step=step, fraction=0.1)
+    with watching(tmp_path, log_steps=5, first_step=15) as monitor:
+        for step in range(16, 31):
+            show(monitor, result(generator=8.0), step=step, fraction=0.1)
+        assert monitor.exploded() == ""
+        for step in range(31, 36):
+            show(monitor, result(generator=12.0), step=step, fraction=0.1)
+        assert monitor.exploded().startswith("9.00 for guessing a token, 5.00")
+        # The oldest row leaves where the others cover twenty steps.
+        for step in range(36, 41):
+            show(monitor, result(generator=12.0), step=step, fraction=0.1)
+        assert monitor.exploded().startswith("10.00 for guessing")
 
 
 def test_rows_of_twenty_steps_are_compared_one_by_one(tmp_path: Path) -> None:

@@ -92,7 +92,6 @@ def check(**flags: Any) -> None:
         ({"discriminator_weight": 0.0, "loss_mean": "texts"}, "so --loss-mean has no effect"),
         ({"discriminator_weight": 0.0, "weight_warmup": 0.1}, "so --weight-warmup has no effect"),
         ({"weight_decay": 0.0, "decay_all": True}, "decays nothing, so --decay-all has no effect"),
-        ({**TWO_STAGE, "first_temperature": 3.0}, "draws no samples; take --temperature"),
         (
             {**TWO_STAGE, "weight_warmup": 0.5},
             "found 0.5 with --first-stage 0.5; take more, or leave it out",

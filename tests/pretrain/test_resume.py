@@ -74,6 +74,65 @@ def test_other_flags_are_refused(
     assert json.loads((broken_off / "run.json").read_text())["status"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("asks", "again", "expected"),
+    [
+        ([], [], ""),
+        (["--sentence-weight", "1"], [], "it has --unchanged-fraction 0.0, found"),
+        (["--sentence-weight", "1"], ["--unchanged-fraction", "0"], ""),
+    ],
+)
+def test_a_run_from_before_texts_were_left_unchanged_goes_on_without(
+    pretrain_here: Command, break_off: Breaking, asks: list[str], again: list[str], expected: str
+) -> None:
+    flags = ["--max-steps", "6", *asks]
+    older = break_off(5, *flags) / "run.json"
+    record = json.loads(older.read_text())
+    del record["settings"]["unchanged_fraction"]
+    older.write_text(json.dumps(record))
+    code, _, errors = pretrain_here(*flags, "--resume", *again)
+    assert (code, expected in errors) == (2 if expected else 0, True)
+
+
+@pytest.mark.parametrize("left", ["{", "[]", '{"settings": {}}', None])
+def test_a_damaged_record_is_named(
+    pretrain_here: Command, broken_off: Path, left: str | None
+) -> None:
+    record = broken_off / "run.json"
+    record.unlink() if left is None else record.write_text(left)
+    for flags in (["--resume"], []):
+        code, _, errors = pretrain_here("--max-steps", "12", *flags)
+        assert code == 2
+        assert ("run.json, found it missing or damaged" in errors) == (flags != [])
+
+
+def test_networks_that_a_run_began_with_have_to_be_there_still(
+    pretrain_here: Command, break_off: Breaking
+) -> None:
+    """The Hub is not asked for them."""
+    for size in ("0.5", "1"):
+        flags = ["--unigram-fraction", "0", "--generator-size", size, "--max-steps", "2"]
+        assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0
+    frozen = ["--schedule", "frozen-generator", "--generator-from", "of 0.5", "--max-steps", "6"]
+    break_off(5, *frozen)
+    theirs = Path("of 0.5/generator").rename("aside")
+    code, _, errors = pretrain_here(*frozen, "--resume")
+    assert code == 2 and "found no of 0.5/generator/config.json" in errors
+    Path("of 1/generator").rename(theirs.parent / "of 0.5" / "generator")
+    code, _, errors = pretrain_here(*frozen, "--resume")
+    assert code == 2 and "expected the networks that the run began with, found other" in errors
+
+
+@pytest.mark.parametrize("line", [b"5", b'{"tokens": 1}', b'{"step": "\xb0\xa1"}'])
+def test_damaged_rows_are_passed_over(
+    pretrain_here: Command, broken_off: Path, line: bytes
+) -> None:
+    path = broken_off / "metrics.jsonl"
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+
+
 def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
     """What the advice after an exploding loss asks for."""
     flags = ["--max-steps", "6", "--optimizer", "muon"]
