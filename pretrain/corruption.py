@@ -323,6 +323,20 @@ def draw_samples(
     return _invert(scores.softmax(dim=-1), draws)
 
 
+def likeliest(logits: torch.Tensor) -> torch.Tensor:
+    """`logits.argmax(dim=-1)`: float32 [N, V] -> int64 [N].
+
+    First the block of entries, then the entry in it: on a CPU the largest value of a block is found
+    several times as fast as its place (docs/performance.md).
+    """
+    if logits.shape[1] % _BLOCK:
+        return logits.argmax(dim=-1)
+    blocks = logits.unflatten(1, (-1, _BLOCK))  # [N, V / block, block]
+    block = blocks.amax(dim=2).argmax(dim=1, keepdim=True)
+    chosen = blocks.gather(1, block[:, :, None].expand(-1, 1, _BLOCK)).squeeze(1)
+    return (block * _BLOCK + chosen.argmax(dim=1, keepdim=True)).squeeze(1)
+
+
 def _invert(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     """Where the draws lie in the cumulative distributions; never at a probability of 0.
 

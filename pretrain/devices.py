@@ -1,5 +1,7 @@
 """Which device a run uses and in which number format its matrix products are computed."""
 
+import ctypes
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
@@ -8,6 +10,9 @@ import torch
 from corpora.errors import InputError
 
 Precision = Literal["auto", "bf16", "fp32"]
+# Of malloc.h.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_MAX = -4
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -72,3 +77,19 @@ def attention_for(device: torch.device) -> str:
     plain matrix products at 16 to 128 tokens (docs/performance.md); "eager" is those products.
     """
     return "eager" if device.type == "cpu" else "sdpa"
+
+
+def keep_freed_memory(device: torch.device) -> None:
+    """Let the allocator of a CPU process keep large blocks that a step frees, for the next step.
+
+    glibc gives every block of over 32 MiB back to the system at once, and the next one costs page
+    faults anew: with fast matrix products more time than the products themselves
+    (docs/performance.md). For a process that trains and ends: it stays as large as its largest
+    step. Other allocators and systems are left as they are.
+    """
+    if device.type != "cpu" or not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, -1)

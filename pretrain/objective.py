@@ -19,6 +19,7 @@ from pretrain.corruption import (
     draw_noise,
     draw_samples,
     guess,
+    likeliest,
     mask_batch,
     put_in_place,
     sampling_logits,
@@ -237,7 +238,7 @@ class Objective:
             counts[0] = share.is_place.sum()
             if guesses:
                 targets = share.input_ids.flatten()[share.places]
-                right = guesses[-1].logits.argmax(dim=-1) == targets
+                right = likeliest(guesses[-1].logits) == targets
                 counts[1] = (right & guesses[-1].counted).sum()
             counts[5] = share.real.sum()
         return counts
@@ -282,7 +283,7 @@ class Objective:
         guesses = cross_entropies(logits, targets, share.is_place, self.tables)
         with torch.no_grad():
             counts[6] = guesses.counted.sum()
-            counts[7] = ((guesses.logits.argmax(dim=-1) == targets) & guesses.counted).sum()
+            counts[7] = ((likeliest(guesses.logits) == targets) & guesses.counted).sum()
         none = guesses.losses.new_zeros(share.input_ids.numel())
         # Filled-up places add nothing, wherever they point.
         losses = none.index_add(0, share.places, guesses.losses)
@@ -317,7 +318,7 @@ class Objective:
         losses = torch.where(share.real & (guessable | same), -both, 0.0)
         with torch.no_grad():
             _count_found(counts, replaced, ~same, share.real)
-            right = (logits.argmax(dim=-1) == targets) & share.masked.flatten()
+            right = (likeliest(logits) == targets) & share.masked.flatten()
             counts[6] = share.is_place.sum()
             counts[7] = right.sum()
         return losses

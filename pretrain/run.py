@@ -27,7 +27,7 @@ from pretrain.accounting import (
 )
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.corpus import prepare_corpus
-from pretrain.devices import attention_for, matrix_dtype
+from pretrain.devices import attention_for, keep_freed_memory, matrix_dtype
 from pretrain.loop import (
     Trainer,
     collect_sigterm,
@@ -214,6 +214,7 @@ def _run(
     directory, pair, tokenizer = prepared.directory, prepared.pair, prepared.tokenizer
     device = processes.device
     pair.to(device)
+    keep_freed_memory(device)
     pair.set_attention(attention_for(device))
     pair.set_dropout(settings.dropout)
     if settings.schedule == "frozen-generator":

@@ -8,7 +8,13 @@ import pytest
 import torch
 
 from pretrain.batches import Batch
-from pretrain.corruption import draw_noise, draw_samples, mask_batch, vocabulary_tables
+from pretrain.corruption import (
+    draw_noise,
+    draw_samples,
+    likeliest,
+    mask_batch,
+    vocabulary_tables,
+)
 from pretrain.objective import Moment, Objective, StepResult, mask_fraction_at, temperature_at
 from pretrain.recipe import Recipe
 from tests.pretrain.conftest import Toy
@@ -78,6 +84,15 @@ def test_a_draw_inverts_the_whole_distribution(size: int) -> None:
     upper = logits.double().softmax(dim=1).cumsum(dim=1).gather(1, samples[:, None]).squeeze(1)
     below = upper - logits.double().softmax(dim=1).gather(1, samples[:, None]).squeeze(1)
     assert bool(((below - 1e-6 <= draws) & (draws <= upper + 1e-6)).all())
+
+
+@pytest.mark.parametrize("size", [1, 128, 256, 1_000, 1_280])
+def test_the_likeliest_entry_is_the_first_of_the_largest(size: int) -> None:
+    # Rounded as bf16 rounds, so that there are ties.
+    logits = (uniform(50, size) * 8).round()
+    logits[0] = float("-inf")
+    logits[1, : size // 2] = float("-inf")
+    assert torch.equal(likeliest(logits), logits.argmax(dim=-1))
 
 
 def test_noise_follows_flattened_counts(toy: Toy) -> None:

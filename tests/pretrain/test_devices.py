@@ -1,6 +1,8 @@
 """In which number format matrix products are computed."""
 
 import platform
+import subprocess
+import sys
 import time
 
 import pytest
@@ -52,3 +54,35 @@ def test_the_format_taken_is_the_faster_one_here() -> None:
     if 0.8 < ratio < 1.25:
         pytest.skip(f"bf16 products have {ratio:.2f} times the rate of fp32 here: either will do")
     assert prefers_bf16(CPU) is (ratio > 1)
+
+
+_STEPS = """
+import sys
+import torch
+from pretrain.devices import keep_freed_memory
+
+def resident_mib():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+if sys.argv[1] == "keep":
+    keep_freed_memory(torch.device("cpu"))
+before = resident_mib()
+block = torch.ones(64 * 2**18)  # 64 MiB
+del block
+print(resident_mib() - before)
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc's allocator is told to keep memory"
+)
+def test_memory_that_a_step_frees_is_kept_for_the_next() -> None:
+    """In a process of its own: what an allocator is told holds for all that comes after."""
+    kept = {}
+    for what in ("keep", "leave"):
+        done = subprocess.run(
+            [sys.executable, "-c", _STEPS, what], capture_output=True, text=True, check=True
+        )
+        kept[what] = float(done.stdout)
+    assert kept["keep"] > 60
+    assert kept["leave"] < 10
