@@ -181,6 +181,11 @@ def classifier_card(folder: Path, task: str, encoder: Path, home: Path) -> str:
     }
     if task == "reviews" and not _has_rated(report):
         values |= WRITTEN_ALONE
+    if first := report.get("ratings_first"):
+        values["data"] += (
+            f"; before them it learnt the ratings of {first['texts']:,} other film reviews, "
+            f"as many of each label (epochs: {first['epochs']})"
+        )
     values["limits"] += (
         f" {_emoji(folder)} {_limits_of(task, report, encoder)} {' '.join(CHOSEN_ON_FOLDS.split())}"
     )

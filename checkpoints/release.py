@@ -34,10 +34,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card
 from measured import weights_sha256
+from ratings import MOST_PER_LABEL, RECORD, learn_ratings
 from records import check_corpus, compare_losses, losses_of, read_json, read_released
-from review_texts import WRITTEN, find_files, find_reviews, reviews_to_learn, scores_by_origin
+from review_texts import (
+    WRITTEN,
+    find_files,
+    find_reviews,
+    ratings_to_begin_with,
+    reviews_to_learn,
+    scores_by_origin,
+)
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
@@ -68,6 +77,9 @@ DECIDED = {
     "generator_flags": "generator",
     "reviews_per_label": "reviews.csv",
     "written_sha256": "reviews.csv",
+    "ratings_per_label": "ratings",
+    "ratings_beside_sha256": "ratings",
+    "ratings_encoder_sha256": "ratings",
     "reviews_flags": "reviews",
     "reviews_encoder_sha256": "reviews",
     "memos_flags": "memos",
@@ -325,8 +337,12 @@ def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
         pack_classifier(settings.work / task, output / f"{NAME}-{task}")
     if "reviews" in settings.tasks():
         report = output / f"{NAME}-reviews" / "report.json"
-        by_origin = scores_by_origin(settings.work / "reviews" / "predictions.csv")
-        _write_json(report, read_json(report) | {"by_origin": by_origin})
+        more: dict[str, Any] = {
+            "by_origin": scores_by_origin(settings.work / "reviews" / "predictions.csv")
+        }
+        if (settings.work / "ratings").is_dir() and settings.reviews_per_label:
+            more["ratings_first"] = read_json(settings.work / "ratings" / RECORD)
+        _write_json(report, read_json(report) | more)
 
 
 def write_cards(output: Path, encoder: Path | None = None, *, home: Path | None = None) -> None:
@@ -520,8 +536,30 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
     sha256 = weights_sha256(discriminator_folder(encoder))
     _keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
     for task in settings.tasks():
-        data = ["--data", reviews] if task == "reviews" else []
-        _classify(encoder, settings.work, task, *data)
+        if task == "reviews":
+            assert reviews is not None
+            start = _begin_with_ratings(encoder, settings, reviews)
+            _classify(start, settings.work, task, "--data", reviews)
+        else:
+            _classify(encoder, settings.work, task)
+
+
+def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:
+    """The encoder with a head, taught other film ratings first; without films, itself."""
+    if settings.reviews_per_label == 0:
+        return encoder
+    ours = {
+        "ratings_per_label": MOST_PER_LABEL,
+        "ratings_beside_sha256": file_sha256(reviews),  # what is held out in folds is not learnt
+        "ratings_encoder_sha256": weights_sha256(discriminator_folder(encoder)),
+    }
+    _keep(settings.work, ours)
+    folder = settings.work / "ratings"
+    if not folder.is_dir():
+        learnt = pd.read_csv(reviews, keep_default_na=False)["text"]
+        rows = ratings_to_begin_with(settings.data, learnt, MOST_PER_LABEL)
+        learn_ratings(discriminator_folder(encoder), LABELS["reviews"], rows, folder)
+    return folder
 
 
 def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:

@@ -3,6 +3,7 @@
 import csv
 import fnmatch
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -47,15 +48,13 @@ def find_reviews(data: Path) -> Path:
     return found[0]
 
 
-def reviews_to_learn(data: Path, per_label: int) -> pd.DataFrame:
-    """Rated reviews, as many of each label or none, with the project's own written ones.
+def rated_by_label(data: Path) -> dict[str, list[str]]:
+    """Texts of the rated reviews, cleaned, sorted, by the label of their rating.
 
-    Returns:
-        Columns text, cleaned, and label.
+    A text stands once under a label, but under several where people rated it differently.
 
     Raises:
-        InputError: the table is broken, a rating is none, or there are not enough reviews of a
-            label.
+        InputError: the table is broken, or a rating is none.
     """
     source = find_reviews(data)
     try:
@@ -73,22 +72,67 @@ def reviews_to_learn(data: Path, per_label: int) -> pd.DataFrame:
             f"{source}:{wrong[0] + 2}: expected a rating from 1 to 10, found "
             f"{str(table['rating'][wrong[0]])!r}; correct it or leave the review out"
         )
+    return {
+        label: sorted(
+            {
+                cleaned
+                for text in table["document"][ratings.between(low, high)]
+                if (cleaned := clean_text(text))
+            }
+        )
+        for label, (low, high) in RATINGS.items()
+    }
+
+
+def reviews_to_learn(data: Path, per_label: int) -> pd.DataFrame:
+    """Rated reviews, as many of each label or none, with the project's own written ones.
+
+    Returns:
+        Columns text, cleaned, and label.
+
+    Raises:
+        InputError: as `rated_by_label`, or there are not enough reviews of a label.
+    """
     draw = random.Random(0)
     label_of: dict[str, str] = {}
-    for label, (low, high) in RATINGS.items():
-        texts = table["document"][ratings.between(low, high)]
-        unique = sorted({cleaned for text in texts if (cleaned := clean_text(text))})
-        if len(unique) < per_label:
+    for label, texts in rated_by_label(data).items():
+        if len(texts) < per_label:
+            low, high = RATINGS[label]
             raise InputError(
                 f"expected {per_label:,} reviews rated {low} to {high} in "
-                f"{source}, found {len(unique):,}; lower --reviews-per-label"
+                f"{find_reviews(data)}, found {len(texts):,}; lower --reviews-per-label"
             )
-        for text in draw.sample(unique, per_label):
+        for text in draw.sample(texts, per_label):
             label_of.setdefault(text, label)  # people rate one text differently
     label_of |= written_reviews()
     rows = list(label_of.items())
     draw.shuffle(rows)
     return pd.DataFrame(rows, columns=["text", "label"])
+
+
+def ratings_to_begin_with(data: Path, learnt: Iterable[str], most: int) -> list[tuple[str, str]]:
+    """Other rated reviews, as many of each label: what a classifier learns before `learnt`.
+
+    Args:
+        learnt: texts that must not be among them, for they are to be held out in folds.
+        most: of each label; fewer where a label has fewer.
+
+    Returns:
+        Text, cleaned, and label, in random order.
+
+    Raises:
+        InputError: as `rated_by_label`.
+    """
+    known = set(learnt)
+    others = {
+        label: [text for text in texts if text not in known]
+        for label, texts in rated_by_label(data).items()
+    }
+    number = min(most, *map(len, others.values()))
+    draw = random.Random(1)
+    rows = [(text, label) for label in others for text in draw.sample(others[label], number)]
+    draw.shuffle(rows)
+    return rows
 
 
 def written_reviews() -> dict[str, str]:

@@ -361,7 +361,12 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
         write_json(output / "report.json", REPORT | {"folds": [{"macro_f1": score}] * 2})
         return SimpleNamespace(returncode=0)
 
+    def learn_ratings(encoder: Path, labels: Any, rows: list[Any], folder: Path) -> None:
+        assert encoder == released / "malmoi-small"
+        write_json(folder / "ratings.json", {"texts": len(rows), "epochs": 1})
+
     monkeypatch.setattr(release.subprocess, "run", run)
+    monkeypatch.setattr(release, "learn_ratings", learn_ratings)
     monkeypatch.setattr(release, "pack_classifier", lambda run, folder: copytree(run, folder))
     with pytest.raises(InputError, match=r"malmoi-small-memos.report\.json, found another"):
         release.main(settings)
@@ -379,11 +384,16 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     write_weights(released / "malmoi-small")
     release.main(settings)
     assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
-    for command, task in zip(commands, ("reviews", "memos"), strict=True):
-        assert command[command.index("--model") + 1] == str(released / "malmoi-small")
+    starts = {"reviews": settings.work / "ratings", "memos": released / "malmoi-small"}
+    for command, task in zip(commands, starts, strict=True):
+        assert command[command.index("--model") + 1] == str(starts[task])
         assert " ".join(release.CLASSIFIERS[task]) in " ".join(command)
     report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text())
     assert report["folds"] == [{"macro_f1": 0.9}] * 2 and "written" in report["by_origin"]
+    # Of 긍정, which has 60, 40 are among the texts of the folds.
+    assert report["ratings_first"] == {"texts": 60, "epochs": 1}
+    card = (released / "malmoi-small-reviews" / "README.md").read_text()
+    assert "the ratings of 60 other film reviews" in card
     assert "0.9000" in (released / "malmoi-small-reviews" / "README.md").read_text()
     names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
     assert {path.name for path in released.iterdir()} == names

@@ -1,12 +1,18 @@
 """What the released classifier of reviews learns from, and how it is scored."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
 import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import ElectraForPreTraining
 
 from corpora.errors import InputError
+from finetune.encoders import load_for_classification
 from tests.checkpoints.conftest import (
     RATED,
     REPORT,
@@ -15,6 +21,7 @@ from tests.checkpoints.conftest import (
     write_reviews,
     written_reviews,
 )
+from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 
 def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(
@@ -33,6 +40,50 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
     for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
         low, high = release.RATINGS[label]
         assert low <= ratings[text] <= high
+
+
+def test_what_is_learnt_before_them_is_other_ratings_as_many_of_each(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    data = write_reviews(tmp_path / "data", RATED)
+    held_out = {f"영화 감상 {n} 번째" for n in range(0, 300, 2)}
+    rows = release.ratings_to_begin_with(data, held_out, 1_000)
+    texts = [text for text, _ in rows]
+    assert len(set(texts)) == len(texts) and not held_out & set(texts)
+    # 긍정 has the fewest: ratings 9 and 10 of 300 reviews, of which the odd ones are left.
+    assert Counter(label for _, label in rows) == {"부정": 30, "중립": 30, "긍정": 30}
+    ratings = {f"영화 감상 {n} 번째": n % 10 + 1 for n in range(300)}
+    for text, label in rows:
+        low, high = release.RATINGS[label]
+        assert low <= ratings[text] <= high
+    labels = [label for _, label in rows]
+    assert labels != sorted(labels) and rows == release.ratings_to_begin_with(data, held_out, 1_000)
+    assert len(release.ratings_to_begin_with(data, held_out, 7)) == 21
+
+
+def test_a_classifier_of_ratings_is_what_folds_begin_as(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    tokenizer = make_tokenizer()
+    encoder = tmp_path / "encoder"
+    ElectraForPreTraining(tiny_config(tokenizer)).save_pretrained(encoder)
+    tokenizer.save_pretrained(encoder)
+    release.learn_ratings(encoder, LABELS, separable(), tmp_path / "ratings")
+    made = load_file(tmp_path / "ratings" / "model.safetensors")
+    begun = load_for_classification(tmp_path / "ratings", LABELS, seed=1).state_dict()
+    for name in ("classifier.out_proj.weight", "electra.encoder.layer.0.output.dense.weight"):
+        assert torch.equal(begun[name], made[name])
+    assert read_record(tmp_path / "ratings") == {"texts": len(separable()), "epochs": 1}
+    before = load_file(encoder / "model.safetensors")
+    name = "electra.encoder.layer.0.output.dense.weight"
+    assert not torch.equal(made[name], before[name])
+    with pytest.raises(InputError):
+        release.learn_ratings(tmp_path / "nothing", LABELS, separable(), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def read_record(folder: Path) -> object:
+    return json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
 
 
 def test_reviews_in_a_linked_folder_are_found(release: ModuleType, tmp_path: Path) -> None:

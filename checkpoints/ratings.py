@@ -1,0 +1,54 @@
+"""A classifier of film ratings: what the released classifier of reviews begins as."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from corpora.atomic import directory_at_once
+from finetune.encoders import load_encoder_tokenizer, load_for_classification
+from finetune.training import TrainSettings, train_classifier
+from pretrain.saving import save_model
+
+# Of each label, once. Of three starts on one fold (docs/experiments.md, 2026-11-24, "Ratings
+# first").
+MOST_PER_LABEL = 50_000
+SETTINGS = TrainSettings(epochs=1, learning_rate=3e-4, layer_decay=1.0)
+# What it has learnt, beside its weights.
+RECORD = "ratings.json"
+_STEPS_BETWEEN_LINES = 500
+
+
+def learn_ratings(
+    encoder: Path, labels: Sequence[str], rows: Sequence[tuple[str, str]], folder: Path
+) -> None:
+    """Fine-tune the encoder on rated reviews and write the classifier, whole or not at all.
+
+    Args:
+        labels: in the order of their ids.
+        rows: texts, cleaned, and labels.
+        folder: new.
+
+    Raises:
+        InputError: there are no whole weights, or the loss became infinite or NaN.
+    """
+    tokenizer = load_encoder_tokenizer(encoder)
+    model = load_for_classification(
+        encoder, list(labels), dropout=SETTINGS.dropout, seed=SETTINGS.seed, tokenizer=tokenizer
+    )
+
+    def progress(done: int, steps: int) -> None:
+        if done % _STEPS_BETWEEN_LINES == 0 or done == steps:
+            print(f"ratings: step {done:,} of {steps:,}", flush=True)
+
+    train_classifier(
+        model,
+        tokenizer,
+        [text for text, _ in rows],
+        [labels.index(label) for _, label in rows],
+        SETTINGS,
+        progress,
+    )
+    learnt = {"texts": len(rows), "epochs": SETTINGS.epochs}
+    with directory_at_once(folder) as scratch:
+        save_model(model, tokenizer, scratch)
+        (scratch / RECORD).write_text(json.dumps(learnt) + "\n", encoding="utf-8")
