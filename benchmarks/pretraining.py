@@ -41,7 +41,7 @@ from corpora.reading import iter_records
 from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
 from pretrain.batches import Prefetcher, iter_plans
 from pretrain.checkpoint import Progress
-from pretrain.devices import attention_for, choose_device, matrix_dtype
+from pretrain.devices import attention_for, choose_device, keep_freed_memory, matrix_dtype
 from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers
@@ -134,6 +134,8 @@ class Ours:
         )
         torch.manual_seed(0)
         self.pair: ElectraPair = build_pair(PRESETS[preset], tokenizer).to(device).train()
+        # As pretrain/run.py does; the plain loop in the same process has it too.
+        keep_freed_memory(device)
         self.pair.set_attention(attention_for(device))
         compiled = compile_networks(self.pair, self.settings, device)
         processes = Processes(device=device)
