@@ -9,8 +9,8 @@ from finetune.encoders import load_encoder_tokenizer, load_for_classification
 from finetune.training import TrainSettings, train_classifier
 from pretrain.saving import save_model
 
-# Of each label, once. Of three starts on one fold (docs/experiments.md, 2026-11-24, "Ratings
-# first").
+# Of each label. The only number and the only settings tried, on one fold (docs/experiments.md,
+# 2026-11-24, "Short negations again").
 MOST_PER_LABEL = 50_000
 SETTINGS = TrainSettings(epochs=1, learning_rate=3e-4, layer_decay=1.0)
 # What it has learnt, beside its weights.

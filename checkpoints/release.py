@@ -15,9 +15,10 @@ rating, document. Any such file will do to run the recipe; only the project's ow
 release, and --check tells the difference. Everything else is downloaded where --data lacks it.
 
 Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
-encoder, in as many sittings as it needs; a generator for those who go on with it; the classifiers
-of reviews and of memos, cross-validated; last, all at once, malmoi-small and its two classifiers,
-in half precision, with their cards. With --init the encoder goes on from another one, such as the
+encoder, in as many sittings as it needs; a generator for those who go on with it; a classifier of
+film ratings, as which that of reviews begins; the classifiers of reviews and of memos,
+cross-validated; last, all at once, malmoi-small and its two classifiers, in half precision, with
+their cards. With --init the encoder goes on from another one, such as the
 released one, instead of beginning anew.
 """
 
