@@ -50,5 +50,6 @@ def learn_ratings(
     )
     learnt = {"texts": len(rows), "epochs": SETTINGS.epochs}
     with directory_at_once(folder) as scratch:
-        save_model(model, tokenizer, scratch)
+        # As it came: training has told the other to cut texts.
+        save_model(model, load_encoder_tokenizer(encoder), scratch)
         (scratch / RECORD).write_text(json.dumps(learnt) + "\n", encoding="utf-8")

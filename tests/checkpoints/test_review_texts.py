@@ -73,6 +73,7 @@ def test_a_classifier_of_ratings_is_what_folds_begin_as(
     begun = load_for_classification(tmp_path / "ratings", LABELS, seed=1).state_dict()
     for name in ("classifier.out_proj.weight", "electra.encoder.layer.0.output.dense.weight"):
         assert torch.equal(begun[name], made[name])
+    assert json.loads((tmp_path / "ratings" / "tokenizer.json").read_text())["truncation"] is None
     assert read_record(tmp_path / "ratings") == {"texts": len(separable()), "epochs": 1}
     before = load_file(encoder / "model.safetensors")
     name = "electra.encoder.layer.0.output.dense.weight"
