@@ -134,8 +134,6 @@ class Ours:
         )
         torch.manual_seed(0)
         self.pair: ElectraPair = build_pair(PRESETS[preset], tokenizer).to(device).train()
-        # As pretrain/run.py does; the plain loop in the same process has it too.
-        keep_freed_memory(device)
         self.pair.set_attention(attention_for(device))
         compiled = compile_networks(self.pair, self.settings, device)
         processes = Processes(device=device)
@@ -186,6 +184,7 @@ def main(settings: SpeedSettings) -> None:
         print(f"skipped: no {REVIEWS.name} in ../shared")
         return
     device = choose_device(settings.device)
+    keep_freed_memory(device)  # as pretrain/run.py does; here for the plain loop too
     corpus, tokenizer = tokenized_reviews(settings.texts)
     needed = (settings.preset, corpus, tokenizer, device)
     memory = {name: memory_alone(name, settings) for name in ARMS}
@@ -378,6 +377,7 @@ def memory_alone(name: str, settings: SpeedSettings) -> float:
 
 def _take_ten(name: str, settings: SpeedSettings) -> float:
     device = choose_device(settings.device)
+    keep_freed_memory(device)
     arm = ARMS[name](settings.preset, *tokenized_reviews(settings.texts), device)
     for _ in range(10):
         arm.step()

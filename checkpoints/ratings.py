@@ -1,7 +1,9 @@
 """A classifier of film ratings: what the released classifier of reviews begins as."""
 
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from corpora.atomic import directory_at_once
@@ -31,6 +33,7 @@ def learn_ratings(
     Raises:
         InputError: there are no whole weights, or the loss became infinite or NaN.
     """
+    began = time.perf_counter()
     tokenizer = load_encoder_tokenizer(encoder)
     model = load_for_classification(
         encoder, list(labels), dropout=SETTINGS.dropout, seed=SETTINGS.seed, tokenizer=tokenizer
@@ -48,7 +51,10 @@ def learn_ratings(
         SETTINGS,
         progress,
     )
-    learnt = {"texts": len(rows), "epochs": SETTINGS.epochs}
+    learnt = asdict(SETTINGS) | {
+        "texts": len(rows),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
     with directory_at_once(folder) as scratch:
         # As it came: training has told the other to cut texts.
         save_model(model, load_encoder_tokenizer(encoder), scratch)

@@ -39,6 +39,7 @@ import pandas as pd
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card
 from measured import weights_sha256
 from ratings import MOST_PER_LABEL, RECORD, learn_ratings
+from ratings import SETTINGS as RATINGS_SETTINGS
 from records import check_corpus, compare_losses, losses_of, read_json, read_released
 from review_texts import (
     WRITTEN,
@@ -78,11 +79,14 @@ DECIDED = {
     "generator_flags": "generator",
     "reviews_per_label": "reviews.csv",
     "written_sha256": "reviews.csv",
+    "rated_sha256": "reviews.csv",
     "ratings_per_label": "ratings",
+    "ratings_settings": "ratings",
     "ratings_beside_sha256": "ratings",
     "ratings_encoder_sha256": "ratings",
     "reviews_flags": "reviews",
     "reviews_encoder_sha256": "reviews",
+    "reviews_begin_sha256": "reviews",
     "memos_flags": "memos",
     "memos_encoder_sha256": "memos",
     "memos_sha256": "memos",
@@ -391,6 +395,8 @@ def _keep_settings(settings: ReleaseSettings) -> None:
     ours: dict[str, Any] = {}
     if not settings.classifiers or "reviews" in settings.tasks():  # memos are learnt without them
         ours["reviews_sha256"] = file_sha256(find_reviews(settings.data))
+        if not (settings.check or settings.generator):
+            ours["rated_sha256"] = ours["reviews_sha256"]
     if not (settings.check or settings.generator):
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
@@ -540,17 +546,20 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
         if task == "reviews":
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
+            begin = weights_sha256(discriminator_folder(start))
+            _keep(settings.work, {"reviews_begin_sha256": begin})
             _classify(start, settings.work, task, "--data", reviews)
         else:
             _classify(encoder, settings.work, task)
 
 
 def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:
-    """The encoder with a head, taught other film ratings first; without films, itself."""
+    """The encoder with a head, taught other film ratings first; where there are none, itself."""
     if settings.reviews_per_label == 0:
         return encoder
     ours = {
         "ratings_per_label": MOST_PER_LABEL,
+        "ratings_settings": repr(RATINGS_SETTINGS),
         "ratings_beside_sha256": file_sha256(reviews),  # what is held out in folds is not learnt
         "ratings_encoder_sha256": weights_sha256(discriminator_folder(encoder)),
     }
@@ -559,6 +568,13 @@ def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path)
     if not folder.is_dir():
         learnt = pd.read_csv(reviews, keep_default_na=False)["text"]
         rows = ratings_to_begin_with(settings.data, learnt, MOST_PER_LABEL)
+        if not rows:
+            return encoder
+        if (made := settings.work / "reviews").exists():
+            raise InputError(
+                f"expected {made} made after {folder}, which is not there; name another folder by "
+                "--work"
+            )
         learn_ratings(discriminator_folder(encoder), LABELS["reviews"], rows, folder)
     return folder
 

@@ -364,6 +364,7 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     def learn_ratings(encoder: Path, labels: Any, rows: list[Any], folder: Path) -> None:
         assert encoder == released / "malmoi-small"
         write_json(folder / "ratings.json", {"texts": len(rows), "epochs": 1})
+        write_weights(folder, b"ratings")
 
     monkeypatch.setattr(release.subprocess, "run", run)
     monkeypatch.setattr(release, "learn_ratings", learn_ratings)
@@ -398,6 +399,27 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
     assert {path.name for path in released.iterdir()} == names
     assert (released / "malmoi-small" / "run.json").read_bytes() == encoder
+    # Nor is one that began otherwise.
+    write_weights(settings.work / "ratings", b"others")
+    with pytest.raises(InputError, match="reviews made with reviews_begin_sha256 "):
+        release.main(settings)
+    write_weights(settings.work / "ratings", b"ratings")
+    # One of before there was that stage is refused before minutes of training, and another file
+    # of ratings is not mixed in.
+    aside = (settings.work / "ratings").rename(tmp_path / "ratings")
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "learn_ratings", None)
+        with pytest.raises(InputError, match=r"expected .*reviews made after .*ratings, which is"):
+            release.main(settings)
+    aside.rename(settings.work / "ratings")
+    write_reviews(settings.data, RATED[1:])
+    with pytest.raises(InputError, match=r"reviews\.csv made with rated_sha256 "):
+        release.main(settings)
+    write_reviews(settings.data, RATED)
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "RATINGS_SETTINGS", None)
+        with pytest.raises(InputError, match="ratings made with ratings_settings None"):
+            release.main(settings)
     # One alone leaves the other as it is.
     (released / "malmoi-small-memos" / "mark").touch()
     settings.classifiers = "reviews"

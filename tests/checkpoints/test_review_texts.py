@@ -1,6 +1,8 @@
 """What the released classifier of reviews learns from, and how it is scored."""
 
+import errno
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +64,7 @@ def test_what_is_learnt_before_them_is_other_ratings_as_many_of_each(
 
 
 def test_a_classifier_of_ratings_is_what_folds_begin_as(
-    release: ModuleType, tmp_path: Path
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer = make_tokenizer()
     encoder = tmp_path / "encoder"
@@ -74,17 +76,21 @@ def test_a_classifier_of_ratings_is_what_folds_begin_as(
     for name in ("classifier.out_proj.weight", "electra.encoder.layer.0.output.dense.weight"):
         assert torch.equal(begun[name], made[name])
     assert json.loads((tmp_path / "ratings" / "tokenizer.json").read_text())["truncation"] is None
-    assert read_record(tmp_path / "ratings") == {"texts": len(separable()), "epochs": 1}
+    record = json.loads((tmp_path / "ratings" / "ratings.json").read_text(encoding="utf-8"))
+    assert record.items() >= {"texts": len(separable()), "epochs": 1, "layer_decay": 1.0}.items()
+    assert record["seconds"] > 0
     before = load_file(encoder / "model.safetensors")
     name = "electra.encoder.layer.0.output.dense.weight"
     assert not torch.equal(made[name], before[name])
-    with pytest.raises(InputError):
-        release.learn_ratings(tmp_path / "nothing", LABELS, separable(), tmp_path / "none")
+
+    def half(model: object, tokenizer: object, folder: Path) -> None:
+        (folder / "model.safetensors").touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys.modules["ratings"], "save_model", half)
+    with pytest.raises(OSError, match="No space left"):
+        release.learn_ratings(encoder, LABELS, separable(), tmp_path / "none")
     assert not (tmp_path / "none").exists()
-
-
-def read_record(folder: Path) -> object:
-    return json.loads((folder / "ratings.json").read_text(encoding="utf-8"))
 
 
 def test_reviews_in_a_linked_folder_are_found(release: ModuleType, tmp_path: Path) -> None:

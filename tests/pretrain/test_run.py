@@ -140,7 +140,10 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
     monkeypatch.chdir(tmp_path)
     flags = ["--corpus", str(COMMENTS), "--init", str(finished), "--max-steps", "0"]
     monkeypatch.setattr(sys, "argv", ["run.py", *flags, "--output", "next", "--device", "cpu"])
+    kept: list[torch.device] = []
+    monkeypatch.setattr(pretrain.run, "keep_freed_memory", kept.append)
     assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+    assert kept == [torch.device("cpu")]
     before, after = weights_of(finished), weights_of(tmp_path / "next")
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
