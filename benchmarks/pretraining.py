@@ -201,11 +201,11 @@ def main(settings: SpeedSettings) -> None:
     for number in range(settings.rounds):
         row: dict[str, float] = {}
         for name, arm in arms.items():
-            tokens, seconds = timed(arm.step, device)
+            tokens, seconds, steps = timed(arm.step, device)
             row[name] = tokens / seconds
             if isinstance(arm, Ours):
                 alone, rate = matrix_seconds(arm.shapes(), device, dtype, repeats=3)
-                row[f"{name}: share of matrix rate"] = alone / seconds
+                row[f"{name}: share of matrix rate"] = steps * alone / seconds
                 row[f"{name}: all products"] = flops[name] * row[name] / rate
                 row[f"{name}: matrix GFLOP/s"] = rate / 1e9
         rounds.append(row)
@@ -278,16 +278,17 @@ def tokenized_reviews(texts: int) -> tuple[TokenizedCorpus, PreTrainedTokenizerF
 
 def timed(
     step: Callable[[], int], device: torch.device, *, least: float = 2.0
-) -> tuple[int, float]:
-    """Take steps for at least so many seconds. Returns useful tokens and seconds."""
-    tokens = 0
+) -> tuple[int, float, int]:
+    """Take steps for at least so many seconds. Returns useful tokens, seconds and steps."""
+    tokens = steps = 0
     wait(device)
     began = time.perf_counter()
     while time.perf_counter() - began < least:
         tokens += step()
+        steps += 1
     # Once: to wait after each step would add the time in which the host prepares the next.
     wait(device)
-    return tokens, time.perf_counter() - began
+    return tokens, time.perf_counter() - began, steps
 
 
 def wait(device: torch.device) -> None:
@@ -355,7 +356,7 @@ def cost_by_corpus_size(
         planning = time.perf_counter() - began
         speeds = []
         for _ in range(3):
-            tokens, seconds = timed(arm.step, device)
+            tokens, seconds, _ = timed(arm.step, device)
             speeds.append(seconds / tokens)
         arm.batches.close()
         rows.append(

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -436,3 +437,16 @@ def copy_and_cast() -> int:
         x.fill_(1.0)
         x.zero_()
     return len(x)
+
+
+def test_a_turn_of_several_steps_counts_all_of_them() -> None:
+    """Its matrix products are those of as many steps."""
+    speed = importlib.import_module("pretraining")
+
+    def step() -> int:
+        time.sleep(0.004)
+        return 7
+
+    tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.02)
+    assert steps > 1 and tokens == 7 * steps
+    assert seconds >= max(0.02, 0.004 * steps)
