@@ -73,8 +73,10 @@ def write_weights(folder: Path, weights: bytes = b"weights") -> str:
 
 def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    with gzip.open(folder / "reviews_rated.tsv.gz", "wt", encoding="utf-8") as file:
-        file.writelines([header or "id\tmovie_id\tdate\trating\tdocument\n", *lines])
+    text = "".join([header or "id\tmovie_id\tdate\trating\tdocument\n", *lines])
+    # Without the time in gzip's header, so that the same reviews have the same hash a second later.
+    data = gzip.compress(text.encode(), mtime=0)
+    (folder / "reviews_rated.tsv.gz").write_bytes(data)
     return folder
 
 
