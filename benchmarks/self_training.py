@@ -1,33 +1,43 @@
-"""Does a review classifier gain from reviews without labels, on which a teacher is asked?
+"""Does a review classifier gain from reviews without labels, on which teachers are asked?
 
-    python benchmarks/self_training.py --model runs/pretrain/NAME
-    python benchmarks/quality.py --model runs/benchmarks/self_training/NAME-student --tasks nsmc
+    python benchmarks/self_training.py --model checkpoints/malmoi-small
+    python benchmarks/self_training.py --model checkpoints/malmoi-small --test
 
-The teacher is two classifiers of NSMC's training reviews, whose log-odds are added: the fine-tuned
-encoder, and logistic regression over character n-grams, which errs elsewhere. The student is the
-same encoder, trained on the teacher's probabilities for other reviews (nobody looks at their
-ratings) and on the training reviews with their labels. 10,000 of the training reviews are kept from
-all of them, to choose by. The student's encoder is written to `--output`; test files are not read.
-But the student knows labels of reviews that `quality.py` would choose a learning rate by: give it
-one rate to take.
+The teachers are classifiers of NSMC's training reviews, whose log-odds are added: the encoder,
+fine-tuned with several seeds, and logistic regression over character n-grams, which errs elsewhere.
+A student is the same encoder, trained on their probabilities for other reviews (nobody looks at
+their ratings) and on the training reviews with their labels (Xie et al. 2020, "Self-training with
+Noisy Student", section 2, without its noise). 10,000 of the training reviews are kept from all of
+them, to choose by. Opinions and students are kept in `--work`, so that a run that was stopped goes
+on, and two processes may train other seeds side by side. Only `--test` reads the test file: it
+scores the students that are there, each once.
 """
 
+import hashlib
+import io
+import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name, identity_of
+from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name, identity_of, mean_and_spread
 from quality_tasks import TASKS, Rows
 from scipy.special import expit, logit
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from transformers import AutoModelForPreTraining, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForPreTraining,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
-from corpora.atomic import directory_at_once
+from corpora.atomic import directory_at_once, write_at_once
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
@@ -41,11 +51,12 @@ from finetune.encoders import (
 )
 from finetune.predicting import predict_probabilities
 from finetune.training import TrainingData, TrainSettings, train
-from tokenizer.training import save_tokenizer
+from pretrain.saving import save_model
+from tokenizer.training import load_tokenizer, save_tokenizer
 
 LABELS = ["0", "1"]
 # Share of the linear classifier in the teacher's log-odds, to choose from.
-SHARES = (0.0, 0.3, 0.5, 0.7, 1.0)
+SHARES = (0.0, 0.3, 0.5, 0.7)
 # Keeps log-odds of certain answers finite.
 CERTAIN = 1e-4
 
@@ -60,93 +71,194 @@ class SelfTrainingSettings:
     unlabelled: int = 400_000
     """Reviews without labels."""
     teacher_epochs: int = 2
-    """Passes over the training reviews."""
+    """Passes of a teacher over the training reviews."""
+    teacher_seeds: str = "0,1"
+    """Comma-separated seeds of the encoders among the teachers."""
     epochs: int = 2
-    """Passes of the student over all reviews."""
+    """Passes of a student over all reviews."""
+    batch_size: int = 64
+    """Reviews in a step of a student."""
+    learning_rate: float = 4e-4
+    """Highest learning rate of a student."""
+    student_seeds: str = "0,1,2"
+    """Comma-separated seeds of the students; empty: only teachers."""
     dev_size: int = 10_000
     """Training reviews to choose by."""
-    seed: int = 0
-    """Of all draws."""
-    output: Path | None = None
-    """Folder of the student's encoder; default runs/benchmarks/self_training/NAME-student."""
+    test: bool = False
+    """Score the students that are there on the test file, each once."""
+    work: Path = ROOT / "runs" / "benchmarks" / "self_training"
+    """Folder of opinions and students."""
     results: Path = Path(__file__).parent / "results" / "self_training.json"
     """JSON file of the results."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Reviews:
+    """What is learnt from, asked about and chosen by; no text of one is in another."""
+
+    labelled: Rows
+    dev: Rows
+    others: list[str]
+
+
 def main(settings: SelfTrainingSettings) -> None:
-    """Teach, then score teacher and student."""
+    """Teach, then score teachers and students."""
     if missing := [path for path in (NSMC, REVIEWS) if not path.is_file()]:
         print(f"skipped: no {missing[0].name} in ../shared/data")
         return
+    teacher_seeds = _seeds("teacher-seeds", settings.teacher_seeds)
+    if not teacher_seeds:
+        raise InputError("expected --teacher-seeds of at least one seed, found none")
+    student_seeds = _seeds("student-seeds", settings.student_seeds)
     source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
-    output = settings.output or ROOT / "runs" / "benchmarks" / "self_training" / f"{name}-student"
+    common = {
+        "unlabelled": settings.unlabelled,
+        "dev_size": settings.dev_size,
+        "teacher_epochs": settings.teacher_epochs,
+    }
+    results = Results(settings.results, **common)
+    key = {"encoder": name} | identity_of(source)
+    student = {
+        "arm": "student",
+        "teachers": settings.teacher_seeds,
+        "epochs": settings.epochs,
+        "batch_size": settings.batch_size,
+        "learning_rate": settings.learning_rate,
+    }
+    of_teachers = f"{name}-{_hash(key | common)}"
+    of_students = f"{of_teachers}-{_hash(student)}"
+    if settings.test:
+        _score(results, key | student, student_seeds, settings.work / of_students)
+        return
+
+    reviews = _reviews(settings)
+    print(
+        f"{len(reviews.labelled.texts):,} labelled, {len(reviews.others):,} not, "
+        f"{len(reviews.dev.texts):,} to choose by"
+    )
+    tokenizer = load_encoder_tokenizer(source)
+
+    def add(probabilities: np.ndarray, seconds: float, **more: object) -> float:
+        accuracy = 100 * float(((probabilities > 0.5) == reviews.dev.targets).mean())
+        # Another process may have had the same opinion.
+        if not results.of(**key, **more):
+            row = key | {"dev_accuracy": accuracy, "seconds": round(seconds)} | more
+            results.add(row)
+        return accuracy
+
+    gold = np.eye(2, dtype=np.float32)[reviews.labelled.targets]
+    opinions = []
+    for seed in teacher_seeds:
+        training = TrainSettings(epochs=settings.teacher_epochs, seed=seed)
+
+        def encoder(training: TrainSettings = training) -> list[np.ndarray]:
+            model = _fit(source, tokenizer, reviews.labelled.texts, gold, training)
+            return [_ask(model, tokenizer, texts) for texts in (reviews.dev.texts, reviews.others)]
+
+        found, seconds = _kept(settings.work / of_teachers / f"encoder-{seed}.npz", encoder)
+        add(found[0], seconds, arm="encoder", seed=seed)
+        opinions.append(found)
+    if not student_seeds:
+        return
+    linear, seconds = _kept(
+        settings.work / of_teachers / "linear.npz",
+        lambda: _linear(reviews.labelled, [reviews.dev.texts, reviews.others]),
+    )
+    add(linear[0], seconds, arm="linear")
+    best = (0.0, 0.0)
+    for share in SHARES:
+        blended = _blend([one[0] for one in opinions], linear[0], share)
+        teachers = {"arm": "teacher", "teachers": settings.teacher_seeds, "share": share}
+        best = max(best, (add(blended, 0, **teachers), share))
+    teacher = _blend([one[1] for one in opinions], linear[1], best[1])
+
+    texts = [*reviews.labelled.texts, *reviews.others]
+    targets = np.concatenate([gold, np.stack([1 - teacher, teacher], axis=1)]).astype(np.float32)
+    for seed in student_seeds:
+        folder = settings.work / of_students / str(seed)
+        if folder.is_dir():
+            print(f"trained already: {folder}")
+            continue
+        training = TrainSettings(
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            learning_rate=settings.learning_rate,
+            seed=seed,
+        )
+        began = time.perf_counter()
+        model = _fit(source, tokenizer, texts, targets, training)
+        seconds = time.perf_counter() - began
+        add(_ask(model, tokenizer, reviews.dev.texts), seconds, **student, share=best[1], seed=seed)
+        with directory_at_once(folder) as scratch:
+            save_model(model, tokenizer, scratch)
+        print(f"student: {folder}")
+
+
+def _score(results: Results, key: dict[str, Any], seeds: list[int], folder: Path) -> None:
+    """The students that were not yet, on the test file; then the mean."""
+    read = TASKS["nsmc"].test
+    assert read is not None
+    missing = [seed for seed in seeds if not results.of(**key, seed=seed, part="test")]
+    for seed in missing:
+        if not (folder / str(seed)).is_dir():
+            raise InputError(f"expected a student in {folder / str(seed)}; train it without --test")
+    rows = read() if missing else Rows(texts=[], targets=np.array([]))
+    for seed in missing:
+        model = AutoModelForSequenceClassification.from_pretrained(folder / str(seed))
+        found = _ask(model, load_tokenizer(folder / str(seed)), rows.texts)
+        accuracy = 100 * float(((found > 0.5) == rows.targets).mean())
+        results.add(key | {"seed": seed, "part": "test", "accuracy": accuracy})
+    scores = [row["accuracy"] for row in results.of(**key, part="test")]
+    print(f"NSMC, test: {mean_and_spread(scores)}")
+
+
+def _seeds(flag: str, text: str) -> list[int]:
+    try:
+        return [int(seed) for seed in text.split(",")] if text else []
+    except ValueError as error:
+        raise InputError(f"expected --{flag} of comma-separated seeds, found {text}") from error
+
+
+def _hash(what: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _kept(path: Path, make: Callable[[], list[np.ndarray]]) -> tuple[list[np.ndarray], float]:
+    """Opinions about the reviews to choose by and those without labels, and seconds of forming."""
+    if path.is_file():
+        with np.load(path) as kept:
+            return [kept["dev"], kept["others"]], float(kept["seconds"])
+    began = time.perf_counter()
+    found = make()
+    seconds = time.perf_counter() - began
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    np.savez(buffer, dev=found[0], others=found[1], seconds=seconds)
+    write_at_once(path, buffer.getvalue())
+    return found, seconds
+
+
+def _reviews(settings: SelfTrainingSettings) -> _Reviews:
+    """The same for every seed."""
     learn = TASKS["nsmc"].train()
     if not 0 < settings.dev_size < len(learn.texts) // 2:
         raise InputError(
             f"expected --dev-size from 1 to less than half of {len(learn.texts):,} reviews, found "
             f"{settings.dev_size:,}"
         )
-    order = np.random.default_rng(settings.seed).permutation(len(learn.texts))
+    order = np.random.default_rng(0).permutation(len(learn.texts))
     dev = learn.at(np.sort(order[: settings.dev_size]))
     known = set(dev.texts)
     rest = [place for place in order[settings.dev_size :] if learn.texts[place] not in known]
-    labelled = learn.at(np.sort(rest))
-    others = _unlabelled({*learn.texts}, settings)
-    print(f"{len(labelled.texts):,} labelled, {len(others):,} not, {len(dev.texts):,} to choose by")
-
-    results = Results(
-        settings.results,
-        unlabelled=settings.unlabelled,
-        dev_size=settings.dev_size,
-        teacher_epochs=settings.teacher_epochs,
-        epochs=settings.epochs,
-    )
-    key = {"encoder": name, "seed": settings.seed} | identity_of(source)
-    if results.of(**key, arm="student") and output.is_dir():
-        print(f"measured already: {output}, {settings.results}")
-        return
-    if output.exists():
-        raise InputError(f"expected a new folder, found {output}; name another with --output")
-
-    def add(arm: str, probabilities: np.ndarray, began: float, **more: object) -> float:
-        accuracy = 100 * float(((probabilities > 0.5) == dev.targets).mean())
-        seconds = round(time.perf_counter() - began)
-        # One that was stopped has some of them.
-        if not results.of(**key, arm=arm, **more):
-            results.add({**key, "arm": arm, "dev_accuracy": accuracy, "seconds": seconds} | more)
-        return accuracy
-
-    began = time.perf_counter()
-    linear_dev, linear = _linear(labelled, [dev.texts, others])
-    add("linear", linear_dev, began)
-    began = time.perf_counter()
-    tokenizer = load_encoder_tokenizer(source)
-    gold = np.eye(2, dtype=np.float32)[labelled.targets]
-    model = _fit(source, tokenizer, labelled.texts, gold, settings.teacher_epochs, settings.seed)
-    own_dev, own = (_ask(model, tokenizer, texts) for texts in (dev.texts, others))
-    add("encoder", own_dev, began, epochs=settings.teacher_epochs)
-    best = (0.0, 0.0)
-    for share in SHARES[1:-1]:
-        blended = _blend(own_dev, linear_dev, share)
-        accuracy = add("teacher", blended, began, share=share)
-        best = max(best, (accuracy, share))
-    teacher = _blend(own, linear, best[1])
-
-    began = time.perf_counter()
-    texts = [*labelled.texts, *others]
-    targets = np.concatenate([gold, np.stack([1 - teacher, teacher], axis=1)]).astype(np.float32)
-    model = _fit(source, tokenizer, texts, targets, settings.epochs, settings.seed)
-    numbers = {"unlabelled": len(others), "epochs": settings.epochs, "share": best[1]}
-    add("student", _ask(model, tokenizer, dev.texts), began, **numbers)
-    save_encoder(model, tokenizer, source, output)
-    print(f"the student's encoder: {output}")
+    others = _unlabelled({*learn.texts}, settings.unlabelled)
+    return _Reviews(labelled=learn.at(np.sort(rest)), dev=dev, others=others)
 
 
-def _unlabelled(known: set[str], settings: SelfTrainingSettings) -> list[str]:
+def _unlabelled(known: set[str], size: int) -> list[str]:
     """Rated reviews without their ratings, none of them in `known`."""
     found = sorted({clean_text(record.text) for record in iter_records(REVIEWS)} - known - {""})
-    chosen = np.random.default_rng(settings.seed).permutation(len(found))[: settings.unlabelled]
+    chosen = np.random.default_rng(0).permutation(len(found))[:size]
     return [found[place] for place in np.sort(chosen)]
 
 
@@ -165,13 +277,11 @@ def _fit(
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[str],
     targets: np.ndarray,
-    epochs: int,
-    seed: int,
+    training: TrainSettings,
 ) -> PreTrainedModel:
     """Fine-tune on probabilities [N, 2]."""
-    training = TrainSettings(epochs=epochs, seed=seed)
     model = load_for_classification(
-        source, LABELS, dropout=training.dropout, seed=seed, tokenizer=tokenizer
+        source, LABELS, dropout=training.dropout, seed=training.seed, tokenizer=tokenizer
     )
     data = TrainingData(
         task="single",
@@ -197,9 +307,10 @@ def _ask(
     return found[:, 1]
 
 
-def _blend(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
-    odds = [logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in (first, second)]
-    blended: np.ndarray = expit((1 - share) * odds[0] + share * odds[1])
+def _blend(encoders: list[np.ndarray], linear: np.ndarray, share: float) -> np.ndarray:
+    """By the mean log-odds of the encoders and, with `share` of the weight, the linear ones."""
+    odds = [logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in (*encoders, linear)]
+    blended: np.ndarray = expit((1 - share) * np.mean(odds[:-1], axis=0) + share * odds[-1])
     return blended
 
 

@@ -450,3 +450,71 @@ def test_a_turn_of_several_steps_counts_all_of_them() -> None:
     tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.02)
     assert steps > 1 and tokens == 7 * steps
     assert seconds >= max(0.02, 0.004 * steps)
+
+
+def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
+    on_path: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = importlib.import_module("self_training")
+    good, bad = ("정말 재밌어요", "또 보고 싶네요"), ("너무 지루해요", "돈이 아까워요")
+    texts = [f"{(bad, good)[n % 2][n % 3 % 2]} {n}" for n in range(80)]
+    rows = module.Rows(texts=texts, targets=np.arange(80) % 2)
+    # A review to choose by that stands in the training file twice, and among the rated ones.
+    order = np.random.default_rng(0).permutation(80)
+    rows.texts[order[-1]] = rows.texts[order[0]]
+    test = module.Rows(texts=texts[:10], targets=rows.targets[:10])
+    looks: list[Any] = []
+
+    def read_test() -> Any:
+        looks.append(test)
+        return test
+
+    task = replace(module.TASKS["nsmc"], train=lambda: rows, test=read_test)
+    monkeypatch.setattr(module, "TASKS", {"nsmc": task})
+    others = [f"{text}!" for text in texts[:30]]
+    rated = tmp_path / "rated.tsv"
+    lines = [f"{n}\t1\t2\t5\t{text}\n" for n, text in enumerate([*others, *texts])]
+    rated.write_text("id\tmovie_id\tdate\trating\tdocument\n" + "".join(lines), encoding="utf-8")
+    monkeypatch.setattr(module, "REVIEWS", rated)
+    monkeypatch.setattr(module, "NSMC", rated)
+    output = tmp_path / "results.json"
+
+    def measure(**flags: Any) -> list[dict[str, Any]]:
+        model = str(ROOT / "checkpoints" / "malmoi-small")
+        flags = {"student_seeds": "0,1", "teacher_seeds": "0", "dev_size": 20} | flags
+        flags = {"epochs": 4, "batch_size": 8} | flags
+        places = {"model": model, "work": tmp_path / "work", "results": output}
+        module.main(module.SelfTrainingSettings(**places, **flags))
+        found: list[dict[str, Any]] = json.loads(output.read_text())["runs"]
+        return found
+
+    found = module._reviews(module.SelfTrainingSettings(dev_size=20))
+    assert len(found.labelled.texts) == 59 and set(found.others) == set(others)
+    assert not set(found.dev.texts) & {*found.labelled.texts, *found.others}
+    with pytest.raises(InputError, match=r"expected a student in .*; train it without --test"):
+        measure(test=True)
+    # Another process may train the teachers of other seeds.
+    assert [row["arm"] for row in measure(student_seeds="")] == ["encoder"]
+    arms = ["encoder", "linear", *["teacher"] * len(module.SHARES), "student", "student"]
+    done = measure()
+    assert [row["arm"] for row in done] == arms
+    assert all(row["dev_accuracy"] >= 80 for row in done)
+    capsys.readouterr()
+    assert measure() == done and capsys.readouterr().out.count("trained already") == 2
+    students = tmp_path.glob("work/*/1")
+    assert not looks
+    scored = measure(test=True)
+    assert [row["seed"] for row in scored[len(done) :]] == [0, 1]
+    assert all(row["part"] == "test" for row in scored[len(done) :])
+    assert measure(test=True) == scored
+    assert (next(students) / "model.safetensors").is_file()
+    # Others than these.
+    with pytest.raises(InputError, match="expected a student in"):
+        measure(test=True, batch_size=32)
+    with pytest.raises(InputError, match="--student-seeds of comma-separated seeds, found 0;1"):
+        measure(student_seeds="0;1")
+    with pytest.raises(InputError, match="--teacher-seeds of at least one seed"):
+        measure(teacher_seeds="")
