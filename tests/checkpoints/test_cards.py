@@ -238,6 +238,38 @@ def test_the_card_says_what_the_vocabulary_does_to_spoilt_texts(
     assert "vocabulary of malmoi-small: as written 86.00, typos -3.00." in card
 
 
+def test_students_of_the_encoder_have_a_row_of_their_own(
+    measured: ModuleType, released: Path
+) -> None:
+    sha256 = write_weights(released / "malmoi-small")
+    row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "weights_sha256": sha256}
+    write_json(measured.QUALITY, {"runs": [{**row, "accuracy": 88.0}]})
+    assert "without labels" not in card_of(released)
+    students = [
+        {
+            "arm": "student",
+            "teachers": "0,1",
+            "weights_sha256": whose,
+            "part": part,
+            "accuracy": score,
+        }
+        for whose, part, score in (
+            (sha256, "test", 89.5),
+            (sha256, "test", 89.7),
+            (sha256, None, 20.0),
+            ("0" * 64, "test", 20.0),
+        )
+    ]
+    path = measured.QUALITY.with_name("self_training.json")
+    write_json(path, {"setting": {"unlabelled": 4_000}, "runs": students[2:]})
+    assert "without labels" not in card_of(released)
+    write_json(path, {"setting": {"unlabelled": 4_000}, "runs": students})
+    card = card_of(released)
+    assert "NSMC, with 4,000 other reviews without labels | accuracy | 89.60 ± 0.14 (2) |" in card
+    assert "2 fine-tuned encoders and logistic regression" in card
+    assert "how likely each of 4,000 other reviews" in card
+
+
 def test_the_card_says_where_the_generator_comes_from(measured: ModuleType, released: Path) -> None:
     assert "No generator is released with it" in card_of(released)
     folder = released / "malmoi-small" / "generator"
