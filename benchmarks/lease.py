@@ -34,9 +34,9 @@ from perturbations import PERTURBATIONS
 from quality_tasks import TASKS, rated_reviews, three_classes
 from safetensors.torch import load_file, save_file
 from scipy.special import expit, logit
-from self_training import save_encoder
-from transformers import PreTrainedModel
+from transformers import AutoModelForPreTraining, PreTrainedModel, PreTrainedTokenizerBase
 
+from corpora.atomic import directory_at_once
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
@@ -46,6 +46,7 @@ from finetune.predicting import predict_probabilities
 from finetune.scores import score_task
 from finetune.training import TrainingData, TrainSettings, train
 from pretrain.devices import choose_device
+from pretrain.saving import save_model
 from tokenizer.training import load_tokenizer
 
 CARRIED = ROOT / "lease"
@@ -338,7 +339,17 @@ def score(settings: LeaseSettings) -> None:
         np.save(WORK / f"opinion-{settings.seed}.npy", _ask(model, reviews)[unlabelled, 1])
     if settings.task == "student":
         source = encoder_source(settings.encoder)
-        save_encoder(model, load_encoder_tokenizer(source), source, WORK / "student")
+        _save_encoder(model, load_encoder_tokenizer(source), source, WORK / "student")
+
+
+def _save_encoder(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str, output: Path
+) -> None:
+    """The student without its head, in the shape that it began in."""
+    whole = AutoModelForPreTraining.from_pretrained(source, dtype=torch.float32)
+    whole.base_model.load_state_dict(model.base_model.state_dict())
+    with directory_at_once(output) as scratch:
+        save_model(whole, tokenizer, scratch)
 
 
 def _rows(name: str, limit: int) -> tuple[TokenizedTexts, np.ndarray]:

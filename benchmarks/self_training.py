@@ -24,14 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name, identity_of, mean_and_spread
 from quality_tasks import TASKS, Rows
 from scipy.special import expit, logit
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from transformers import (
-    AutoModelForPreTraining,
     AutoModelForSequenceClassification,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -52,7 +50,7 @@ from finetune.encoders import (
 from finetune.predicting import predict_probabilities
 from finetune.training import TrainingData, TrainSettings, train
 from pretrain.saving import save_model
-from tokenizer.training import load_tokenizer, save_tokenizer
+from tokenizer.training import load_tokenizer
 
 LABELS = ["0", "1"]
 # Share of the linear classifier in the teacher's log-odds, to choose from.
@@ -312,17 +310,6 @@ def _blend(encoders: list[np.ndarray], linear: np.ndarray, share: float) -> np.n
     odds = [logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in (*encoders, linear)]
     blended: np.ndarray = expit((1 - share) * np.mean(odds[:-1], axis=0) + share * odds[-1])
     return blended
-
-
-def save_encoder(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str, output: Path
-) -> None:
-    """The student without its head, in the shape that it began in."""
-    whole = AutoModelForPreTraining.from_pretrained(source, dtype=torch.float32)
-    whole.base_model.load_state_dict(model.base_model.state_dict())
-    with directory_at_once(output) as scratch:
-        whole.save_pretrained(scratch)
-        save_tokenizer(tokenizer, scratch)
 
 
 if __name__ == "__main__":

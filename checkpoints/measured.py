@@ -80,8 +80,8 @@ that it lacks."""
 SELF_TRAINING = "self_training.json"
 SELF_TRAINING_NOTE = """The row with reviews without labels is `benchmarks/self_training.py`'s:
 teachers that know the training labels, {teachers}, say how likely each of {unlabelled:,} other
-reviews is to be positive, and this encoder learns from that and from the labels; one encoder of
-each seed, scored once; 10,000 labelled reviews were kept out to choose by. Nobody looked at those
+reviews is to be positive, and this encoder learns from that and from the labels; one such student
+a seed, each scored once; 10,000 labelled reviews were kept out to choose by. Nobody looked at those
 reviews' ratings, and no test review is among them; 365 of the 50,000 test texts, nearly all under
 10 characters, equal one of them (counted 2026-11-25, both sides cleaned)."""
 VOCABULARIES = "quality_vocabularies.json"
