@@ -10,7 +10,7 @@ their ratings) and on the training reviews with their labels (Xie et al. 2020, "
 Noisy Student", section 2, without its noise). 10,000 of the training reviews are kept from all of
 them, to choose by. Opinions and students are kept in `--work`, so that a run that was stopped goes
 on, and two processes may train other seeds side by side. Only `--test` reads the test file: it
-scores the students that are there, each once.
+scores the students of `--student-seeds`, each once.
 """
 
 import hashlib
@@ -19,12 +19,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from downstream import NSMC, REVIEWS, ROOT, Results, encoder_name, identity_of, mean_and_spread
+from downstream import REVIEWS, ROOT, Results, encoder_name, identity_of, mean_and_spread
+from filelock import FileLock
 from quality_tasks import TASKS, Rows
 from scipy.special import expit, logit
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -83,7 +85,7 @@ class SelfTrainingSettings:
     dev_size: int = 10_000
     """Training reviews to choose by."""
     test: bool = False
-    """Score the students that are there on the test file, each once."""
+    """Score the students of `--student-seeds` on the test file, each once."""
     work: Path = ROOT / "runs" / "benchmarks" / "self_training"
     """Folder of opinions and students."""
     results: Path = Path(__file__).parent / "results" / "self_training.json"
@@ -98,99 +100,119 @@ class _Reviews:
     dev: Rows
     others: list[str]
 
+    def sha256(self) -> str:
+        """What opinions are about and students learn from."""
+        targets = [rows.targets.tolist() for rows in (self.labelled, self.dev)]
+        return _sha256([self.labelled.texts, self.dev.texts, self.others, targets])
+
 
 def main(settings: SelfTrainingSettings) -> None:
     """Teach, then score teachers and students."""
-    if missing := [path for path in (NSMC, REVIEWS) if not path.is_file()]:
+    comparison = TASKS["nsmc"]
+    if missing := [path for path in (*comparison.needs, REVIEWS) if not path.is_file()]:
         print(f"skipped: no {missing[0].name} in ../shared/data")
         return
     teacher_seeds = _seeds("teacher-seeds", settings.teacher_seeds)
     if not teacher_seeds:
         raise InputError("expected --teacher-seeds of at least one seed, found none")
     student_seeds = _seeds("student-seeds", settings.student_seeds)
+    teaching = TrainSettings(epochs=settings.teacher_epochs)
+    learning = TrainSettings(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+    )
+    for training in (teaching, learning):
+        training.check()
     source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
+    reviews = _reviews(settings)
     common = {
         "unlabelled": settings.unlabelled,
         "dev_size": settings.dev_size,
         "teacher_epochs": settings.teacher_epochs,
+        "texts_sha256": reviews.sha256(),
     }
     results = Results(settings.results, **common)
     key = {"encoder": name} | identity_of(source)
     student = {
         "arm": "student",
-        "teachers": settings.teacher_seeds,
+        "teachers": ",".join(map(str, teacher_seeds)),
         "epochs": settings.epochs,
         "batch_size": settings.batch_size,
         "learning_rate": settings.learning_rate,
     }
-    of_teachers = f"{name}-{_hash(key | common)}"
-    of_students = f"{of_teachers}-{_hash(student)}"
+    opinions_in = settings.work / f"{name}-{_sha256(key | common)[:8]}"
+    students_in = settings.work / f"{name}-{_sha256(key | common | student)[:8]}-students"
+    settings.work.mkdir(parents=True, exist_ok=True)
     if settings.test:
-        _score(results, key | student, student_seeds, settings.work / of_students)
+        with FileLock(f"{students_in}.lock"):
+            _score(results, key | student, student_seeds, students_in)
         return
 
-    reviews = _reviews(settings)
     print(
         f"{len(reviews.labelled.texts):,} labelled, {len(reviews.others):,} not, "
         f"{len(reviews.dev.texts):,} to choose by"
     )
     tokenizer = load_encoder_tokenizer(source)
 
-    def add(probabilities: np.ndarray, seconds: float, **more: object) -> float:
+    def add(probabilities: np.ndarray, **more: object) -> float:
         accuracy = 100 * float(((probabilities > 0.5) == reviews.dev.targets).mean())
-        # Another process may have had the same opinion.
-        if not results.of(**key, **more):
-            row = key | {"dev_accuracy": accuracy, "seconds": round(seconds)} | more
-            results.add(row)
+        if not _dev_rows(results, **key, **more):
+            results.add(key | {"dev_accuracy": accuracy} | more)
         return accuracy
 
     gold = np.eye(2, dtype=np.float32)[reviews.labelled.targets]
+    asked = [reviews.dev.texts, reviews.others]
+
+    def encoder(seed: int) -> list[np.ndarray]:
+        training = replace(teaching, seed=seed)
+        model = _fit(source, tokenizer, reviews.labelled.texts, gold, training)
+        return [_ask(model, tokenizer, texts) for texts in asked]
+
     opinions = []
     for seed in teacher_seeds:
-        training = TrainSettings(epochs=settings.teacher_epochs, seed=seed)
-
-        def encoder(training: TrainSettings = training) -> list[np.ndarray]:
-            model = _fit(source, tokenizer, reviews.labelled.texts, gold, training)
-            return [_ask(model, tokenizer, texts) for texts in (reviews.dev.texts, reviews.others)]
-
-        found, seconds = _kept(settings.work / of_teachers / f"encoder-{seed}.npz", encoder)
-        add(found[0], seconds, arm="encoder", seed=seed)
+        with FileLock(f"{opinions_in}-{seed}.lock"):
+            found = _kept(opinions_in / f"encoder-{seed}.npz", partial(encoder, seed))
+            add(found[0], arm="encoder", seed=seed)
         opinions.append(found)
     if not student_seeds:
         return
-    linear, seconds = _kept(
-        settings.work / of_teachers / "linear.npz",
-        lambda: _linear(reviews.labelled, [reviews.dev.texts, reviews.others]),
-    )
-    add(linear[0], seconds, arm="linear")
     best = (0.0, 0.0)
-    for share in SHARES:
-        blended = _blend([one[0] for one in opinions], linear[0], share)
-        teachers = {"arm": "teacher", "teachers": settings.teacher_seeds, "share": share}
-        best = max(best, (add(blended, 0, **teachers), share))
+    with FileLock(f"{opinions_in}-linear.lock"):
+        linear = _kept(opinions_in / "linear.npz", partial(_linear, reviews.labelled, asked))
+        add(linear[0], arm="linear")
+        for share in SHARES:
+            blended = _blend([one[0] for one in opinions], linear[0], share)
+            accuracy = add(blended, arm="teacher", teachers=student["teachers"], share=share)
+            best = max(best, (accuracy, share))
     teacher = _blend([one[1] for one in opinions], linear[1], best[1])
 
     texts = [*reviews.labelled.texts, *reviews.others]
     targets = np.concatenate([gold, np.stack([1 - teacher, teacher], axis=1)]).astype(np.float32)
     for seed in student_seeds:
-        folder = settings.work / of_students / str(seed)
-        if folder.is_dir():
-            print(f"trained already: {folder}")
-            continue
-        training = TrainSettings(
-            epochs=settings.epochs,
-            batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            seed=seed,
-        )
-        began = time.perf_counter()
-        model = _fit(source, tokenizer, texts, targets, training)
-        seconds = time.perf_counter() - began
-        add(_ask(model, tokenizer, reviews.dev.texts), seconds, **student, share=best[1], seed=seed)
-        with directory_at_once(folder) as scratch:
-            save_model(model, tokenizer, scratch)
+        folder = students_in / str(seed)
+        with FileLock(f"{students_in}-{seed}.lock"):
+            if _dev_rows(results, **key, **student, seed=seed) and folder.is_dir():
+                print(f"trained already: {folder}")
+                continue
+            if folder.is_dir():
+                raise InputError(
+                    f"expected a row of student {seed} in {settings.results}, found only its "
+                    f"folder; name the file that has it, or remove {folder}"
+                )
+            began = time.perf_counter()
+            with directory_at_once(folder) as scratch:
+                model = _fit(source, tokenizer, texts, targets, replace(learning, seed=seed))
+                seconds = round(time.perf_counter() - began)
+                save_model(model, tokenizer, scratch)
+            dev = _ask(model, tokenizer, reviews.dev.texts)
+            add(dev, **student, share=best[1], seed=seed, seconds=seconds)
         print(f"student: {folder}")
+
+
+def _dev_rows(results: Results, **key: object) -> list[dict[str, Any]]:
+    return [row for row in results.of(**key) if "dev_accuracy" in row]
 
 
 def _score(results: Results, key: dict[str, Any], seeds: list[int], folder: Path) -> None:
@@ -212,29 +234,34 @@ def _score(results: Results, key: dict[str, Any], seeds: list[int], folder: Path
 
 
 def _seeds(flag: str, text: str) -> list[int]:
+    """Rising.
+
+    Raises:
+        InputError: one is no number, or there twice.
+    """
     try:
-        return [int(seed) for seed in text.split(",")] if text else []
+        seeds = sorted(int(seed) for seed in text.split(",")) if text else []
     except ValueError as error:
         raise InputError(f"expected --{flag} of comma-separated seeds, found {text}") from error
+    if len(set(seeds)) < len(seeds) or any(not 0 <= seed < 2**32 for seed in seeds):
+        raise InputError(f"expected --{flag} of different seeds from 0 on, found {text}")
+    return seeds
 
 
-def _hash(what: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
+def _sha256(what: Any) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def _kept(path: Path, make: Callable[[], list[np.ndarray]]) -> tuple[list[np.ndarray], float]:
-    """Opinions about the reviews to choose by and those without labels, and seconds of forming."""
+def _kept(path: Path, make: Callable[[], list[np.ndarray]]) -> list[np.ndarray]:
+    """Opinions about the reviews to choose by and about those without labels."""
     if path.is_file():
         with np.load(path) as kept:
-            return [kept["dev"], kept["others"]], float(kept["seconds"])
-    began = time.perf_counter()
-    found = make()
-    seconds = time.perf_counter() - began
-    path.parent.mkdir(parents=True, exist_ok=True)
+            return [kept["dev"], kept["others"]]
+    dev, others = make()
     buffer = io.BytesIO()
-    np.savez(buffer, dev=found[0], others=found[1], seconds=seconds)
+    np.savez(buffer, dev=dev, others=others)
     write_at_once(path, buffer.getvalue())
-    return found, seconds
+    return [dev, others]
 
 
 def _reviews(settings: SelfTrainingSettings) -> _Reviews:
@@ -256,6 +283,10 @@ def _reviews(settings: SelfTrainingSettings) -> _Reviews:
 def _unlabelled(known: set[str], size: int) -> list[str]:
     """Rated reviews without their ratings, none of them in `known`."""
     found = sorted({clean_text(record.text) for record in iter_records(REVIEWS)} - known - {""})
+    if not 0 < size <= len(found):
+        raise InputError(
+            f"expected --unlabelled from 1 to the {len(found):,} reviews there are, found {size:,}"
+        )
     chosen = np.random.default_rng(0).permutation(len(found))[:size]
     return [found[place] for place in np.sort(chosen)]
 

@@ -472,26 +472,44 @@ def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
         looks.append(test)
         return test
 
-    task = replace(module.TASKS["nsmc"], train=lambda: rows, test=read_test)
+    nsmc = module.TASKS["nsmc"]
+    task = replace(nsmc, train=lambda: rows, test=read_test, needs=())
     monkeypatch.setattr(module, "TASKS", {"nsmc": task})
     others = [f"{text}!" for text in texts[:30]]
     rated = tmp_path / "rated.tsv"
     lines = [f"{n}\t1\t2\t5\t{text}\n" for n, text in enumerate([*others, *texts])]
     rated.write_text("id\tmovie_id\tdate\trating\tdocument\n" + "".join(lines), encoding="utf-8")
     monkeypatch.setattr(module, "REVIEWS", rated)
-    monkeypatch.setattr(module, "NSMC", rated)
+    made: list[str] = []
+
+    def note(name: str) -> None:
+        make = getattr(module, name)
+
+        def noted(*given: Any) -> Any:
+            made.append(name)
+            return make(*given)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note("_fit")
+    note("_linear")
     output = tmp_path / "results.json"
 
     def measure(**flags: Any) -> list[dict[str, Any]]:
         model = str(ROOT / "checkpoints" / "malmoi-small")
-        flags = {"student_seeds": "0,1", "teacher_seeds": "0", "dev_size": 20} | flags
+        flags = {
+            "student_seeds": "0,1",
+            "teacher_seeds": "0",
+            "dev_size": 20,
+            "unlabelled": 30,
+        } | flags
         flags = {"epochs": 4, "batch_size": 8} | flags
         places = {"model": model, "work": tmp_path / "work", "results": output}
         module.main(module.SelfTrainingSettings(**places, **flags))
         found: list[dict[str, Any]] = json.loads(output.read_text())["runs"]
         return found
 
-    found = module._reviews(module.SelfTrainingSettings(dev_size=20))
+    found = module._reviews(module.SelfTrainingSettings(dev_size=20, unlabelled=30))
     assert len(found.labelled.texts) == 59 and set(found.others) == set(others)
     assert not set(found.dev.texts) & {*found.labelled.texts, *found.others}
     with pytest.raises(InputError, match=r"expected a student in .*; train it without --test"):
@@ -502,19 +520,61 @@ def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
     done = measure()
     assert [row["arm"] for row in done] == arms
     assert all(row["dev_accuracy"] >= 80 for row in done)
+    assert made == ["_fit", "_linear", "_fit", "_fit"]
     capsys.readouterr()
     assert measure() == done and capsys.readouterr().out.count("trained already") == 2
+    assert len(made) == 4 and not looks
     students = tmp_path.glob("work/*/1")
-    assert not looks
     scored = measure(test=True)
     assert [row["seed"] for row in scored[len(done) :]] == [0, 1]
     assert all(row["part"] == "test" for row in scored[len(done) :])
-    assert measure(test=True) == scored
+    assert measure(test=True) == scored and len(looks) == 1
     assert (next(students) / "model.safetensors").is_file()
     # Others than these.
     with pytest.raises(InputError, match="expected a student in"):
         measure(test=True, batch_size=32)
-    with pytest.raises(InputError, match="--student-seeds of comma-separated seeds, found 0;1"):
-        measure(student_seeds="0;1")
-    with pytest.raises(InputError, match="--teacher-seeds of at least one seed"):
-        measure(teacher_seeds="")
+    # A student whose score is lost is not trained over.
+    output.write_text(
+        json.dumps({"setting": json.loads(output.read_text())["setting"], "runs": []})
+    )
+    with pytest.raises(InputError, match=r"expected a row of student 0 in .*; name the file"):
+        measure()
+    # Opinions of other texts are others.
+    rows.texts[order[-2]] += "."
+    with pytest.raises(InputError, match="expected results with texts_sha256"):
+        measure(test=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"student_seeds": "0;1"}, "--student-seeds of comma-separated seeds, found 0;1"),
+        ({"student_seeds": "0,0"}, "--student-seeds of different seeds from 0 on, found 0,0"),
+        ({"teacher_seeds": ""}, "--teacher-seeds of at least one seed"),
+        ({"batch_size": 0}, "--batch-size at least 1"),
+        ({"teacher_epochs": 0}, "--epochs at least 1"),
+        ({"unlabelled": 4}, "--unlabelled from 1 to the 2 reviews there are, found 4"),
+        ({"dev_size": 9}, "--dev-size from 1 to less than half of 9 reviews"),
+    ],
+)
+def test_no_teacher_is_trained_for_flags_that_make_no_sense(
+    on_path: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: dict[str, Any],
+    message: str,
+) -> None:
+    module = importlib.import_module("self_training")
+    rows = module.Rows(texts=[f"글 {n}" for n in range(9)], targets=np.arange(9) % 2)
+    task = replace(module.TASKS["nsmc"], train=lambda: rows, needs=())
+    monkeypatch.setattr(module, "TASKS", {"nsmc": task})
+    rated = tmp_path / "rated.tsv"
+    rated.write_text("id\tmovie_id\tdate\trating\tdocument\n1\t1\t2\t5\t하나\n2\t1\t2\t5\t둘\n")
+    monkeypatch.setattr(module, "REVIEWS", rated)
+    monkeypatch.setattr(module, "_fit", None)
+    flags = {"dev_size": 2, "unlabelled": 2} | flags
+    places = {"work": tmp_path / "work", "results": tmp_path / "results.json"}
+    model = str(ROOT / "checkpoints" / "malmoi-small")
+    with pytest.raises(InputError, match=message):
+        module.main(module.SelfTrainingSettings(model=model, **places, **flags))
+    assert not places["work"].exists() and not places["results"].exists()
