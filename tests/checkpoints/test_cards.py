@@ -245,14 +245,9 @@ def test_students_of_the_encoder_have_a_row_of_their_own(
     row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "weights_sha256": sha256}
     write_json(measured.QUALITY, {"runs": [{**row, "accuracy": 88.0}]})
     assert "without labels" not in card_of(released)
-    students = [
-        {
-            "arm": "student",
-            "teachers": "0,1",
-            "weights_sha256": whose,
-            "part": part,
-            "accuracy": score,
-        }
+    how = {"arm": "student", "teachers": "0,1", "epochs": 2, "batch_size": 64}
+    students: list[dict[str, Any]] = [
+        {**how, "learning_rate": 4e-4, "weights_sha256": whose, "part": part, "accuracy": score}
         for whose, part, score in (
             (sha256, "test", 89.5),
             (sha256, "test", 89.7),
@@ -261,13 +256,17 @@ def test_students_of_the_encoder_have_a_row_of_their_own(
         )
     ]
     path = measured.QUALITY.with_name("self_training.json")
-    write_json(path, {"setting": {"unlabelled": 4_000}, "runs": students[2:]})
+    setting = {"unlabelled": 4_000, "dev_size": 700}
+    write_json(path, {"setting": setting, "runs": students[2:]})
     assert "without labels" not in card_of(released)
-    write_json(path, {"setting": {"unlabelled": 4_000}, "runs": students})
+    write_json(path, {"setting": setting, "runs": students})
     card = card_of(released)
     assert "NSMC, with 4,000 other reviews without labels | accuracy | 89.60 ± 0.14 (2) |" in card
-    assert "2 fine-tuned encoders and logistic regression" in card
-    assert "how likely each of 4,000 other reviews" in card
+    assert "2 fine-tuned encoders and logistic regression" in card and "365 of" not in card
+    assert "of 4,000 other reviews is" in card and "700 labelled reviews were kept out" in card
+    write_json(path, {"setting": setting, "runs": [*students, {**students[0], "epochs": 3}]})
+    with pytest.raises(InputError, match=r"self_training\.json: expected students of one setting"):
+        card_of(released)
 
 
 def test_the_card_says_where_the_generator_comes_from(measured: ModuleType, released: Path) -> None:
