@@ -5,12 +5,14 @@
 
 The teachers are classifiers of NSMC's training reviews, whose log-odds are added: the encoder,
 fine-tuned with several seeds, and logistic regression over character n-grams, which errs elsewhere.
-A student is the same encoder, trained on their probabilities for other reviews (nobody looks at
+A student is the same encoder, trained on their soft pseudo-labels of other reviews (nobody looks at
 their ratings) and on the training reviews with their labels (Xie et al. 2020, "Self-training with
-Noisy Student", section 2, without its noise). 10,000 of the training reviews are kept from all of
-them, to choose by. Opinions and students are kept in `--work`, so that a run that was stopped goes
-on, and two processes may train other seeds side by side. Only `--test` reads the test file: it
-scores the students of `--student-seeds`, each once.
+Noisy Student improves ImageNet classification", section 2; of its noise only dropout). 10,000 of
+the training reviews are kept from all of them, to choose by. Pseudo-labels and students are kept in
+`--work`, so that a run that was stopped goes on, and two processes may train other seeds side by
+side. Only `--test` reads the test file: it scores the students of `--student-seeds`, each once.
+
+Legend: N texts; a probability is that of label 1, positive.
 """
 
 import hashlib
@@ -87,7 +89,7 @@ class SelfTrainingSettings:
     test: bool = False
     """Score the students of `--student-seeds` on the test file, each once."""
     work: Path = ROOT / "runs" / "benchmarks" / "self_training"
-    """Folder of opinions and students."""
+    """Folder of pseudo-labels and students."""
     results: Path = Path(__file__).parent / "results" / "self_training.json"
     """JSON file of the results."""
 
@@ -101,13 +103,17 @@ class _Reviews:
     others: list[str]
 
     def sha256(self) -> str:
-        """What opinions are about and students learn from."""
+        """Of all that pseudo-labels and students depend on."""
         targets = [rows.targets.tolist() for rows in (self.labelled, self.dev)]
         return _sha256([self.labelled.texts, self.dev.texts, self.others, targets])
 
 
 def main(settings: SelfTrainingSettings) -> None:
-    """Teach, then score teachers and students."""
+    """Teach, then score teachers and students.
+
+    Raises:
+        InputError: a flag makes no sense, or a student that is to be scored is not there.
+    """
     comparison = TASKS["nsmc"]
     if missing := [path for path in (*comparison.needs, REVIEWS) if not path.is_file()]:
         print(f"skipped: no {missing[0].name} in ../shared/data")
@@ -116,13 +122,13 @@ def main(settings: SelfTrainingSettings) -> None:
     if not teacher_seeds:
         raise InputError("expected --teacher-seeds of at least one seed, found none")
     student_seeds = _seeds("student-seeds", settings.student_seeds)
-    teaching = TrainSettings(epochs=settings.teacher_epochs)
-    learning = TrainSettings(
+    teacher_training = TrainSettings(epochs=settings.teacher_epochs)
+    student_training = TrainSettings(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,
     )
-    for training in (teaching, learning):
+    for training in (teacher_training, student_training):
         training.check()
     source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
@@ -142,7 +148,7 @@ def main(settings: SelfTrainingSettings) -> None:
         "batch_size": settings.batch_size,
         "learning_rate": settings.learning_rate,
     }
-    opinions_in = settings.work / f"{name}-{_sha256(key | common)[:8]}"
+    pseudo_labels_in = settings.work / f"{name}-{_sha256(key | common)[:8]}"
     students_in = settings.work / f"{name}-{_sha256(key | common | student)[:8]}-students"
     settings.work.mkdir(parents=True, exist_ok=True)
     if settings.test:
@@ -156,59 +162,60 @@ def main(settings: SelfTrainingSettings) -> None:
     )
     tokenizer = load_encoder_tokenizer(source)
 
-    def add(probabilities: np.ndarray, **more: object) -> float:
+    def add(probabilities: np.ndarray, seconds: int | None = None, **arm: object) -> float:
         accuracy = 100 * float(((probabilities > 0.5) == reviews.dev.targets).mean())
-        if not _dev_rows(results, **key, **more):
-            results.add(key | {"dev_accuracy": accuracy} | more)
+        if not _dev_rows(results, **key, **arm):
+            took = {} if seconds is None else {"seconds": seconds}
+            results.add(key | {"dev_accuracy": accuracy} | took | arm)
         return accuracy
 
     gold = np.eye(2, dtype=np.float32)[reviews.labelled.targets]
     asked = [reviews.dev.texts, reviews.others]
 
     def encoder(seed: int) -> list[np.ndarray]:
-        training = replace(teaching, seed=seed)
+        training = replace(teacher_training, seed=seed)
         model = _fit(source, tokenizer, reviews.labelled.texts, gold, training)
         return [_ask(model, tokenizer, texts) for texts in asked]
 
-    opinions = []
+    pseudo_labels = []
     for seed in teacher_seeds:
-        with FileLock(f"{opinions_in}-{seed}.lock"):
-            found = _kept(opinions_in / f"encoder-{seed}.npz", partial(encoder, seed))
+        with FileLock(f"{pseudo_labels_in}-{seed}.lock"):
+            found = _kept(pseudo_labels_in / f"encoder-{seed}.npz", partial(encoder, seed))
             add(found[0], arm="encoder", seed=seed)
-        opinions.append(found)
+        pseudo_labels.append(found)
     if not student_seeds:
         return
     best = (0.0, 0.0)
-    with FileLock(f"{opinions_in}-linear.lock"):
-        linear = _kept(opinions_in / "linear.npz", partial(_linear, reviews.labelled, asked))
+    with FileLock(f"{pseudo_labels_in}-linear.lock"):
+        linear = _kept(pseudo_labels_in / "linear.npz", partial(_linear, reviews.labelled, asked))
         add(linear[0], arm="linear")
         for share in SHARES:
-            blended = _blend([one[0] for one in opinions], linear[0], share)
+            blended = _blend([one[0] for one in pseudo_labels], linear[0], share)
             accuracy = add(blended, arm="teacher", teachers=student["teachers"], share=share)
             best = max(best, (accuracy, share))
-    teacher = _blend([one[1] for one in opinions], linear[1], best[1])
+    teacher = _blend([one[1] for one in pseudo_labels], linear[1], best[1])
 
     texts = [*reviews.labelled.texts, *reviews.others]
     targets = np.concatenate([gold, np.stack([1 - teacher, teacher], axis=1)]).astype(np.float32)
     for seed in student_seeds:
         folder = students_in / str(seed)
         with FileLock(f"{students_in}-{seed}.lock"):
-            if _dev_rows(results, **key, **student, seed=seed) and folder.is_dir():
-                print(f"trained already: {folder}")
-                continue
+            seconds = None
             if folder.is_dir():
-                raise InputError(
-                    f"expected a row of student {seed} in {settings.results}, found only its "
-                    f"folder; name the file that has it, or remove {folder}"
-                )
-            began = time.perf_counter()
-            with directory_at_once(folder) as scratch:
-                model = _fit(source, tokenizer, texts, targets, replace(learning, seed=seed))
-                seconds = round(time.perf_counter() - began)
-                save_model(model, tokenizer, scratch)
+                print(f"trained already: {folder}")
+                model = AutoModelForSequenceClassification.from_pretrained(folder)
+            else:
+                began = time.perf_counter()
+                with directory_at_once(folder) as scratch:
+                    model = _fit(
+                        source, tokenizer, texts, targets, replace(student_training, seed=seed)
+                    )
+                    seconds = round(time.perf_counter() - began)
+                    save_model(model, tokenizer, scratch)
+                print(f"student: {folder}")
+            # One that was stopped here has no row yet.
             dev = _ask(model, tokenizer, reviews.dev.texts)
-            add(dev, **student, share=best[1], seed=seed, seconds=seconds)
-        print(f"student: {folder}")
+            add(dev, seconds, **student, share=best[1], seed=seed)
 
 
 def _dev_rows(results: Results, **key: object) -> list[dict[str, Any]]:
@@ -253,7 +260,7 @@ def _sha256(what: Any) -> str:
 
 
 def _kept(path: Path, make: Callable[[], list[np.ndarray]]) -> list[np.ndarray]:
-    """Opinions about the reviews to choose by and about those without labels."""
+    """Pseudo-labels, [N] each, of the reviews to choose by and of those without labels."""
     if path.is_file():
         with np.load(path) as kept:
             return [kept["dev"], kept["others"]]
@@ -292,7 +299,7 @@ def _unlabelled(known: set[str], size: int) -> list[str]:
 
 
 def _linear(learn: Rows, asked: list[list[str]]) -> list[np.ndarray]:
-    """Probability of label 1 for each of the texts asked, by character n-grams."""
+    """Probabilities by character n-grams, [N] of each list asked about."""
     vectorizer = TfidfVectorizer(
         analyzer="char", ngram_range=(1, 4), min_df=2, sublinear_tf=True, dtype=np.float32
     )
@@ -308,7 +315,11 @@ def _fit(
     targets: np.ndarray,
     training: TrainSettings,
 ) -> PreTrainedModel:
-    """Fine-tune on probabilities [N, 2]."""
+    """Fine-tune on probabilities of both labels, float32 [N, 2].
+
+    Raises:
+        InputError: the loss became infinite or NaN.
+    """
     model = load_for_classification(
         source, LABELS, dropout=training.dropout, seed=training.seed, tokenizer=tokenizer
     )
@@ -331,13 +342,15 @@ def _fit(
 def _ask(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
 ) -> np.ndarray:
+    """Probabilities [N]."""
     tokens = DeviceTokens(tokenize_all(tokenizer, texts, TrainSettings.max_length), model.device)
     found = predict_probabilities(model, tokens, np.arange(len(texts)), "single", model.device)
     return found[:, 1]
 
 
 def _blend(encoders: list[np.ndarray], linear: np.ndarray, share: float) -> np.ndarray:
-    """By the mean log-odds of the encoders and, with `share` of the weight, the linear ones."""
+    """Probabilities [N] by the mean log-odds of the encoders and, with `share` of the weight, those
+    of the linear classifier."""
     odds = [logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in (*encoders, linear)]
     blended: np.ndarray = expit((1 - share) * np.mean(odds[:-1], axis=0) + share * odds[-1])
     return blended

@@ -244,7 +244,7 @@ def test_students_of_the_encoder_have_a_row_of_their_own(
     sha256 = write_weights(released / "malmoi-small")
     row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "weights_sha256": sha256}
     write_json(measured.QUALITY, {"runs": [{**row, "accuracy": 88.0}]})
-    assert "without labels" not in card_of(released)
+    assert "self-training" not in card_of(released)
     how = {"arm": "student", "teachers": "0,1", "epochs": 2, "batch_size": 64}
     students: list[dict[str, Any]] = [
         {**how, "learning_rate": 4e-4, "weights_sha256": whose, "part": part, "accuracy": score}
@@ -258,10 +258,13 @@ def test_students_of_the_encoder_have_a_row_of_their_own(
     path = measured.QUALITY.with_name("self_training.json")
     setting = {"unlabelled": 4_000, "dev_size": 700}
     write_json(path, {"setting": setting, "runs": students[2:]})
-    assert "without labels" not in card_of(released)
+    assert "self-training" not in card_of(released)
     write_json(path, {"setting": setting, "runs": students})
     card = card_of(released)
-    assert "NSMC, with 4,000 other reviews without labels | accuracy | 89.60 ± 0.14 (2) |" in card
+    assert (
+        "NSMC, with self-training on 4,000 unlabelled reviews | accuracy | 89.60 ± 0.14 (2) |"
+        in card
+    )
     assert "2 fine-tuned encoders and logistic regression" in card and "365 of" not in card
     assert "of 4,000 other reviews is" in card and "700 labelled reviews were kept out" in card
     write_json(path, {"setting": setting, "runs": [*students, {**students[0], "epochs": 3}]})
