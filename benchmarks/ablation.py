@@ -12,7 +12,6 @@ import random
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import matplotlib
 from downstream import (
@@ -35,6 +34,7 @@ from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
 from finetune.training import TrainSettings
+from pretrain.settings import PresetName
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -89,7 +89,7 @@ class AblationSettings(PretrainedSettings):
     epochs: int = 2
     groups: str = ",".join(GROUPS)
     """Comma-separated groups of arms."""
-    preset: Literal["tiny", "small", "base"] = "tiny"
+    preset: PresetName = "tiny"
     """Size of the discriminator."""
     flops: float = 5e13
     """Operations of each pre-training, by the paper's counting; 5e13 is about 1.6 million tokens of

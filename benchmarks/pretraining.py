@@ -46,13 +46,12 @@ from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers
 from pretrain.processes import Processes
-from pretrain.settings import PRESETS, PretrainSettings
+from pretrain.settings import PRESETS, PresetName, PretrainSettings
 from pretrain.tokenized import TokenizedCorpus
 from tokenizer.training import train_tokenizer
 
 RESULTS = Path(__file__).parent / "results" / "pretraining.json"
 REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "nsmc" / "reviews_rated.tsv.gz"
-Preset = Literal["tiny", "small", "base"]
 MAX_LENGTH = 128
 PLAIN_TEXTS = 128
 """Texts of the plain loop's batch: the paper's for small."""
@@ -62,7 +61,7 @@ PLAIN_TEXTS = 128
 class SpeedSettings:
     """How much is measured."""
 
-    preset: Preset = "small"
+    preset: PresetName = "small"
     """Networks to train."""
     texts: int = 100_000
     """Reviews to tokenise."""
@@ -79,7 +78,7 @@ class Plain:
 
     def __init__(
         self,
-        preset: Preset,
+        preset: PresetName,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
@@ -122,7 +121,7 @@ class Ours:
 
     def __init__(
         self,
-        preset: Preset,
+        preset: PresetName,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
@@ -335,7 +334,7 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
 
 
 def cost_by_corpus_size(
-    preset: Preset,
+    preset: PresetName,
     corpus: TokenizedCorpus,
     tokenizer: PreTrainedTokenizerFast,
     device: torch.device,

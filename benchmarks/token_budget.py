@@ -85,6 +85,8 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-noise-bag-mask-30": ("warm", [*RELEASED, "--mask-fraction", "0.3"]),
     "warm-noise-bag-rate-10": ("warm", [*RELEASED, "--learning-rate", "1e-3"]),
     "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
+    "warm-noise-bag-correction": ("warm", [*RELEASED, "--correction-weight", "5"]),
+    "warm-noise-correction": ("warm", ["--unigram-fraction", "1", "--correction-weight", "5"]),
     "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
     "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
     "warm-mlm-muon": ("warm", ["--objective", "mlm", "--optimizer", "muon"]),

@@ -33,7 +33,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card
@@ -58,6 +58,7 @@ from corpora.public.fetched import read_fetched
 from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
 from pretrain.networks import discriminator_folder, preset_of
+from pretrain.settings import PresetName
 
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
 classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
@@ -139,7 +140,7 @@ class ReleaseSettings:
     init: Path | None = None
     """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
     instead of beginning with skip-gram vectors; a released one needs another folder as --output."""
-    preset: Literal["tiny", "small", "base"] | None = None
+    preset: PresetName | None = None
     """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
     default those that suit that encoder."""
     reviews_per_label: int = 1_000

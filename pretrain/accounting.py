@@ -67,6 +67,8 @@ def paper_flops_per_token(
         total += 2 * (_lm_head(discriminator, 1.0) + _binary_head(discriminator))
     else:
         total += 2 * _binary_head(discriminator)
+    if recipe.correction_weight > 0:
+        total += 2 * _lm_head(discriminator, masked)
     if generator is not None:
         passes = 2.0 if trains_generator else 1.0
         if recipe.schedule == "two-stage":

@@ -178,6 +178,7 @@ class Monitor:
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
             "bag_loss": float(add_up(_mean([r.bag_loss for r in self._results]))),
+            "correction_loss": float(add_up(_mean([r.correction_loss for r in self._results]))),
             "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
             "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
             "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
@@ -231,6 +232,10 @@ class Monitor:
                 f"discriminator loss {row['discriminator_loss']:.3f} "
                 f"precision {row['discriminator_precision']:.3f} "
                 f"recall {row['discriminator_recall']:.3f}"
+            )
+        if self._recipe.correction_weight > 0:
+            parts.append(
+                f"correction loss {row['correction_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
             )
         if self._recipe.bag_weight > 0:
             parts.append(f"bag loss {row['bag_loss']:.3f}")

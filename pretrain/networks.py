@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,7 +25,7 @@ from corpora.errors import InputError
 from pretrain.batches import WIDTH_MULTIPLE
 from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
-from pretrain.settings import PRESETS, Preset
+from pretrain.settings import PRESETS, Preset, PresetName
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.
@@ -110,6 +110,8 @@ class PairShape:
     """SpanBERT's head beside the generator's own."""
     encoder_lm_head: bool = False
     """A masked-LM head on the discriminator's encoder, for the objectives that guess with it."""
+    correction_head: bool = False
+    """The same head where it guesses beside the discriminator's own: it is not handed out."""
     bag_head: bool = False
     """A head on [CLS] that guesses the words of the text; it is not handed out."""
     one_size: bool = False
@@ -137,10 +139,9 @@ class ElectraPair(nn.Module):
         if generator is not None:
             self._share(generator)
         config = discriminator.config
-        self.lm_predictions = _new_predictions(config) if self.shape.encoder_lm_head else None
-        self.lm_bias = (
-            nn.Parameter(torch.zeros(config.vocab_size)) if self.shape.encoder_lm_head else None
-        )
+        guesses = self.shape.encoder_lm_head or self.shape.correction_head
+        self.lm_predictions = _new_predictions(config) if guesses else None
+        self.lm_bias = nn.Parameter(torch.zeros(config.vocab_size)) if guesses else None
         self.bag_predictions = _new_predictions(config) if self.shape.bag_head else None
         self.span_head = (
             SpanBoundaryHead(generator.config)
@@ -236,7 +237,7 @@ class ElectraPair(nn.Module):
         head, so that both directories always hold something to go on from.
         """
         networks = self.networks()
-        if self.generator is None and self.lm_predictions is not None:
+        if self.generator is None and self.shape.encoder_lm_head:
             networks["generator"] = self._encoder_as_masked_lm()
         with self._as_stock(networks):
             for name, network in networks.items():
@@ -423,7 +424,7 @@ def check_positions(folder: Path, length: int) -> None:
         )
 
 
-def preset_of(directory: str | Path) -> Literal["tiny", "small", "base"]:
+def preset_of(directory: str | Path) -> PresetName:
     """The preset whose learning rate and batch suit the checkpoint in `directory` best.
 
     Raises:

@@ -56,6 +56,9 @@ class StepResult:
     """What to call backward on."""
     bag_loss: torch.Tensor
     """How little [CLS] expects the words of its text; 0 where it is not asked."""
+    correction_loss: torch.Tensor
+    """How little the discriminator expects what stood at masked positions; 0 where it is not
+    asked."""
     generator_loss: torch.Tensor
     """Masked-LM loss of the generator, or of the encoder with objective mlm."""
     discriminator_loss: torch.Tensor
@@ -145,6 +148,7 @@ class Objective:
                 discriminator_loss=torch.zeros_like(generator_loss.detach()),
                 trains_discriminator=False,
                 bag_loss=torch.zeros_like(generator_loss.detach()),
+                correction_loss=torch.zeros_like(generator_loss.detach()),
                 counts=counts,
                 unigram=self._unigram(share),
                 binned_loss=generator_loss.new_zeros((2, NUM_FREQUENCY_BINS)),
@@ -155,6 +159,7 @@ class Objective:
         states = pair.discriminator.electra(corrupted, **share.inputs).last_hidden_state
         losses, weights, more, sentence_loss = self._encoder_losses(pair, share, states, corrupted)
         bag_loss = self._bag_loss(pair, share, states)
+        correction_loss = self._correction_loss(pair, share, states, more)
         counts = counts + more
         weighted = (losses * weights).sum()
         weight = recipe.discriminator_weight * _risen(moment.fraction, recipe.weight_warmup)
@@ -165,8 +170,12 @@ class Objective:
         elif trains_generator:
             loss = loss + generator_loss
         return StepResult(
-            loss=loss + recipe.sentence_weight * sentence_loss + recipe.bag_weight * bag_loss,
+            loss=loss
+            + recipe.sentence_weight * sentence_loss
+            + recipe.bag_weight * bag_loss
+            + recipe.correction_weight * correction_loss,
             bag_loss=bag_loss.detach(),
+            correction_loss=correction_loss.detach(),
             generator_loss=generator_losses[-1].detach() if guesses else generator_loss,
             discriminator_loss=weighted.detach(),
             counts=counts,
@@ -290,6 +299,20 @@ class Objective:
         scope = none.index_add(0, share.places, guesses.counted.float()) > 0
         return losses.view_as(share.input_ids), scope.view_as(share.input_ids)
 
+    def _correction_loss(
+        self, pair: ElectraPair, share: Share, states: torch.Tensor, counts: torch.Tensor
+    ) -> torch.Tensor:
+        """Mean cross entropy of what stood at the masked positions, guessed from the corrupted
+        text; 0 where it is not asked.
+
+        Corrective language modelling (COCO-LM, Meng et al. 2021, Section 3.2), at the masked
+        positions alone and without a copy mechanism (METRO, Bajaj et al. 2022, Section 3).
+        """
+        if self.recipe.correction_weight == 0:
+            return states.new_zeros((), dtype=torch.float32)
+        losses, scope = self._guess_with_encoder(pair, share, states, counts)
+        return losses.sum() / self._total(scope).clamp(min=1)
+
     def _all_tokens(
         self,
         pair: ElectraPair,
@@ -345,6 +368,7 @@ class Objective:
         return StepResult(
             loss=loss + self.recipe.bag_weight * bag_loss,
             bag_loss=bag_loss.detach(),
+            correction_loss=torch.zeros_like(loss.detach()),
             generator_loss=loss.detach(),
             discriminator_loss=torch.zeros_like(loss.detach()),
             trains_discriminator=False,

@@ -73,6 +73,10 @@ class Recipe:
     bag_weight: float = 0.0
     """Weight of a loss by which [CLS] guesses all words of its text, as a paragraph vector does
     (Le and Mikolov 2014, PV-DBOW); 0: none. In a packed batch the first text of each row."""
+    correction_weight: float = 0.0
+    """Weight of a loss by which the discriminator also guesses what stood at the masked positions,
+    from the corrupted text (COCO-LM's corrective language modelling, Meng et al. 2021; at masked
+    positions alone, as METRO has it, Bajaj et al. 2022)."""
     unigram_fraction: float = 0.0
     """Fraction of the run over which replacements change from unigram noise to the generator's
     samples, linearly; 1: noise only, and no generator is trained."""
@@ -89,7 +93,7 @@ class Recipe:
 
     @property
     def needs_encoder_lm_head(self) -> bool:
-        """Whether the discriminator's encoder guesses tokens."""
+        """Whether the discriminator's encoder guesses tokens as its objective."""
         return self.objective in ("mlm", "replace-mlm", "all-tokens-mlm")
 
 
@@ -256,9 +260,14 @@ def check_recipe(
             f"{r.objective} has none; take rtd or electra-15",
         ),
         (
+            r.correction_weight > 0 and r.objective not in DISCRIMINATING,
+            "--correction-weight lets a discriminator guess too what stood at masked positions, "
+            f"and --objective {r.objective} does nothing else; leave it out, or take rtd",
+        ),
+        (
             r.discriminator_weight == 0
             and (r.unigram_fraction == 1 or r.schedule in ("frozen-generator", "two-stage"))
-            and not (r.sentence_weight or r.bag_weight),
+            and not (r.sentence_weight or r.bag_weight or r.correction_weight),
             "--discriminator-weight 0 leaves nothing to train where no generator learns; take "
             "more, or add --bag-weight",
         ),
@@ -318,6 +327,7 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
                 "weight_warmup",
                 "sentence_weight",
                 "bag_weight",
+                "correction_weight",
                 "loss_mean",
                 "replaced_spans",
             ),

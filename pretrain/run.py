@@ -394,6 +394,7 @@ def _shape(settings: PretrainSettings) -> PairShape:
         with_generator=recipe.needs_generator,
         span_boundary_head=recipe.generator_head == "sbo",
         encoder_lm_head=recipe.needs_encoder_lm_head,
+        correction_head=recipe.correction_weight > 0,
         bag_head=recipe.bag_weight > 0,
         one_size=recipe.schedule == "two-stage",
     )

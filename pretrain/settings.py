@@ -20,6 +20,8 @@ from pretrain.recipe import (
 )
 from tokenizer.training import MAX_VOCABULARY
 
+PresetName = Literal["tiny", "small", "base"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
@@ -90,7 +92,7 @@ class PretrainSettings:
     folder of runs/cache/tokenized: all that another machine needs to train, without the texts."""
     text_column: str | None = None
     """Column that holds the text; found by its usual name when not given."""
-    preset: Literal["tiny", "small", "base"] | None = None
+    preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
     default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
     max_steps: int | None = None
@@ -167,6 +169,9 @@ class PretrainSettings:
     bag_weight: float | None = None
     """Weight of a loss by which [CLS] guesses all words of its text (paper: 0), which keeps what a
     text is about where classifiers read it. By default 5 where noise is the default, else 0."""
+    correction_weight: float = Recipe.correction_weight
+    """Weight of a loss by which the discriminator also guesses what stood at the masked positions,
+    from the corrupted text (paper: 0; COCO-LM, METRO)."""
     unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
@@ -255,6 +260,7 @@ class PretrainSettings:
             ("sentence-weight", self.sentence_weight, 0, float("inf")),
             ("unchanged-fraction", self.unchanged_fraction, 0, 0.9),
             ("bag-weight", self.bag_weight, 0, float("inf")),
+            ("correction-weight", self.correction_weight, 0, float("inf")),
             ("unigram-fraction", self.unigram_fraction, 0, 1),
             ("first-stage", self.first_stage, 0.01, 0.99),
             ("generator-size", self.generator_size, 1 / 16, 1),

@@ -185,6 +185,7 @@ class Toy:
             with_generator=recipe.needs_generator,
             span_boundary_head=recipe.generator_head == "sbo",
             encoder_lm_head=recipe.needs_encoder_lm_head,
+            correction_head=recipe.correction_weight > 0,
             bag_head=recipe.bag_weight > 0,
         )
         for name, parameter in pair.named_parameters():

@@ -98,6 +98,7 @@ def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> Non
     lm_head = 2 * 256 * 128 + (1 + 8 + 5) * 128 + (2 * 128 + 5 + 2) * 30_522
     binary_head = (2 * 256 + 1 + 8 + 2) * 256
     assert cost(objective="all-tokens-mlm") - both == 2 * lm_head
+    assert cost(correction_weight=5.0) - both == pytest.approx(2 * 0.15 * lm_head)
     assert cost(objective="replace-mlm") - both == pytest.approx(2 * (0.15 * lm_head - binary_head))
     # A quarter of the run trains the generator; after it the generator runs forward only.
     stages = cost(schedule="two-stage", first_stage=0.25)

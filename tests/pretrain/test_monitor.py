@@ -34,6 +34,7 @@ def result(
     return StepResult(
         loss=torch.tensor(generator + 50 * discriminator),
         bag_loss=torch.tensor(0.0),
+        correction_loss=torch.tensor(0.0),
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),

@@ -46,6 +46,7 @@ class Expected:
     loss: float = 0.0
     generator: float = 0.0
     encoder: float = 0.0
+    correction: float = 0.0
     unigram: list[float] = field(default_factory=lambda: [0.0, 0.0])
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNT_NAMES, 0))
     binned: list[list[float]] = field(default_factory=lambda: [[0.0] * 5, [0.0] * 5])
@@ -275,6 +276,11 @@ def reference(
     risen = min(1.0, moment.fraction / recipe.weight_warmup) if recipe.weight_warmup else 1.0
     expected.loss = recipe.discriminator_weight * risen * expected.encoder
     expected.loss += recipe.sentence_weight * sentence_loss
+    if recipe.correction_weight:
+        corrections = token_losses(encoder_scores(states), "encoder_guessed")
+        expected.counts["encoder_places"] = len(counted)
+        expected.correction = sum(corrections.values()) / len(counted)
+        expected.loss += recipe.correction_weight * expected.correction
     if recipe.schedule == "adversarial":
         rewards = {place: losses[place] for place in counted}
         mean = sum(rewards.values()) / len(counted)
@@ -302,6 +308,7 @@ def check(
     assert float(result.loss) == pytest.approx(expected.loss, rel=2e-4)
     assert float(result.generator_loss) == pytest.approx(expected.generator, rel=2e-4)
     assert float(result.discriminator_loss) == pytest.approx(expected.encoder, rel=2e-4)
+    assert float(result.correction_loss) == pytest.approx(expected.correction, rel=2e-4)
     assert dict(zip(COUNT_NAMES, result.counts.tolist(), strict=True)) == expected.counts
     assert result.unigram.tolist() == pytest.approx(expected.unigram, rel=1e-5)
     for found, wanted in zip(result.binned_loss.tolist(), expected.binned, strict=True):
@@ -310,6 +317,16 @@ def check(
 
 LAYOUTS = pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 MASK_MORE = {"mask_fraction": 0.4}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("objective", ["rtd", "electra-15"])
+@pytest.mark.parametrize("noise", [0.0, 1.0], ids=["samples", "noise"])
+def test_a_discriminator_guesses_what_stood_at_masked_positions(
+    toy: Toy, noise: float, objective: str, packed: bool
+) -> None:
+    recipe = Recipe(objective=objective, correction_weight=2.0, unigram_fraction=noise, **MASK_MORE)
+    check(toy, recipe, packed=packed)
 
 
 @LAYOUTS

@@ -129,6 +129,7 @@ def check(**flags: Any) -> None:
                 **OF_SAMPLES,
                 "--objective": {"objective": "replace-mlm"},
                 "--bag-weight": {"bag_weight": 5.0},
+                "--correction-weight": {"correction_weight": 5.0},
                 "--sentence-weight": {"sentence_weight": 1.0},
                 "--discriminator-weight": {"discriminator_weight": 10.0},
                 "--loss-mean": {"loss_mean": "texts"},
@@ -150,6 +151,13 @@ def check(**flags: Any) -> None:
         (
             {"initializer_range": 0.02, "init": "run"},
             "--init has weights, so --initializer-range has no effect",
+        ),
+        *(
+            (
+                {"objective": objective, "correction_weight": 1.0},
+                f"--objective {objective} does nothing else; leave it out, or take rtd",
+            )
+            for objective in ("mlm", "replace-mlm", "all-tokens-mlm")
         ),
         ({"unigram_fraction": 1.0, "discriminator_weight": 0.0}, "leaves nothing to train"),
         ({**FROZEN, "discriminator_weight": 0.0}, "leaves nothing to train"),
@@ -184,6 +192,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], r
         {**TWO_STAGE, "sharing": "none", "weight_warmup": 0.6},
         {"objective": "mlm", "kept_fraction": 0.1, "random_fraction": 0.1, "bag_weight": 1.0},
         {"unigram_fraction": 1.0, "bag_weight": 5.0, "discriminator_weight": 10.0},
+        {"unigram_fraction": 1.0, "correction_weight": 5.0, "discriminator_weight": 0.0},
         {"unigram_fraction": 1.0, "forbid_original": True, "weight_warmup": 0.2},
         {**FROZEN, "temperature": 2.0, "sampling": "gumbel", "kept_fraction": 0.0},
         {**TWO_STAGE, "first_stage": 0.9, "average_fraction": 0.1},
