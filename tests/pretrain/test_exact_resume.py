@@ -33,6 +33,8 @@ RECIPES = {
         "0.3",
         "--bag-weight",
         "2",
+        "--correction-weight",
+        "2",
     ],
     "gdes": ["--sharing", "gdes", "--no-adam-bias-correction", "--weight-warmup", "0.5"],
     "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],

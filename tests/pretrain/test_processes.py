@@ -35,7 +35,7 @@ FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokeniz
 FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
 # Few enough that some batches have one row, and the second process none.
 FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--bag-weight", "2"]
-FLAGS += ["--unigram-fraction", "0"]
+FLAGS += ["--unigram-fraction", "0", "--correction-weight", "2"]
 # The default of a short run, which the main process decides.
 BY_LENGTH = [*FLAGS, "--unigram-fraction", "None", "--max-steps", "2"]
 

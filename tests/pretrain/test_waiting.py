@@ -37,6 +37,7 @@ FLAGS: list[dict[str, Any]] = [
     {"masking": "span", "generator_head": "sbo", "replaced_spans": True},
     {"sampling": "gumbel", "forbid_original": True, "temperature": 0.5},
     {"unigram_fraction": 0.5, "bag_weight": 5.0, "sentence_weight": 1.0},
+    {"unigram_fraction": 1.0, "correction_weight": 5.0},
     {"unigram_fraction": 1.0, "loss_mean": "texts"},
     {"optimizer": "muon"},
     {"average_fraction": 1.0},
