@@ -163,10 +163,8 @@ class Monitor:
         add_up = self._processes.add_up
         counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
         count = dict(zip(COUNT_NAMES, counts, strict=True))
-        # Where two stages meet, those steps only that have one.
-        discriminator_losses = [
-            r.discriminator_loss for r in self._results if r.trains_discriminator
-        ] or [self._results[-1].discriminator_loss]
+        # Where two stages meet, those steps only that train it.
+        trained = [r for r in self._results if r.trains_discriminator] or self._results
         unigram = add_up(torch.stack([r.unigram for r in self._results]).sum(dim=0)).tolist()
         step = int(so_far["step"])
         row = so_far | {
@@ -174,11 +172,11 @@ class Monitor:
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
             # What guessing the same tokens by their frequency alone would have.
             "unigram_loss": unigram[0] / max(1.0, unigram[1]),
-            "discriminator_loss": float(add_up(_mean(discriminator_losses))),
+            "discriminator_loss": float(add_up(_mean([r.discriminator_loss for r in trained]))),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
-            "bag_loss": float(add_up(_mean([r.bag_loss for r in self._results]))),
-            "correction_loss": float(add_up(_mean([r.correction_loss for r in self._results]))),
+            "bag_loss": float(add_up(_mean([r.bag_loss for r in trained]))),
+            "correction_loss": float(add_up(_mean([r.correction_loss for r in trained]))),
             "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
             "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
             "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
@@ -210,7 +208,7 @@ class Monitor:
             self._bar.update(self._task, completed=min(1.0, fraction), line=line)
         elif self._processes.is_main:
             print(line, flush=True)
-        if self._recipe.objective in DISCRIMINATING:
+        if self._recipe.objective in DISCRIMINATING and self._recipe.discriminator_weight > 0:
             self._warn_if_stuck(step, count, fraction)
         self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
         self._reset()
@@ -248,7 +246,10 @@ class Monitor:
             return "discriminator_loss" if row["discriminator_loss"] > 0 else "generator_loss"
         guesses = recipe.needs_generator or recipe.objective == "mlm"
         learns = recipe.schedule in ("joint", "frozen-discriminator")
-        return "generator_loss" if guesses and learns else "discriminator_loss"
+        if guesses and learns:
+            return "generator_loss"
+        corrects_alone = recipe.discriminator_weight == 0 and recipe.correction_weight > 0
+        return "correction_loss" if corrects_alone else "discriminator_loss"
 
     def _keep_first(self, row: dict[str, float], steps: int) -> str:
         """Add a row to the first ones, if it is one of them; returns the loss that is watched."""

@@ -233,8 +233,8 @@ class ElectraPair(nn.Module):
     def save_networks(self, directory: Path, tokenizer: PreTrainedTokenizerFast) -> None:
         """Write `discriminator/` and `generator/` with the tokenizer, as stock checkpoints.
 
-        Without a generator but with a masked-LM head, `generator/` is the encoder with that
-        head, so that both directories always hold something to go on from.
+        Where the encoder's objective is masked LM and there is no generator, `generator/` is the
+        encoder with that head.
         """
         networks = self.networks()
         if self.generator is None and self.shape.encoder_lm_head:

@@ -305,8 +305,8 @@ class Objective:
         """Mean cross entropy of what stood at the masked positions, guessed from the corrupted
         text; 0 where it is not asked.
 
-        Corrective language modelling (COCO-LM, Meng et al. 2021, Section 3.2), at the masked
-        positions alone and without a copy mechanism (METRO, Bajaj et al. 2022, Section 3).
+        Corrective language modelling (COCO-LM, Meng et al. 2021) without its copy mechanism (METRO,
+        Bajaj et al. 2022).
         """
         if self.recipe.correction_weight == 0:
             return states.new_zeros((), dtype=torch.float32)

@@ -75,8 +75,8 @@ class Recipe:
     (Le and Mikolov 2014, PV-DBOW); 0: none. In a packed batch the first text of each row."""
     correction_weight: float = 0.0
     """Weight of a loss by which the discriminator also guesses what stood at the masked positions,
-    from the corrupted text (COCO-LM's corrective language modelling, Meng et al. 2021; at masked
-    positions alone, as METRO has it, Bajaj et al. 2022)."""
+    from the corrupted text: COCO-LM's corrective language modelling (Meng et al. 2021, arXiv
+    2102.08473) without its copy mechanism, as in METRO (Bajaj et al. 2022, arXiv 2204.06644)."""
     unigram_fraction: float = 0.0
     """Fraction of the run over which replacements change from unigram noise to the generator's
     samples, linearly; 1: noise only, and no generator is trained."""
@@ -269,7 +269,7 @@ def check_recipe(
             and (r.unigram_fraction == 1 or r.schedule in ("frozen-generator", "two-stage"))
             and not (r.sentence_weight or r.bag_weight or r.correction_weight),
             "--discriminator-weight 0 leaves nothing to train where no generator learns; take "
-            "more, or add --bag-weight",
+            "more, or add --bag-weight or --correction-weight",
         ),
         (
             r.discriminator_weight == 0 and r.schedule == "adversarial",

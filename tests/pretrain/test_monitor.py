@@ -21,7 +21,12 @@ UNIGRAM_LOSS = 6.0
 
 
 def result(
-    generator: float = 5.0, discriminator: float = 0.3, *, found: int = 50, replaced: int = 100
+    generator: float = 5.0,
+    discriminator: float = 0.3,
+    *,
+    found: int = 50,
+    replaced: int = 100,
+    correction: float = 0.0,
 ) -> StepResult:
     counts = dict.fromkeys(COUNT_NAMES, 0) | {
         "masked": 150,
@@ -34,7 +39,7 @@ def result(
     return StepResult(
         loss=torch.tensor(generator + 50 * discriminator),
         bag_loss=torch.tensor(0.0),
-        correction_loss=torch.tensor(0.0),
+        correction_loss=torch.tensor(correction),
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),
@@ -312,6 +317,18 @@ def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(
     assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
 
 
+def test_where_a_discriminator_only_corrects_that_is_watched(tmp_path: Path) -> None:
+    recipe = Recipe(unigram_fraction=1.0, discriminator_weight=0.0, correction_weight=5.0)
+    # Its own head is not trained, so what that finds is no news.
+    steady, worse = (result(0.0, 9.0, found=0, correction=loss) for loss in (8.0, 10.5))
+    for name in ("steady", "worse"):
+        (tmp_path / name).mkdir()
+    monitor = watch(tmp_path / "steady", [steady] * 20, recipe=recipe)
+    assert monitor.exploded() == "" and monitor.warnings == []
+    monitor = watch(tmp_path / "worse", [steady] * 20 + [worse] * 20, recipe=recipe)
+    assert monitor.exploded() == "10.50 for guessing a token, 8.00 at the start"
+
+
 def test_a_generator_that_learns_alone_is_watched(tmp_path: Path) -> None:
     alone = Recipe(schedule="frozen-discriminator")
     first, worse = (
@@ -341,8 +358,10 @@ def test_a_row_where_two_stages_meet_has_the_loss_of_the_steps_that_have_one(
     tmp_path: Path,
 ) -> None:
     first = replace(result(discriminator=0.0), trains_discriminator=False)
-    monitor = watch(tmp_path, [first, first, first, result(discriminator=0.6)], log_steps=4)
+    second = result(discriminator=0.6, correction=7.0)
+    monitor = watch(tmp_path, [first, first, first, second], log_steps=4)
     assert monitor.last["discriminator_loss"] == pytest.approx(0.6)
+    assert monitor.last["correction_loss"] == pytest.approx(7.0)
     assert monitor.last["generator_loss"] == pytest.approx(5.0)
 
 

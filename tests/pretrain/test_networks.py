@@ -226,6 +226,26 @@ def test_a_masked_language_model_goes_on_with_its_own_head(toy: Toy, tmp_path: P
     assert again.generator is None
     states = torch.randn(5, TOY.hidden_size)
     assert torch.equal(again.encoder_lm_logits(states), pair.encoder_lm_logits(states))
+    corrects = load_pair(tmp_path, PairShape(with_generator=False, correction_head=True))
+    assert torch.equal(corrects.encoder_lm_logits(states), pair.encoder_lm_logits(states))
+
+
+@pytest.mark.parametrize("sharing", ["instance", "gdes"])
+def test_a_head_that_corrects_is_not_handed_out(toy: Toy, tmp_path: Path, sharing: str) -> None:
+    for name, noise in (("joint", 0.0), ("alone", 1.0)):
+        shape = {"with_generator": noise == 0, "correction_head": True}
+        pair = sharing_pair(toy, sharing if noise == 0 else "instance", **shape)
+        take_steps(toy, pair, Recipe(correction_weight=2.0, unigram_fraction=noise))
+        pair.save_networks(tmp_path / name, toy.tokenizer)
+        with_generator = ["generator"] if noise == 0 else []
+        folders = sorted(path.name for path in (tmp_path / name).iterdir())
+        assert folders == ["discriminator", *with_generator]
+        _, unfit = loaded(ElectraForPreTraining, tmp_path / name / "discriminator")
+        assert not unfit
+        # Whoever goes on begins a new one.
+        again = load_pair(tmp_path / name, pair.shape)
+        states = torch.randn(5, TOY.hidden_size)
+        assert not torch.equal(again.encoder_lm_logits(states), pair.encoder_lm_logits(states))
 
 
 def test_without_a_saved_generator_one_starts_from_the_discriminators_embeddings(

@@ -1,6 +1,7 @@
 """Which flags go together, and that every step of those that do is finite."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,6 +11,7 @@ import torch
 from corpora.errors import InputError
 from pretrain.objective import Moment, Objective
 from pretrain.recipe import (
+    DISCRIMINATING,
     Masking,
     Recipe,
     Sharing,
@@ -229,7 +231,10 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
             schedule=schedule,
             masking=masking,
             generator_head="sbo" if masking == "span" and schedule == "joint" else "mlm",
+            correction_weight=1.0 if objective in DISCRIMINATING and masking == "word" else 0.0,
         )
+        if schedule == "frozen-discriminator":
+            recipe = replace(recipe, correction_weight=0.0)
         size = 1.0 if schedule == "two-stage" or sharing == "all" else 0.25
         given = "run" if schedule == "frozen-generator" else None
         if objective == "mlm":
@@ -245,6 +250,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
             with_generator=recipe.needs_generator,
             span_boundary_head=recipe.generator_head == "sbo",
             encoder_lm_head=recipe.needs_encoder_lm_head,
+            correction_head=recipe.correction_weight > 0,
         )
         if given:
             pair.freeze_generator()
