@@ -4,12 +4,13 @@
     python benchmarks/quality.py --model runs/pretrain/NAME --random-weights
     python benchmarks/quality.py --linear
 
-Learning rate and epochs are chosen on a part of the training file, with one seed; only then is the
-whole of it trained on, with every seed, and the test file scored, once for each. What is done is
-kept in the results, so that no second look at a test file can choose anything (one was taken, by
-hand: rows of part "test, first look", docs/experiments.md, 2026-11-23); rows belong to an
-encoder's weights, not to its folder's name, and to one setting of each task. Of NSMC's test
-texts 10,000 are scored once more with typos, without spaces, drawn out, in NFD and after CP949.
+Learning rate and epochs are chosen on a part of the training file, or on the dev file where there
+is one, with one seed; only then is the whole training file learnt, with every seed, and the test
+file scored, once for each. What is done is kept in the results, so that no second look at a test
+file can choose anything (one was taken, by hand: rows of part "test, first look",
+docs/experiments.md, 2026-11-23); rows belong to an encoder's weights, not to its folder's name, and
+to one setting of each task. Of NSMC's test texts 10,000 are scored once more with typos, without
+spaces, drawn out, in NFD and after CP949.
 The memos and the written reviews have no test file but five folds; the choice has seen a part of
 all of them. Their rows belong to the texts as they are, which the project writes and mends itself.
 """
@@ -88,7 +89,8 @@ class QualitySettings:
     dev_train_size: int = 20_000
     """Rows of the training file that a choice is trained on, at most four fifths of it."""
     dev_size: int = 10_000
-    """Other rows of it that a choice is scored on, at most a fifth of it."""
+    """Other rows of it that a choice is scored on, at most a fifth of it; a dev file is scored
+    whole."""
     keep: Path | None = None
     """Folder in which the classifiers that score a test file now are kept, as ENCODER-TASK-SEED;
     of tasks in folds none."""
@@ -220,17 +222,19 @@ def _measure(
             "test rows so far; for another choice name another --output"
         )
     learn = comparison.train()
-    part = {"part": "dev", "seed": 0, **_other_sizes(settings)}
+    of_part = {name: value for name, value in _dev_part(comparison, settings).items() if value}
+    part = {"part": "dev", "seed": 0, **of_part}
     for choice in choices if len(choices) > 1 else []:
-        if not _dev_rows(identity, results, settings, **key, **choice):
-            scores = _fit(comparison, *_dev_split(learn, settings), choice, 0, settings)
+        if not _dev_rows(comparison, identity, results, settings, **key, **choice):
+            parts = _dev_split(comparison, learn, settings)
+            scores = _fit(comparison, *parts, choice, 0, settings)
             results.add(key | choice | part | scores)
     best = max(
         choices,
         key=lambda choice: max(
             (
                 row[comparison.metric]
-                for row in _dev_rows(identity, results, settings, **key, **choice)
+                for row in _dev_rows(comparison, identity, results, settings, **key, **choice)
             ),
             default=0.0,
         ),
@@ -250,33 +254,44 @@ def _measure(
         results.add(key | best | {"part": "test", "seed": seed} | scores)
 
 
-def _other_sizes(settings: QualitySettings) -> dict[str, int]:
-    """The sizes of the parts that a choice is made with, where they are not the usual ones."""
-    return {
-        name: getattr(settings, name)
-        for name in ("dev_train_size", "dev_size")
-        if getattr(settings, name) != getattr(QualitySettings, name)
+def _dev_part(comparison: Comparison, settings: QualitySettings) -> dict[str, int | None]:
+    """What rows of a choice are told by: whether it was made on a dev file, and unusual sizes."""
+    sizes = {
+        name: None if size == getattr(QualitySettings, name) else size
+        for name, size in (
+            ("dev_train_size", settings.dev_train_size),
+            ("dev_size", settings.dev_size),
+        )
     }
+    if comparison.dev is None:
+        return sizes | {"dev_file": None}
+    return sizes | {"dev_file": True, "dev_size": None}
 
 
 def _dev_rows(
-    identity: dict[str, str], results: Results, settings: QualitySettings, **key: object
+    comparison: Comparison,
+    identity: dict[str, str],
+    results: Results,
+    settings: QualitySettings,
+    **key: object,
 ) -> list[dict[str, Any]]:
-    """Rows on the dev part of these sizes: scores on another do not compare."""
-    sizes = _other_sizes(settings)
+    """Rows on this dev part: scores on another do not compare."""
+    part = _dev_part(comparison, settings)
     return [
         row
         for row in _rows_of(identity, results, **key, part="dev")
-        if all(row.get(name) == sizes.get(name) for name in ("dev_train_size", "dev_size"))
+        if all(row.get(name) == value for name, value in part.items())
     ]
 
 
-def _dev_split(learn: Rows, settings: QualitySettings) -> tuple[Rows, Rows]:
-    """A part to train on and one to choose by; no text of the one is in the other.
+def _dev_split(comparison: Comparison, learn: Rows, settings: QualitySettings) -> tuple[Rows, Rows]:
+    """A part to train on and one to choose by: the dev file, else rows of the training file.
 
-    Of pairs, no first text: a second one may be.
+    Of these no text is in both (of pairs, no first text: a second one may be).
     """
     order = np.random.default_rng(0).permutation(len(learn.texts))
+    if comparison.dev is not None:
+        return learn.at(np.sort(order[: settings.dev_train_size])), comparison.dev()
     dev_size = min(settings.dev_size, len(order) // 5)
     rest = order[: min(settings.dev_train_size, len(order) - dev_size)]
     known = {learn.texts[place] for place in rest}

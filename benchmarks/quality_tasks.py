@@ -55,6 +55,7 @@ class Comparison:
         metric: a key of what `finetune.scores.score_task` returns.
         needs: what has to be there.
         class_weights: of the loss, as in `TrainSettings`.
+        dev: reads the rows to choose by, where there is a file of them; None: a part of training's.
     """
 
     task: Task
@@ -64,6 +65,7 @@ class Comparison:
     metric: str
     needs: tuple[Path, ...]
     class_weights: Literal["none", "balanced"] = "none"
+    dev: Callable[[], Rows] | None = None
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -139,6 +141,10 @@ def _similarity(name: str) -> Rows:
     return Rows(texts=rows.texts, pairs=rows.pairs, targets=rows.targets.astype(np.float32))
 
 
+def _questions(name: str) -> Rows:
+    return _pairs(QUESTIONS / name, "question1", "question2", "is_duplicate", int)
+
+
 def _own(path: Path, labels: list[str]) -> Rows:
     """The texts that were written for the project."""
     table = pd.read_csv(path, keep_default_na=False)
@@ -196,17 +202,17 @@ TASKS = {
         train=lambda: _similarity("sts-train.tsv"),
         test=lambda: _similarity("sts-test.tsv"),
         metric="spearman",
-        needs=(DATA / "korsts" / "sts-train.tsv", DATA / "korsts" / "sts-test.tsv"),
+        needs=tuple(DATA / "korsts" / f"sts-{part}.tsv" for part in ("train", "dev", "test")),
+        dev=lambda: _similarity("sts-dev.tsv"),
     ),
     "questions": Comparison(
         task="pair",
         labels=["0", "1"],
-        train=lambda: _pairs(
-            QUESTIONS / "train.tsv", "question1", "question2", "is_duplicate", int
-        ),
-        test=lambda: _pairs(QUESTIONS / "test.tsv", "question1", "question2", "is_duplicate", int),
+        train=lambda: _questions("train.tsv"),
+        test=lambda: _questions("test.tsv"),
         metric="accuracy",
-        needs=(QUESTIONS / "train.tsv", QUESTIONS / "test.tsv"),
+        needs=tuple(QUESTIONS / f"{part}.tsv" for part in ("train", "dev", "test")),
+        dev=lambda: _questions("dev.tsv"),
     ),
     "memos": Comparison(
         task="single",

@@ -55,7 +55,9 @@ another benchmark is named below; the encoder is one and the same. On film revie
 on an AMD EPYC in bf16, random weights mostly on an Intel Xeon in fp32; where both ran they were not
 told apart."""
 CHOSEN_NOTE = """Learning rate and epochs, where several were tried, were chosen on a part of the
-training file."""
+training file{dev_files}."""
+# Tasks chosen on a dev file.
+DEV_FILES = {"korsts": "KorSTS", "questions": "question pairs"}
 RANDOM_NOTE = """No setting was searched for random weights on NSMC, on three classes from all
 reviews, nor on memos."""
 # Settings in the two columns that differ: a part of the gap is fine-tuning's.
@@ -169,9 +171,13 @@ def quality_table(encoder: Path, size: str) -> str:
     taught, taught_note = _self_training(identities[encoder.name])
     if "nsmc" in lines and taught:
         lines["nsmc"] += f"\n{taught}"
-    chosen = {row["task"] for row in _rows(encoder.name, "dev", **identities[encoder.name])}
+    devs = _rows(encoder.name, "dev", **identities[encoder.name])
+    chosen = {row["task"] for row in devs}
+    on_file = {row["task"] for row in devs if row.get("dev_file")}
+    files = " and ".join(name for task, name in DEV_FILES.items() if task in on_file)
     fixed = [name for task, name in FIXED_BY_PILOTS.items() if task in lines.keys() - chosen]
-    notes = [QUALITY_NOTE, CHOSEN_NOTE]
+    dev_files = f", of {files} on the dev file" if files else ""
+    notes = [QUALITY_NOTE, CHOSEN_NOTE.format(dev_files=dev_files)]
     if fixed:
         notes.append(FIXED_NOTE.format(tasks=" and of ".join(fixed)))
     notes += [OWN_NOTE] if OWN_TEXTS.keys() & lines.keys() else []

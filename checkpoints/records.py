@@ -107,8 +107,9 @@ def losses_of(path: Path) -> Losses:
     for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
         row = json.loads(line)
         found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
-        if row.get("bag_loss"):  # 0 where it has no weight
-            found[row["step"]]["bag_loss"] = row["bag_loss"]
+        for name in ("bag_loss", "correction_loss"):
+            if row.get(name):  # 0 where it has no weight
+                found[row["step"]][name] = row[name]
     return found
 
 

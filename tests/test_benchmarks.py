@@ -212,6 +212,24 @@ def test_choices_are_made_on_dev_parts_of_one_size(
     measure(learning_rates="1e-4,3e-4,5e-4")
     measure(learning_rates="1e-4,3e-4,5e-4")
     assert parts == [(5, 3)] * 2 + [(48, 12)] * 3
+    # A task with a dev file is chosen on that, whole, after learning from the training file.
+    dev = quality.Rows(texts=["글"] * 7, targets=np.zeros(7, dtype=np.int64))
+    monkeypatch.setitem(task, "hate", replace(task["hate"], dev=lambda: dev))
+    parts.clear()
+    # Those on a part of the training file were other rows, though of the same rates.
+    measure(learning_rates="1e-4,3e-4", dev_train_size=50)
+    measure(learning_rates="1e-4,3e-4", dev_train_size=50, dev_size=3)
+    assert parts == [(50, 7)] * 2
+
+
+def test_tasks_with_a_dev_file_need_it(on_path: None) -> None:
+    tasks = importlib.import_module("quality_tasks").TASKS
+    with_dev = {name for name, task in tasks.items() if task.dev is not None}
+    assert with_dev == {"korsts", "questions"}
+    for name in with_dev:
+        assert [path.stem.removeprefix("sts-") for path in tasks[name].needs] == [
+            *("train", "dev", "test")
+        ]
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,9 @@ def test_every_loss_that_the_record_has_is_compared(
     assert losses(bag_loss=0.0) == {20: {"discriminator_loss": 0.5}}  # it has no weight
     release.compare_losses(losses(bag_loss=8.0), losses(bag_loss=8.1), steps=20)
     release.compare_losses(losses(), losses(bag_loss=8.1), steps=20)
-    assert "bag_loss" in capsys.readouterr().out
+    release.compare_losses(losses(correction_loss=8.0), losses(correction_loss=8.1), steps=20)
+    printed = capsys.readouterr().out
+    assert "bag_loss" in printed and "correction_loss" in printed
     for again in (losses(bag_loss=8.4), losses(bag_loss=8.0, discriminator_loss=0.525)):
         with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 2\.5%"):
             release.compare_losses(losses(bag_loss=8.0), again, steps=20)
