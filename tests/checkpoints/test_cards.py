@@ -108,6 +108,11 @@ def test_figures_are_explained_where_there_are_some(measured: ModuleType, releas
     write_json(measured.QUALITY, {"runs": [row | {"macro_f1": 30.0}]})
     encoder = card_of(released)
     assert "Every figure" in encoder and "KoELECTRA" not in encoder
+    assert "were chosen on a part of the training file." in encoder
+    chosen = {"part": "dev", "task": "korsts", "dev_file": True, "spearman": 30.0}
+    others = [{"spearman": 30.0, "task": "korsts"}, chosen, chosen | {"task": "questions"}]
+    write_json(measured.QUALITY, {"runs": [row | {"macro_f1": 30.0}, *(row | o for o in others)]})
+    assert "of KorSTS and question pairs on the dev file." in card_of(released)
     assert "Thresholds of KOTE" in encoder and "cosine" not in encoder
     assert "fixed beforehand" not in encoder and "spoilt" not in encoder
     assert "project's own texts" not in encoder
