@@ -87,8 +87,8 @@ class QualitySettings:
     layer_decays: str | None = None
     """Comma-separated layer decays to choose from; by default that of the encoder's size."""
     dev_train_size: int = 20_000
-    """Rows of the training file that a choice is trained on, at most four fifths of it, or all where
-    there is a dev file."""
+    """Rows of the training file that a choice is trained on, at most four fifths of it, or all of
+    it where there is a dev file."""
     dev_size: int = 10_000
     """Other rows of it that a choice is scored on, at most a fifth of it; a dev file is scored
     whole."""
