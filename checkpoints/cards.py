@@ -24,6 +24,7 @@ TEMPLATES = Path(__file__).parent / "card_templates"
 LICENCES = {
     REVIEWS: ("film reviews (e9t/nsmc)", "CC0 1.0"),
     "ChatbotData.csv": ("everyday sentences (songys/Chatbot_data)", "MIT"),
+    "val.tsv": ("comments of 12 platforms (searle-j/KOTE, its val file)", "MIT"),
     "petitions_": (
         "petitions to the government (lovit/petitions_archive)",
         "public record; the archive states no licence, Korpora lists it as CC0 1.0",
@@ -34,8 +35,6 @@ SETTINGS = ("seed", "mask_fraction", "unigram_fraction", "bag_weight")
 # A laptop's two cores under load, to give the energy an order of magnitude.
 WATTS = 30
 STOCK = "From the released encoder; a stock `ElectraForSequenceClassification`."
-# The clean corpus of which NSMC and its like are true, as run.json has it.
-CORPUS_SHA256 = "3af2413203c55454cb258bc62dd9a85f1026e402af0f4fc44983f7b2f3bda8e4"
 # The shares are those of the raw release's ratings 1-4 and 9-10 that are left in REVIEWS, for the
 # official file is a draw from it; equal texts were counted, both sides cleaned (2026-11-22).
 NSMC = """Do not score it on NSMC's official `ratings_test.txt`, nor compare such a figure: it has
@@ -47,12 +46,21 @@ of 15,000 texts in them, such as `10점 만점에 10점!!`, equal one of its cor
 10 characters, once both are clean. As they are written, 1,606 of the 50,000 stand in the 150,000
 labelled reviews too (248 of them have 10 characters or more), and 423 of the 15,000 in the 615,160
 rated ones (all shorter, such as `굿`; counted 2026-11-23)."""
-# Counted on the clean corpus of CORPUS_SHA256.
-OTHER_TESTS = """Of the other tasks' test files its corpus has 777 of the 1,400 distinct questions
-of the question pairs, all from Chatbot_data, of which that task is made (576 of its 758 pairs have
-one or both questions in it, 300 both); 10 of KOTE's 4,997 distinct texts, film reviews quoted
-there; and none of KorSTS or of the hate speech file (counted 2026-11-22, both sides cleaned).
-Labels were not read, but sentences were: the figure for question pairs is not clean."""
+# Of each clean corpus of which NSMC and its like are true, by its hash as run.json has it, what was
+# counted on it of the other tasks' test files.
+OTHER_TESTS = {
+    "3af2413203c55454cb258bc62dd9a85f1026e402af0f4fc44983f7b2f3bda8e4": """Of the other tasks' test
+files its corpus has 777 of the 1,400 distinct questions of the question pairs, all from
+Chatbot_data, of which that task is made (576 of its 758 pairs have one or both questions in it, 300
+both); 10 of KOTE's 4,997 distinct texts, film reviews quoted there; and none of KorSTS or of the
+hate speech file (counted 2026-11-22, both sides cleaned). Labels were not read, but sentences were:
+the figure for question pairs is not clean.""",
+    "e3151868a08d073cd86c4b28553e1ea478457b1634dff2cf0224bf6341b45138": """Of the other tasks' test
+files its corpus has 10 of KOTE's 4,997 distinct texts, film reviews quoted there, and none of the
+question pairs, of KorSTS or of the hate speech file (counted 2026-11-25, both sides cleaned).""",
+}
+BEGAN_ELSEWHERE = """What stands here of test files is of the corpus that it went on with; see the
+card of the encoder that it went on from, too."""
 NSMC_OF_REVIEWS = """By arithmetic, some of its rated reviews are in NSMC's official
 `ratings_test.txt`, most of which the encoder has read: do not score it on that file, nor compare
 such a figure. Of this project's own test files it has seen no review, but a few of the same short
@@ -139,7 +147,9 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
             "where": _where(record, hours),
             "cost": _cost(record, classifiers),
             "reviews": REVIEWS,
-            "test_files": f"{NSMC}\n\n{OTHER_TESTS}" if _is_known(record) else OTHER_NSMC,
+            "test_files": _test_files(record),
+            "correction": _correction(record["settings"].get("correction_weight", 0)),
+            "texts": _texts(folder / "corpus.json"),
             "sources": sources,
             "scores": quality_table(folder, f"{millions:.1f}M"),
             "generator": _generator(folder / "generator"),
@@ -269,7 +279,33 @@ def _mean_score(report: dict[str, Any]) -> float:
 
 
 def _is_known(record: dict[str, Any]) -> bool:
-    return record.get("corpus_sha256") == CORPUS_SHA256
+    return record.get("corpus_sha256") in OTHER_TESTS
+
+
+def _test_files(record: dict[str, Any]) -> str:
+    """What of test files the encoder has read, as far as anybody has looked."""
+    if not _is_known(record):
+        return OTHER_NSMC
+    blocks = [NSMC, OTHER_TESTS[record["corpus_sha256"]]]
+    if record["settings"]["init"] not in ("skip-gram", "random"):
+        blocks.append(BEGAN_ELSEWHERE)
+    return "\n\n".join(blocks)
+
+
+def _correction(weight: float) -> str:
+    """What the discriminator learns beside telling replaced tokens, if it does."""
+    if not weight:
+        return ""
+    return (
+        ", and at the masked positions the discriminator also guesses what stood there "
+        f"(`--correction-weight {weight:g}`)"
+    )
+
+
+def _texts(path: Path) -> str:
+    """Kinds of the texts of a corpus, such as "film reviews and petitions"."""
+    *most, last = [LICENCES[source][0].split(" (")[0] for source in _kept(path)]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _no_record(path: Path, error: Exception) -> InputError:
@@ -375,7 +411,15 @@ def _where(record: dict[str, Any], hours: float) -> str:
 
 
 def _sources(path: Path) -> str:
-    """Rows of kept texts and licence by source, of a report of the cleaner.
+    """Rows of kept texts and licence by source, of a report of the cleaner."""
+    return "\n".join(
+        f"| {LICENCES[source][0]} | {texts:,} | {LICENCES[source][1]} |"
+        for source, texts in _kept(path).items()
+    )
+
+
+def _kept(path: Path) -> dict[str, int]:
+    """Kept texts by source, a key of LICENCES, of a report of the cleaner.
 
     Raises:
         InputError: it is none, or has a file of unknown licence.
@@ -393,11 +437,7 @@ def _sources(path: Path) -> str:
                 f"and licence to LICENCES in {Path(__file__).name}"
             )
         kept[source] += count
-    return "\n".join(
-        f"| {about} | {kept[source]:,} | {licence} |"
-        for source, (about, licence) in LICENCES.items()
-        if kept[source]
-    )
+    return {source: texts for source, texts in kept.items() if texts}
 
 
 def _filled(template: str, values: dict[str, Any]) -> str:

@@ -3,12 +3,13 @@
 import json
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
+from pretrain.settings import PretrainSettings
 
 # The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
 # race (docs/decisions.md), and sums in another order drift apart. Of 50 losses the mean difference
@@ -16,6 +17,11 @@ from corpora.errors import InputError
 # and in bf16, had a short rise of the loss that the recorded one had not (docs/experiments.md,
 # 2026-11-23). So the mean is what is held to a limit.
 TOLERANCE = 0.01
+# Settings of a run that say where, how long and on what, and nothing of what it learns.
+NOT_REPEATED = {
+    *("corpus", "tokenizer", "init", "generator_from", "output", "resume", "device", "save_steps"),
+    *("epochs", "max_steps", "max_minutes", "max_tokens", "max_flops"),
+}
 
 
 def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
@@ -60,11 +66,18 @@ def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a check repeats of a released run."""
+    """What a check repeats of a released run.
+
+    Attributes:
+        flags: of pretrain/run.py, all that are not the defaults of today, save where it began and
+            how long it went on.
+        files: those that its corpus was made from, by name; none where the record does not say.
+    """
 
     corpus_sha256: str
-    preset: str
+    flags: list[str]
     tokens: float
+    files: list[str]
     losses: Losses
 
 
@@ -79,8 +92,9 @@ def read_released(released: Path, init: Path | None) -> Record:
         settings = record["settings"]
         found = Record(
             corpus_sha256=record["corpus_sha256"],
-            preset=settings["preset"],
+            flags=_flags_of(settings),
             tokens=float(settings["max_tokens"]),
+            files=files_of(released),
             losses=losses_of(released / "metrics.jsonl"),
         )
         began = settings["init"]
@@ -97,6 +111,29 @@ def read_released(released: Path, init: Path | None) -> Record:
             "the encoder that it went on from, or none"
         )
     return found
+
+
+def files_of(released: Path) -> list[str]:
+    """Names of the files that a released encoder's corpus was made from.
+
+    Raises:
+        InputError: it has no record of its corpus.
+    """
+    return list(read_json(released / "corpus.json").get("sha256", {}))
+
+
+def _flags_of(settings: dict[str, Any]) -> list[str]:
+    flags = ["--init", "random"] if settings["init"] == "random" else []
+    for field in fields(PretrainSettings):
+        value = settings.get(field.name, field.default)
+        if field.name in NOT_REPEATED or value == field.default:
+            continue
+        name = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            flags += [f"--{name}", str(value)]
+    return flags
 
 
 def losses_of(path: Path) -> Losses:

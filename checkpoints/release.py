@@ -38,12 +38,19 @@ from typing import Any
 import pandas as pd
 from cards import RATINGS, REVIEWS, classifier_card, encoder_card
 from measured import weights_sha256
+from public_texts import SOURCES, fetch_texts, hashes_of, sources_of
 from ratings import MOST_PER_LABEL, RECORD, learn_ratings
 from ratings import SETTINGS as RATINGS_SETTINGS
-from records import check_corpus, compare_losses, losses_of, read_json, read_released
+from records import (
+    check_corpus,
+    compare_losses,
+    files_of,
+    losses_of,
+    read_json,
+    read_released,
+)
 from review_texts import (
     WRITTEN,
-    find_files,
     find_reviews,
     ratings_to_begin_with,
     reviews_to_learn,
@@ -54,7 +61,6 @@ from corpora.atomic import write_at_once
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.mirror import file_sha256
-from corpora.public.fetched import read_fetched
 from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
 from pretrain.networks import discriminator_folder, preset_of
@@ -72,8 +78,10 @@ MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 SETTINGS = "settings.json"
 DECIDED = {
     "reviews_sha256": "corpus",
+    "sources": "corpus",
     "tokens": "encoder",
     "preset": "encoder",
+    "encoder_flags": "encoder",
     "init_sha256": "encoder",
     "generator_encoder_sha256": "generator",
     "generator_tokens": "generator",
@@ -92,17 +100,13 @@ DECIDED = {
     "memos_encoder_sha256": "memos",
     "memos_sha256": "memos",
 }
-# What the encoder learns from is CC0, MIT and public record.
-FETCHED = {
-    "chatbot": ["ChatbotData.csv"],
-    "petitions": [
-        f"petitions_{month}.jsonl"
-        for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
-    ],
-}
-# When malmoi-small was made with it (2026-11-22), it was the only one of docs/experiments.md that
-# had been run to 20 million tokens (one seed). With --init the vocabulary is that encoder's.
-RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1", "--bag-weight", "5"]
+# The best of what was tried with 5 million tokens (docs/experiments.md, "The discriminator
+# corrects, too"; one seed). With --init the vocabulary is that encoder's.
+RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
+RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
+# Of an encoder that begins as skip-gram vectors: twice its preset's batch, and a rate to match, for
+# a long run. What goes on from another takes the preset's.
+FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
 # afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
 # tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
@@ -132,7 +136,7 @@ class ReleaseSettings:
     data: Path = Path("data")
     """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
     downloaded."""
-    tokens: float = 50e6
+    tokens: float = 80e6
     """Tokens that the encoder sees in all; with --init, besides those that it has seen before. The
     generator sees 0.4 times as many."""
     minutes: float = 150
@@ -197,8 +201,9 @@ def main(settings: ReleaseSettings) -> None:
         write_cards(settings.output)
         return
     if settings.check:
-        read_released(settings.output / NAME, settings.init)  # before any work
-        check(_corpus(settings), settings.output / NAME, settings.init)
+        record = read_released(settings.output / NAME, settings.init)  # before any work
+        corpus = _corpus(settings, sources_of(record.files) or SOURCES)
+        check(corpus, settings.output / NAME, settings.init)
         return
     if settings.classifiers:
         remake_classifiers(settings)
@@ -299,8 +304,7 @@ def remake_generator(settings: ReleaseSettings) -> None:
     encoder, *classifiers = _folders(settings.output)
     for folder in classifiers:
         read_json(folder / "report.json")
-    read_json(encoder / "corpus.json")
-    corpus = _corpus(settings)
+    corpus = _corpus(settings, sources_of(files_of(encoder)) or SOURCES)
     check_corpus(corpus, read_json(encoder / "run.json").get("corpus_sha256"), encoder)
     if not _train_generator(corpus, encoder, settings, settings.minutes):
         print(SITTING_OVER)
@@ -386,7 +390,7 @@ def _leave_with(code: int) -> None:
         raise SystemExit(code)
 
 
-def _keep_settings(settings: ReleaseSettings) -> None:
+def _keep_settings(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> None:
     """Write beside the stages what they are made with; refuse what would mix two releases.
 
     Raises:
@@ -402,9 +406,12 @@ def _keep_settings(settings: ReleaseSettings) -> None:
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
         ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
+    if not settings.classifiers:
+        ours["sources"] = ",".join(sources)
     if not (settings.check or settings.classifiers or settings.generator):
         init = settings.init and weights_sha256(discriminator_folder(settings.init))
         ours |= {"tokens": settings.tokens, "preset": _preset(settings), "init_sha256": init}
+        ours["encoder_flags"] = " ".join(_recipe(settings.init))
     _keep(settings.work, ours)
 
 
@@ -424,32 +431,22 @@ def _keep(work: Path, ours: dict[str, Any]) -> None:
         _write_json(path, before | ours)
 
 
-def _corpus(settings: ReleaseSettings) -> Path:
+def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path:
     """The clean corpus, made if need be."""
-    _keep_settings(settings)
+    _keep_settings(settings, sources)
     corpus = settings.work / "corpus"
-    if corpus.is_dir():
-        return corpus
-    texts = [find_reviews(settings.data)]
-    for source, files in FETCHED.items():
-        folder = settings.work / "sources" / source
-        if all(find_files(settings.data, f"{name}*") for name in files):
-            _run("-m", "corpora", "fetch", source, "--from", settings.data, "--output", folder)
-        else:
-            _run("-m", "corpora", "fetch", source, "--output", folder)
-        texts += [folder] if source == "chatbot" else [folder / name for name in files]
-    _run("-m", "corpora", "clean", *texts, "--output", corpus)
+    if not corpus.is_dir():
+        texts = fetch_texts(settings.data, settings.work / "sources", sources)
+        reviews = find_reviews(settings.data)
+        _run("-m", "corpora", "clean", reviews, *texts, "--output", corpus)
     return corpus
 
 
 def _hashes(settings: ReleaseSettings) -> dict[str, str]:
     """SHA-256 of each file that the corpus was made from."""
-    hashes = {REVIEWS: read_json(settings.work / SETTINGS)["reviews_sha256"]}
-    for source, files in FETCHED.items():
-        fetched = read_fetched(settings.work / "sources" / source)
-        if fetched is not None:
-            hashes |= {name: fetched.files[name].sha256 for name in files}
-    return hashes
+    kept = read_json(settings.work / SETTINGS)
+    sources = hashes_of(settings.work / "sources", kept["sources"].split(","))
+    return {REVIEWS: kept["reviews_sha256"]} | sources
 
 
 def _preset(settings: ReleaseSettings) -> str:
@@ -459,9 +456,18 @@ def _preset(settings: ReleaseSettings) -> str:
     return "tiny" if settings.init is None else preset_of(settings.init)
 
 
+def _recipe(init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py that do not depend on the size."""
+    return RECIPE if init is not None else [*RECIPE, *FROM_NOTHING]
+
+
 def _encoder_flags(preset: str, init: Path | None) -> list[str]:
     """Flags of pretrain/run.py for an encoder: the recipe, and what it begins as."""
-    return [*RECIPE, "--preset", preset, *(["--init", str(init)] if init is not None else [])]
+    return [*_recipe(init), "--preset", preset, *_init(init)]
+
+
+def _init(init: Path | None) -> list[str]:
+    return [] if init is None else ["--init", str(init)]
 
 
 def _pretraining(corpus: Path, run: Path, tokens: float, flags: Sequence[str]) -> list[str]:
@@ -513,7 +519,7 @@ def check(
     check_corpus(corpus, record.corpus_sha256, released)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        flags = _encoder_flags(record.preset, init)
+        flags = [*record.flags, *_init(init)]
         process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
         while process.poll() is None and max(losses_of(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)

@@ -35,6 +35,14 @@ _LONE_JAMO = [chr(code) for code in range(0x3131, 0x3164)]
 _ASCII = [chr(code) for code in range(0x21, 0x7F)]
 # Skin tones and the letters of flags: parts of many emoji.
 _EMOJI_PARTS = [chr(code) for code in (*range(0x1F3FB, 0x1F400), *range(0x1F1E6, 0x1F200))]
+# Commonest first: those at the head of Unicode's list of emoji frequency (2021), and the signs of
+# ZWJ sequences for a person's sex. A corpus of old reviews holds hardly one of them, and without an
+# entry laughing and crying are the same [UNK].
+COMMON_EMOJI = (
+    "😂❤🤣👍😭🙏😘🥰😍😊🎉😁💕🥺😅🔥☺🤦♥🤷🙄😆🤗😉🎂🤔👏🙂😳🥳😎👌💜😔💪✨💖👀😋😏😢👉💗😩💯🌹💞🎈💙😃"
+    "😡💐😜🙈🤞😄🤤🙌🤪❣😀💋💀👇💔😌💓🤩🙃😬😱😴🤭😐🌞😒😇🌸😈🎶✌🎊🥵😞💚☀🖤💰😚👑🎁💥🙋☹😑🥴👈"
+    "💩✅👋🤮😤🤢🌟❗😥🌈💛😝😫😲🔴🌻🤯💃👊🤬😕⚡☕🍀💦⭐🦋🤨🌺😹🌷💝💤🤝🐰😓💘🍻😟😣🧐😠😻🌙😛♀♂"
+)
 # Show nothing, though they are letters and marks to Unicode: Hangul fillers, variation selectors.
 _INVISIBLE = {*"\u115f\u1160\u3164\uffa0", *(chr(code) for code in range(0xFE00, 0xFE10))}
 # In every vocabulary whatever the corpus holds.
@@ -45,6 +53,8 @@ _RARE_SYLLABLE_FRACTION = 1e-6
 # At most this part of the vocabulary for characters other than syllables and the base alphabet
 # (assumption): a corpus full of hanja would leave no room for words.
 _OTHER_CHARACTERS_FRACTION = 0.125
+# At most this part of the vocabulary for common emoji: at 2,496 entries and more all of them.
+_EMOJI_FRACTION = 1 / 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +62,7 @@ class Alphabet:
     """The single characters of a vocabulary.
 
     Attributes:
-        characters: base alphabet, then the corpus's own by falling frequency.
+        characters: base alphabet, the corpus's own by falling frequency, common emoji besides.
         rare_syllables: Hangul syllables that are taken apart into jamo.
     """
 
@@ -84,8 +94,9 @@ def choose_alphabet(
     syllables = syllables[: vocab_size // 4]
     own = sorted((*syllables, *others), key=lambda c: (-counts[c], c))
     kept = set(syllables)
+    emoji = [c for c in COMMON_EMOJI[: int(vocab_size * _EMOJI_FRACTION)] if c not in others]
     return Alphabet(
-        characters=(*BASE_ALPHABET, *own),
+        characters=(*BASE_ALPHABET, *own, *emoji),
         rare_syllables=tuple(c for c in _SYLLABLES if c not in kept),
     )
 

@@ -27,7 +27,7 @@ ModelKind = Literal["wordpiece", "unigram", "bpe"]
 VOCABULARY_MULTIPLE = 128
 MAX_VOCABULARY = 1_000_000
 # To be raised when the same texts give another tokenizer than before.
-TRAINING_VERSION = 1
+TRAINING_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,13 @@ RECORD = {
     "device": "cpu",
     "threads": 2,
 }
-CORPUS = {"sources": {"ChatbotData.csv": {"kept": 14_455}, "petitions_2": {"kept": 3}}}
+CORPUS = {
+    "sources": {
+        "ChatbotData.csv": {"kept": 14_455},
+        "val.tsv": {"kept": 4_919},
+        "petitions_2": {"kept": 3},
+    }
+}
 REPORT = {
     "folds": [{"macro_f1": 0.8}, {"macro_f1": 0.82}],
     "calibration": {"ece_before": 0.1083, "ece_after": 0.0337},
@@ -108,4 +114,5 @@ def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
     recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
     monkeypatch.setattr(release, "RECIPE", recipe)
+    monkeypatch.setattr(release, "FROM_NOTHING", [])
     return release

@@ -61,7 +61,8 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
         "its classifier has macro F1 0.8100: [malmoi-small-memos](../malmoi-small-memos/",
     ):
         assert fact in encoder
-    assert "Not measured yet" not in encoder
+    assert "Not measured yet" not in encoder and "--correction-weight" not in encoder
+    assert "on everyday sentences, comments of 12 platforms and petitions to the" in encoder
     assert (
         "| 14,455 | MIT |" in encoder
         and "| 3 | public record; the archive states no licence" in encoder
@@ -73,6 +74,12 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
     assert "0.8100 (standard deviation 0.0141); texts: 꿈 500, 오류 501." in memos
     assert "Rated reviews alone (1,000): 0.7000." in memos
     assert "calibration error falls from 0.108 to 0.034" in memos
+
+
+def test_the_card_names_a_discriminator_that_corrects(released: Path) -> None:
+    settings = RECORD["settings"] | {"correction_weight": 5.0}
+    write_json(released / "malmoi-small" / "run.json", RECORD | {"settings": settings})
+    assert "guesses what stood there (`--correction-weight 5`): the recipe" in card_of(released)
 
 
 def test_emoji_that_the_vocabulary_lacks_are_counted(released: Path) -> None:
@@ -171,13 +178,20 @@ def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
         card = card_of(released, name)
         assert "nobody has looked which" in card and "official" not in card
         assert "question" not in card and "rented" not in card
-    record = RECORD | {"corpus_sha256": importlib.import_module("cards").CORPUS_SHA256}
+    with_chatbot, without = importlib.import_module("cards").OTHER_TESTS
+    for sha256 in (with_chatbot, without):
+        record = RECORD | {"corpus_sha256": sha256}
+        write_json(released / "malmoi-small" / "run.json", record)
+        for name in names:
+            card = card_of(released, name)
+            assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
+        encoder = card_of(released)
+        assert "Nothing was rented." in encoder and "card of the encoder" not in encoder
+        assert ("777 of the 1,400 distinct" in encoder) == (sha256 == with_chatbot)
+        assert ("and none of the question pairs" in encoder) == (sha256 == without)
+    record = record | {"settings": RECORD["settings"] | {"init": "checkpoints/mine"}}
     write_json(released / "malmoi-small" / "run.json", record)
-    for name in names:
-        card = card_of(released, name)
-        assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
-    encoder = card_of(released)
-    assert "777 of the 1,400 distinct questions" in encoder and "Nothing was rented." in encoder
+    assert "see the card of the encoder that it went on from, too." in card_of(released)
 
 
 def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:

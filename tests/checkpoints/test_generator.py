@@ -24,7 +24,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     monkeypatch.chdir(tmp_path)
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
-    monkeypatch.setattr(small, "_corpus", lambda settings: corpus)
+    monkeypatch.setattr(small, "_corpus", lambda *arguments: corpus)
     monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
     often = ["--tokens-per-batch", "512", "--log-steps", "2"]
     monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
@@ -35,7 +35,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     assert not (encoder / "generator").exists()
     assert small._train_generator(corpus, encoder, settings, 60)
     write_json(settings.work / "corpus" / "report.json", CORPUS)
-    write_json(settings.work / "settings.json", {"reviews_sha256": "0"})
+    write_json(settings.work / "settings.json", {"reviews_sha256": "0", "sources": "kote"})
     for task in ("reviews", "memos"):
         write_json(settings.work / task / "report.json", REPORT)
     assert not small._train_generator(corpus, encoder, settings, 0)  # no time is left
@@ -81,7 +81,8 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     assert small._train_generator(corpus, released, settings, 60)
     metrics = settings.work / "generator" / "metrics.jsonl"
     further = [json.loads(row)["generator_loss"] for row in metrics.read_text().splitlines()]
-    assert further[0] < again[0] - 0.5
+    # With so small a vocabulary 93 steps take 0.4 off; two new ones differ by less than 0.1.
+    assert further[0] < again[0] - 0.25
     theirs = AutoModelForMaskedLM.from_pretrained(settings.work / "generator" / "generator")
     weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
     assert torch.equal(*weights)

@@ -56,6 +56,9 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     rows[1]["bag_loss"] *= 1.1
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (run / "metrics.jsonl").write_text(text, encoding="utf-8")
+    write_json(run / "corpus.json", CORPUS)
+    # Today's recipe may be another: the record says what is repeated.
+    monkeypatch.setattr(small, "RECIPE", ["--vocab-size", "1024", "--bag-weight", "0"])
     # A quarter of 1 - 1 / 1.1: of two losses in two rows, nothing else differs from the record.
     with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 2\.3%"):
         small.check(corpus, run, steps=STEPS)
@@ -183,6 +186,53 @@ def test_a_check_of_no_release_is_refused_before_any_work(
     assert not settings.work.exists()
 
 
+def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
+    release: ModuleType, tmp_path: Path, released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the recipe of today is: what was released by another can still be checked."""
+    encoder = released / "malmoi-small"
+    flags = {"correction_weight": 2.5, "tokens_per_batch": 8192, "packed": True, "compile": "auto"}
+    flags |= {"output": "elsewhere", "resume": True, "adam_bias_correction": False}
+    record = RECORD | {"settings": RECORD["settings"] | flags, "corpus_sha256": "0"}
+    write_json(encoder / "run.json", record)
+    (encoder / "metrics.jsonl").write_text('{"step": 20, "discriminator_loss": 0.3}\n')
+    found = release.read_released(encoder, None)
+    given = tyro.cli(PretrainSettings, args=["--corpus", "c", *found.flags])
+    assert given == PretrainSettings(
+        corpus=Path("c"),
+        seed=7,
+        preset="tiny",
+        mask_fraction=0.15,
+        unigram_fraction=1.0,
+        bag_weight=5.0,
+        correction_weight=2.5,
+        tokens_per_batch=8192,
+        adam_bias_correction=False,
+    )
+    work, commands = tmp_path / "work", []
+
+    def run(command: list[str], check: bool) -> SimpleNamespace:
+        commands.append(command[3:])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(release.subprocess, "run", run)
+    monkeypatch.setattr(release, "check", lambda *arguments: None)
+    data = write_reviews(tmp_path / "data", RATED)
+    settings = release.ReleaseSettings(data=data, work=work, output=released, check=True)
+    release.main(settings)  # the record does not say of what texts
+    assert [command[1] for command in commands[:-1]] == ["kote", "petitions"]
+    files = ("reviews_rated.tsv.gz", "ChatbotData.csv", "petitions_2017-08.jsonl")
+    write_json(encoder / "corpus.json", CORPUS | {"sha256": dict.fromkeys(files, "0")})
+    commands.clear()
+    release.main(settings)
+    assert [command[1] for command in commands[:-1]] == ["chatbot", "petitions"]
+    texts = [Path(text).name for text in commands[-1][1:-2]]
+    assert texts[:2] == list(files[:2]) and len(texts) == 8
+    (work / "corpus").mkdir()
+    with pytest.raises(InputError, match="corpus made with sources kote,petitions, found it made"):
+        release.main(release.ReleaseSettings(data=data, work=work, output=tmp_path / "new"))
+
+
 def test_every_loss_that_the_record_has_is_compared(
     release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +279,7 @@ def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
 
     monkeypatch.setattr(release, "pretrain", pretrain)
     monkeypatch.setattr(release, "_run", lambda *command: Path(command[-1]).mkdir(parents=True))
+    monkeypatch.setattr(release, "fetch_texts", lambda *arguments: [])
 
     def begin(**flags: Any) -> dict[str, Any]:
         more = {"data": data, "work": work, "output": tmp_path / "output", "reviews_per_label": 0}

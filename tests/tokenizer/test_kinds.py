@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpora.reading import iter_records
 from tests.tokenizer.conftest import KINDS, Pair
-from tokenizer.alphabet import SPECIAL_TOKENS
+from tokenizer.alphabet import COMMON_EMOJI, SPECIAL_TOKENS
 from tokenizer.sampling import mark_morphemes
 from tokenizer.training import ModelKind, tokenizer_hash, train_tokenizer
 
@@ -137,6 +137,26 @@ def test_emoji_have_one_form_with_and_without_selector_and_joiner(pair: Pair) ->
     assert pair.loaded("❤️").input_ids == pair.loaded("❤").input_ids
     assert pair.loaded("👍🏻").input_ids != pair.loaded("👍").input_ids
     assert pair.loaded("🇰🇷").input_ids != pair.loaded("🇯🇵").input_ids
+
+
+def test_common_emoji_are_told_apart_whatever_the_corpus_holds(pair: Pair) -> None:
+    """The sample comments have hardly any."""
+    ids = [tuple(pair.loaded(emoji, add_special_tokens=False).input_ids) for emoji in COMMON_EMOJI]
+    assert len(set(ids)) == len(COMMON_EMOJI)
+    assert not any(pair.loaded.unk_token_id in each for each in ids)
+    assert pair.loaded("🤷‍♀️").input_ids != pair.loaded("🤷‍♂️").input_ids
+    assert pair.loaded.unk_token_id not in pair.loaded("최고예요😂😂 ❤️‍🔥").input_ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_emoji_leave_room_for_letters_in_a_tiny_vocabulary(
+    kind: ModelKind, comments: list[str]
+) -> None:
+    tokenizer = train_tokenizer(comments, model=kind, vocab_size=1_024).tokenizer
+    assert len(tokenizer) == 1_024
+    assert tokenizer.unk_token_id not in tokenizer("이 영화 최고예요ㅋㅋ").input_ids
+    if kind != "wordpiece":  # which needs two entries for each letter, so that emoji go first
+        assert len(tokenizer(COMMON_EMOJI[:64], add_special_tokens=False).input_ids) <= 66
 
 
 def test_sentencepiece_kinds_know_every_character(pair: Pair) -> None:
