@@ -58,7 +58,7 @@ bench: .venv/installed-bench  ## Run the benchmarks (hours); rewrites benchmarks
 
 release: .venv/installed  ## Make the released models anew, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
 	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data) \
-	  --output $(or $(OUTPUT),runs/release/checkpoints)
+	  --work $(or $(WORK),runs/release) --output $(or $(OUTPUT),$(or $(WORK),runs/release)/checkpoints)
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

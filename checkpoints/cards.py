@@ -57,7 +57,8 @@ hate speech file (counted 2026-11-22, both sides cleaned). Labels were not read,
 the figure for question pairs is not clean.""",
     "e3151868a08d073cd86c4b28553e1ea478457b1634dff2cf0224bf6341b45138": """Of the other tasks' test
 files its corpus has 10 of KOTE's 4,997 distinct texts, film reviews quoted there, and none of the
-question pairs, of KorSTS or of the hate speech file (counted 2026-11-25, both sides cleaned).""",
+question pairs, of KorSTS or of the hate speech file (counted 2026-11-25, both sides cleaned). It
+has read KOTE's val file, without labels: the texts that KOTE's classifier then learns from.""",
 }
 BEGAN_ELSEWHERE = """What stands here of test files is of the corpus that it went on with; see the
 card of the encoder that it went on from, too."""
@@ -131,7 +132,7 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
         InputError: a record is missing, or not one of a release.
     """
     record = read_json(folder / "run.json")
-    sources, memos = _sources(folder / "corpus.json"), classifiers["memos"]
+    kept, memos = _kept(folder / "corpus.json"), classifiers["memos"]
     try:
         network, progress = record["networks"]["discriminator"], record["progress"]
         hours, millions = progress["seconds"] / 3600, network["parameters"] / 1e6
@@ -149,8 +150,10 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
             "reviews": REVIEWS,
             "test_files": _test_files(record),
             "correction": _correction(record["settings"].get("correction_weight", 0)),
-            "texts": _texts(folder / "corpus.json"),
-            "sources": sources,
+            "texts": _texts(kept),
+            "batch": f"{record['tokens_per_batch']:,}",
+            "rate": f"{record['learning_rate']:g}",
+            "sources": _sources(kept),
             "scores": quality_table(folder, f"{millions:.1f}M"),
             "generator": _generator(folder / "generator"),
             "emoji": _emoji(folder),
@@ -202,9 +205,8 @@ def classifier_card(folder: Path, task: str, encoder: Path, home: Path) -> str:
             f"; before them it learnt the ratings of {first['texts']:,} other film reviews, "
             f"as many of each label (epochs: {first['epochs']})"
         )
-    values["limits"] += (
-        f" {_emoji(folder)} {_limits_of(task, report, encoder)} {' '.join(CHOSEN_ON_FOLDS.split())}"
-    )
+    more = (_emoji(folder), _limits_of(task, report, encoder), " ".join(CHOSEN_ON_FOLDS.split()))
+    values["limits"] = " ".join([values["limits"], *filter(None, more)])
     values["calibration"] = _calibration(report)
     return _filled("classifier", values)
 
@@ -286,7 +288,7 @@ def _test_files(record: dict[str, Any]) -> str:
     """What of test files the encoder has read, as far as anybody has looked."""
     if not _is_known(record):
         return OTHER_NSMC
-    blocks = [NSMC, OTHER_TESTS[record["corpus_sha256"]]]
+    blocks = [NSMC, paragraph(OTHER_TESTS[record["corpus_sha256"]])]
     if record["settings"]["init"] not in ("skip-gram", "random"):
         blocks.append(BEGAN_ELSEWHERE)
     return "\n\n".join(blocks)
@@ -302,9 +304,9 @@ def _correction(weight: float) -> str:
     )
 
 
-def _texts(path: Path) -> str:
+def _texts(kept: Mapping[str, int]) -> str:
     """Kinds of the texts of a corpus, such as "film reviews and petitions"."""
-    *most, last = [LICENCES[source][0].split(" (")[0] for source in _kept(path)]
+    *most, last = [LICENCES[source][0].split(" (")[0] for source in kept]
     return f"{', '.join(most)} and {last}" if most else last
 
 
@@ -410,11 +412,11 @@ def _where(record: dict[str, Any], hours: float) -> str:
     return f"{record['threads']} CPU cores, no GPU (about {energy})"
 
 
-def _sources(path: Path) -> str:
-    """Rows of kept texts and licence by source, of a report of the cleaner."""
+def _sources(kept: Mapping[str, int]) -> str:
+    """Rows of kept texts and licence by source, a key of LICENCES."""
     return "\n".join(
         f"| {LICENCES[source][0]} | {texts:,} | {LICENCES[source][1]} |"
-        for source, texts in _kept(path).items()
+        for source, texts in kept.items()
     )
 
 
@@ -437,6 +439,8 @@ def _kept(path: Path) -> dict[str, int]:
                 f"and licence to LICENCES in {Path(__file__).name}"
             )
         kept[source] += count
+    if not any(kept.values()):
+        raise _no_record(path, ValueError("no text was kept"))
     return {source: texts for source, texts in kept.items() if texts}
 
 

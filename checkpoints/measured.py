@@ -51,9 +51,9 @@ PUBLISHED = {
 }
 QUALITY_NOTE = """Every figure is `benchmarks/quality.py`'s: the test file, or where there
 is none five folds, scored once for each seed of fine-tuning, save where another look or
-another benchmark is named below; the encoder is one and the same. On film reviews it was fine-tuned
-on an AMD EPYC in bf16, random weights mostly on an Intel Xeon in fp32; where both ran they were not
-told apart."""
+another benchmark is named below; the encoder is one and the same. Fine-tuning ran on CPUs of two
+makers (AMD EPYC, Intel Xeon with AMX) in bf16, of random weights on film reviews mostly in fp32;
+where both ran they were not told apart."""
 CHOSEN_NOTE = """Learning rate and epochs, where several were tried, were chosen on a part of the
 training file{dev_files}."""
 # Tasks chosen on a dev file.

@@ -9,7 +9,7 @@ from review_texts import find_files
 
 from corpora.public.fetched import read_fetched
 
-# Files of each source, all CC0, MIT or public record.
+# Files of each source, MIT or public record.
 FILES = {
     "chatbot": ("ChatbotData.csv",),
     "kote": ("val.tsv",),
@@ -38,14 +38,18 @@ def fetch_texts(data: Path, folder: Path, sources: Sequence[str]) -> list[Path]:
     Raises:
         SystemExit: one could not be had; the command that failed has said why.
     """
-    texts = []
+    texts: list[Path] = []
     for source in sources:
-        have = all(find_files(data, f"{name}*") for name in FILES[source])
+        wanted = [folder / source / name for name in FILES[source]]
         command = [sys.executable, "-m", "corpora", "fetch", source]
-        command += [*(["--from", str(data)] if have else []), "--output", str(folder / source)]
-        if code := subprocess.run(command, check=False).returncode:
+        command += ["--output", str(folder / source)]
+        if all(find_files(data, f"{path.name}*") for path in wanted):
+            subprocess.run([*command, "--from", str(data)], check=False)
+        # Another file may have such a name (val.tsv), and then nothing was taken.
+        have = all(path.is_file() for path in wanted)
+        if not have and (code := subprocess.run(command, check=False).returncode):
             raise SystemExit(code)
-        texts += [folder / source / name for name in FILES[source]]
+        texts += wanted
     return texts
 
 

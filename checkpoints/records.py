@@ -17,11 +17,14 @@ from pretrain.settings import PretrainSettings
 # and in bf16, had a short rise of the loss that the recorded one had not (docs/experiments.md,
 # 2026-11-23). So the mean is what is held to a limit.
 TOLERANCE = 0.01
-# Settings of a run that say where, how long and on what, and nothing of what it learns.
+# What a check says itself: on what, from what, how long; and where, which changes nothing.
 NOT_REPEATED = {
-    *("corpus", "tokenizer", "init", "generator_from", "output", "resume", "device", "save_steps"),
+    *("corpus", "tokenizer", "vocab_size", "init", "generator_from"),
     *("epochs", "max_steps", "max_minutes", "max_tokens", "max_flops"),
+    *("output", "resume", "device", "save_steps"),
 }
+# Of defaults, what the run has put in their place.
+RESOLVED = ("learning_rate", "tokens_per_batch", "unigram_fraction", "bag_weight")
 
 
 def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
@@ -69,9 +72,9 @@ class Record:
     """What a check repeats of a released run.
 
     Attributes:
-        flags: of pretrain/run.py, all that are not the defaults of today, save where it began and
-            how long it went on.
-        files: those that its corpus was made from, by name; none where the record does not say.
+        flags: of pretrain/run.py, all that are not the defaults of today, save those of
+            NOT_REPEATED.
+        files: those that its corpus was made from, by name.
     """
 
     corpus_sha256: str
@@ -92,7 +95,7 @@ def read_released(released: Path, init: Path | None) -> Record:
         settings = record["settings"]
         found = Record(
             corpus_sha256=record["corpus_sha256"],
-            flags=_flags_of(settings),
+            flags=_flags_of(record),
             tokens=float(settings["max_tokens"]),
             files=files_of(released),
             losses=losses_of(released / "metrics.jsonl"),
@@ -119,14 +122,24 @@ def files_of(released: Path) -> list[str]:
     Raises:
         InputError: it has no record of its corpus.
     """
-    return list(read_json(released / "corpus.json").get("sha256", {}))
+    path = released / "corpus.json"
+    files = read_json(path).get("sources")
+    if not isinstance(files, dict) or not files:
+        raise InputError(
+            f"expected the files of a released encoder's corpus in {path}, found none; put the "
+            "original back"
+        )
+    return list(files)
 
 
-def _flags_of(settings: dict[str, Any]) -> list[str]:
+def _flags_of(record: dict[str, Any]) -> list[str]:
+    settings = record["settings"] | {name: record[name] for name in RESOLVED if name in record}
+    if "packed" in record:  # what auto takes goes by the device
+        settings["batching"] = "packed" if record["packed"] else "length"
     flags = ["--init", "random"] if settings["init"] == "random" else []
     for field in fields(PretrainSettings):
         value = settings.get(field.name, field.default)
-        if field.name in NOT_REPEATED or value == field.default:
+        if field.name in NOT_REPEATED or value in (None, field.default):
             continue
         name = field.name.replace("_", "-")
         if isinstance(value, bool):

@@ -11,8 +11,9 @@
 What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
 is the raw release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this
 project's test files, as a table with tabs, without quotes, of the columns id, movie_id, date,
-rating, document. Any such file will do to run the recipe; only the project's own reproduces the
-release, and --check tells the difference. Everything else is downloaded where --data lacks it.
+rating, document. Any such file will do to run the recipe; only the project's own does what was
+done, and --check tells the difference: it repeats the released encoder by its record, which an
+earlier recipe may have made. Everything else is downloaded where --data lacks it.
 
 Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
 encoder, in as many sittings as it needs; a generator for those who go on with it; a classifier of
@@ -56,6 +57,7 @@ from review_texts import (
     reviews_to_learn,
     scores_by_origin,
 )
+from stages import SETTINGS, keep
 
 from corpora.atomic import write_at_once
 from corpora.command_line import run_command
@@ -69,44 +71,19 @@ from pretrain.settings import PresetName
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
 classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
 project's test files (a table with tabs; columns id, movie_id, date, rating, document), which cannot
-be downloaded: with another such file the recipe runs, but does not reproduce the release."""
+be downloaded: with another such file the recipe runs, but gives other models."""
 
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
-# What the stages in --work are made with, and the first stage that each decides.
-SETTINGS = "settings.json"
-DECIDED = {
-    "reviews_sha256": "corpus",
-    "sources": "corpus",
-    "tokens": "encoder",
-    "preset": "encoder",
-    "encoder_flags": "encoder",
-    "init_sha256": "encoder",
-    "generator_encoder_sha256": "generator",
-    "generator_tokens": "generator",
-    "generator_flags": "generator",
-    "reviews_per_label": "reviews.csv",
-    "written_sha256": "reviews.csv",
-    "rated_sha256": "reviews.csv",
-    "ratings_per_label": "ratings",
-    "ratings_settings": "ratings",
-    "ratings_beside_sha256": "ratings",
-    "ratings_encoder_sha256": "ratings",
-    "reviews_flags": "reviews",
-    "reviews_encoder_sha256": "reviews",
-    "reviews_begin_sha256": "reviews",
-    "memos_flags": "memos",
-    "memos_encoder_sha256": "memos",
-    "memos_sha256": "memos",
-}
 # The best of what was tried with 5 million tokens (docs/experiments.md, "The discriminator
 # corrects, too"; one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
 RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
-# Of an encoder that begins as skip-gram vectors: twice its preset's batch, and a rate to match, for
-# a long run. What goes on from another takes the preset's.
-FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
+# Of a tiny encoder that begins as skip-gram vectors: twice its preset's batch, and a rate to match,
+# for a long run (not compared with the preset's). Others take their preset's.
+TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
+TOKENS = 80e6
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
 # afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
 # tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
@@ -136,9 +113,10 @@ class ReleaseSettings:
     data: Path = Path("data")
     """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
     downloaded."""
-    tokens: float = 80e6
-    """Tokens that the encoder sees in all; with --init, besides those that it has seen before. The
-    generator sees 0.4 times as many."""
+    tokens: float | None = None
+    """Tokens that the encoder sees in all, 80 million by default; with --init, besides those that
+    it has seen before. The generator sees 0.4 times as many, with --generator by default as many as
+    the released encoder's record says."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
@@ -169,7 +147,7 @@ class ReleaseSettings:
     def check_values(self) -> None:
         """Raise InputError for the first value out of bounds, echoing it."""
         for flag, value, low in (
-            ("tokens", self.tokens, 1),
+            ("tokens", self.planned, 1),
             ("minutes", self.minutes, 0.01),
             ("reviews-per-label", self.reviews_per_label, 0),
         ):
@@ -189,6 +167,11 @@ class ReleaseSettings:
             if task not in CLASSIFIERS or self.tasks().count(task) > 1:
                 raise InputError(f"expected --classifiers of reviews,memos, found {task!r}")
 
+    @property
+    def planned(self) -> float:
+        """Tokens that a new encoder sees."""
+        return TOKENS if self.tokens is None else self.tokens
+
     def tasks(self) -> list[str]:
         """The classifiers to make."""
         return list(CLASSIFIERS) if self.classifiers is None else self.classifiers.split(",")
@@ -202,7 +185,7 @@ def main(settings: ReleaseSettings) -> None:
         return
     if settings.check:
         record = read_released(settings.output / NAME, settings.init)  # before any work
-        corpus = _corpus(settings, sources_of(record.files) or SOURCES)
+        corpus = _corpus(settings, sources_of(record.files))
         check(corpus, settings.output / NAME, settings.init)
         return
     if settings.classifiers:
@@ -222,10 +205,10 @@ def main(settings: ReleaseSettings) -> None:
     encoder = settings.work / "encoder"
     flags = _encoder_flags(_preset(settings), settings.init)
     began = time.monotonic()
-    finished = pretrain(corpus, encoder, settings.tokens, settings.minutes, flags)
+    finished = pretrain(corpus, encoder, settings.planned, settings.minutes, flags)
     if finished and not (encoder / "generator").is_dir():  # the recipe may train one too
         minutes = settings.minutes - (time.monotonic() - began) / 60
-        finished = _train_generator(corpus, encoder, settings, minutes)
+        finished = _train_generator(corpus, encoder, settings, settings.planned, minutes)
     if not finished:
         print(SITTING_OVER)
         return
@@ -304,9 +287,11 @@ def remake_generator(settings: ReleaseSettings) -> None:
     encoder, *classifiers = _folders(settings.output)
     for folder in classifiers:
         read_json(folder / "report.json")
-    corpus = _corpus(settings, sources_of(files_of(encoder)) or SOURCES)
-    check_corpus(corpus, read_json(encoder / "run.json").get("corpus_sha256"), encoder)
-    if not _train_generator(corpus, encoder, settings, settings.minutes):
+    corpus = _corpus(settings, sources_of(files_of(encoder)))
+    record = read_json(encoder / "run.json")
+    check_corpus(corpus, record.get("corpus_sha256"), encoder)
+    tokens = settings.tokens or record["settings"]["max_tokens"]
+    if not _train_generator(corpus, encoder, settings, tokens, settings.minutes):
         print(SITTING_OVER)
         return
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
@@ -321,15 +306,15 @@ def remake_generator(settings: ReleaseSettings) -> None:
 
 
 def _train_generator(
-    corpus: Path, encoder: Path, settings: ReleaseSettings, minutes: float
+    corpus: Path, encoder: Path, settings: ReleaseSettings, seen: float, minutes: float
 ) -> bool:
-    """Go on with a new generator for the encoder; whether it is finished."""
+    """Go on with a new generator for an encoder of so many tokens; whether it is finished."""
     if minutes <= 0:
         return False
-    tokens = max(1.0, GENERATOR_SHARE * settings.tokens)
+    tokens = max(1.0, GENERATOR_SHARE * seen)
     flags = [*GENERATOR, *(NARROW_GENERATOR if preset_of(encoder) != "base" else [])]
     ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
-    _keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
+    keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
     # What it begins beside, without the generator that is there: --init would go on with that. A
     # new encoder goes on from another one's, but with its own embeddings.
     beside = settings.work / "generator-init"
@@ -394,7 +379,7 @@ def _keep_settings(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) 
     """Write beside the stages what they are made with; refuse what would mix two releases.
 
     Raises:
-        InputError: a stage that is there was made with another setting or from other reviews.
+        InputError: a stage that is there was made with another setting or from other texts.
     """
     # A check or a generator has a corpus in common with a release, and no more.
     ours: dict[str, Any] = {}
@@ -410,25 +395,9 @@ def _keep_settings(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) 
         ours["sources"] = ",".join(sources)
     if not (settings.check or settings.classifiers or settings.generator):
         init = settings.init and weights_sha256(discriminator_folder(settings.init))
-        ours |= {"tokens": settings.tokens, "preset": _preset(settings), "init_sha256": init}
-        ours["encoder_flags"] = " ".join(_recipe(settings.init))
-    _keep(settings.work, ours)
-
-
-def _keep(work: Path, ours: dict[str, Any]) -> None:
-    """As `_keep_settings`, of values that are known already."""
-    path = work / SETTINGS
-    before = read_json(path) if path.is_file() else {}
-    for name, value in ours.items():
-        stage = work / DECIDED[name]
-        if stage.exists() and before.get(name) != value:
-            raise InputError(
-                f"expected {stage} made with {name} {value}, found it made with "
-                f"{before.get(name, 'an unknown one')}; give the same, or name another folder by "
-                "--work"
-            )
-    if before | ours != before:
-        _write_json(path, before | ours)
+        ours |= {"tokens": settings.planned, "preset": _preset(settings), "init_sha256": init}
+        ours["encoder_flags"] = " ".join(_recipe(_preset(settings), settings.init))
+    keep(settings.work, ours)
 
 
 def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path:
@@ -445,7 +414,7 @@ def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path
 def _hashes(settings: ReleaseSettings) -> dict[str, str]:
     """SHA-256 of each file that the corpus was made from."""
     kept = read_json(settings.work / SETTINGS)
-    sources = hashes_of(settings.work / "sources", kept["sources"].split(","))
+    sources = hashes_of(settings.work / "sources", filter(None, kept["sources"].split(",")))
     return {REVIEWS: kept["reviews_sha256"]} | sources
 
 
@@ -456,14 +425,14 @@ def _preset(settings: ReleaseSettings) -> str:
     return "tiny" if settings.init is None else preset_of(settings.init)
 
 
-def _recipe(init: Path | None) -> list[str]:
-    """Flags of pretrain/run.py that do not depend on the size."""
-    return RECIPE if init is not None else [*RECIPE, *FROM_NOTHING]
+def _recipe(preset: str, init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py for what an encoder learns."""
+    return [*RECIPE, *TINY_FROM_NOTHING] if (preset, init) == ("tiny", None) else RECIPE
 
 
 def _encoder_flags(preset: str, init: Path | None) -> list[str]:
     """Flags of pretrain/run.py for an encoder: the recipe, and what it begins as."""
-    return [*_recipe(init), "--preset", preset, *_init(init)]
+    return [*_recipe(preset, init), "--preset", preset, *_init(init)]
 
 
 def _init(init: Path | None) -> list[str]:
@@ -519,7 +488,9 @@ def check(
     check_corpus(corpus, record.corpus_sha256, released)
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        flags = [*record.flags, *_init(init)]
+        # Today's code may train another vocabulary; that of --init comes with it.
+        vocabulary = [] if init else ["--tokenizer", str(discriminator_folder(released))]
+        flags = [*record.flags, *vocabulary, *_init(init)]
         process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
         while process.poll() is None and max(losses_of(run / "metrics.jsonl"), default=0) < steps:
             time.sleep(1)
@@ -548,13 +519,13 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
     # Seconds, and what is wrong with them shows before hours.
     reviews = rated_reviews(settings) if "reviews" in settings.tasks() else None
     sha256 = weights_sha256(discriminator_folder(encoder))
-    _keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
+    keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
     for task in settings.tasks():
         if task == "reviews":
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
             begin = weights_sha256(discriminator_folder(start))
-            _keep(settings.work, {"reviews_begin_sha256": begin})
+            keep(settings.work, {"reviews_begin_sha256": begin})
             _classify(start, settings.work, task, "--data", reviews)
         else:
             _classify(encoder, settings.work, task)
@@ -570,7 +541,7 @@ def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path)
         "ratings_beside_sha256": file_sha256(reviews),  # what is held out in folds is not learnt
         "ratings_encoder_sha256": weights_sha256(discriminator_folder(encoder)),
     }
-    _keep(settings.work, ours)
+    keep(settings.work, ours)
     folder = settings.work / "ratings"
     if not folder.is_dir():
         learnt = pd.read_csv(reviews, keep_default_na=False)["text"]

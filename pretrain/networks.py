@@ -123,7 +123,8 @@ class ElectraPair(nn.Module):
 
     `generator` is None where the objective has no use for one. `lm_predictions` maps the
     discriminator's states to the width of the embeddings, for objectives that guess tokens with
-    it; the output matrix is its own word embeddings. `bag_predictions` does so at [CLS].
+    it and for corrections; the output matrix is its own word embeddings. `bag_predictions` does so
+    at [CLS].
     """
 
     def __init__(

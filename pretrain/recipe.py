@@ -262,7 +262,7 @@ def check_recipe(
         (
             r.correction_weight > 0 and r.objective not in DISCRIMINATING,
             "--correction-weight lets a discriminator guess too what stood at masked positions, "
-            f"and --objective {r.objective} does nothing else; leave it out, or take rtd",
+            f"and --objective {r.objective} lets it guess anyway; leave it out, or take rtd",
         ),
         (
             r.discriminator_weight == 0

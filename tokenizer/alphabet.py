@@ -53,7 +53,7 @@ _RARE_SYLLABLE_FRACTION = 1e-6
 # At most this part of the vocabulary for characters other than syllables and the base alphabet
 # (assumption): a corpus full of hanja would leave no room for words.
 _OTHER_CHARACTERS_FRACTION = 0.125
-# At most this part of the vocabulary for common emoji: at 2,496 entries and more all of them.
+# At most this part of the vocabulary for common emoji: at 2,304 entries and more all of them.
 _EMOJI_FRACTION = 1 / 16
 
 

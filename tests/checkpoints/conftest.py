@@ -29,6 +29,8 @@ RECORD = {
         "discriminator": {"parameters": 7_420_161, "num_hidden_layers": 4, "hidden_size": 256}
     },
     "vocab_size": 32_000,
+    "learning_rate": 5e-4,
+    "tokens_per_batch": 4096,
     "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
     "device": "cpu",
     "threads": 2,
@@ -114,5 +116,4 @@ def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
     recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
     monkeypatch.setattr(release, "RECIPE", recipe)
-    monkeypatch.setattr(release, "FROM_NOTHING", [])
     return release

@@ -2,9 +2,11 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +26,8 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     monkeypatch.chdir(tmp_path)
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
-    monkeypatch.setattr(small, "_corpus", lambda *arguments: corpus)
+    sources: list[Any] = []
+    monkeypatch.setattr(small, "_corpus", lambda _, *of: sources.append(of) or corpus)
     monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
     often = ["--tokens-per-batch", "512", "--log-steps", "2"]
     monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
@@ -33,12 +36,12 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     encoder = settings.work / "encoder"
     assert small.pretrain(corpus, encoder, settings.tokens, 60, small.RECIPE)
     assert not (encoder / "generator").exists()
-    assert small._train_generator(corpus, encoder, settings, 60)
+    assert small._train_generator(corpus, encoder, settings, settings.tokens, 60)
     write_json(settings.work / "corpus" / "report.json", CORPUS)
     write_json(settings.work / "settings.json", {"reviews_sha256": "0", "sources": "kote"})
     for task in ("reviews", "memos"):
         write_json(settings.work / task / "report.json", REPORT)
-    assert not small._train_generator(corpus, encoder, settings, 0)  # no time is left
+    assert not small._train_generator(corpus, encoder, settings, 1, 0)  # no time is left
     monkeypatch.setattr(small, "pack_classifier", lambda run, folder: copytree(run, folder))
     monkeypatch.setattr(small, "scores_by_origin", lambda path: REPORT["by_origin"])
     settings.output = tmp_path / "output"
@@ -66,6 +69,12 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
         patch.setattr(sys.modules["records"], "corpus_hash", lambda path: "another")
         with pytest.raises(InputError, match=r"found another \(another\); of other texts"):
             small.remake_generator(settings)
+    # By default as long as the released encoder's, whatever a new one would see, on its texts.
+    with monkeypatch.context() as patch:
+        seen: list[float] = []
+        patch.setattr(small, "_train_generator", lambda *arguments: seen.append(arguments[3]))
+        small.remake_generator(replace(settings, tokens=None))
+        assert seen == [STEPS * 512] and sources[-1] == (("chatbot", "kote"),)
     assert not settings.work.exists()
     first = generator_losses(released)
     small.remake_generator(settings)
@@ -78,7 +87,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     assert len(again) > len(first) and again[0] > first[-1]
     # An encoder that goes on from the released one has its generator go on, too.
     settings.work, settings.init = tmp_path / "further", released
-    assert small._train_generator(corpus, released, settings, 60)
+    assert small._train_generator(corpus, released, settings, settings.tokens, 60)
     metrics = settings.work / "generator" / "metrics.jsonl"
     further = [json.loads(row)["generator_loss"] for row in metrics.read_text().splitlines()]
     # With so small a vocabulary 93 steps take 0.4 off; two new ones differ by less than 0.1.

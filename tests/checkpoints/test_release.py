@@ -191,9 +191,11 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
 ) -> None:
     """Whatever the recipe of today is: what was released by another can still be checked."""
     encoder = released / "malmoi-small"
-    flags = {"correction_weight": 2.5, "tokens_per_batch": 8192, "packed": True, "compile": "auto"}
-    flags |= {"output": "elsewhere", "resume": True, "adam_bias_correction": False}
-    record = RECORD | {"settings": RECORD["settings"] | flags, "corpus_sha256": "0"}
+    flags = {"correction_weight": 2.5, "compile": "auto", "output": "elsewhere", "resume": True}
+    flags |= {"adam_bias_correction": False, "vocab_size": 16_000, "average_fraction": None}
+    # What the run made of defaults counts, for they may be others today, or on another device.
+    resolved = {"tokens_per_batch": 8192, "packed": False, "corpus_sha256": "0"}
+    record = RECORD | {"settings": RECORD["settings"] | flags} | resolved
     write_json(encoder / "run.json", record)
     (encoder / "metrics.jsonl").write_text('{"step": 20, "discriminator_loss": 0.3}\n')
     found = release.read_released(encoder, None)
@@ -206,7 +208,9 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
         unigram_fraction=1.0,
         bag_weight=5.0,
         correction_weight=2.5,
+        learning_rate=5e-4,
         tokens_per_batch=8192,
+        batching="length",
         adam_bias_correction=False,
     )
     work, commands = tmp_path / "work", []
@@ -219,18 +223,67 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
     monkeypatch.setattr(release, "check", lambda *arguments: None)
     data = write_reviews(tmp_path / "data", RATED)
     settings = release.ReleaseSettings(data=data, work=work, output=released, check=True)
-    release.main(settings)  # the record does not say of what texts
-    assert [command[1] for command in commands[:-1]] == ["kote", "petitions"]
     files = ("reviews_rated.tsv.gz", "ChatbotData.csv", "petitions_2017-08.jsonl")
-    write_json(encoder / "corpus.json", CORPUS | {"sha256": dict.fromkeys(files, "0")})
-    commands.clear()
+    write_json(encoder / "corpus.json", {"sources": {name: {"kept": 1} for name in files}})
     release.main(settings)
     assert [command[1] for command in commands[:-1]] == ["chatbot", "petitions"]
     texts = [Path(text).name for text in commands[-1][1:-2]]
     assert texts[:2] == list(files[:2]) and len(texts) == 8
+    # Of that corpus no new encoder is made; one from before there was a choice is the same.
     (work / "corpus").mkdir()
-    with pytest.raises(InputError, match="corpus made with sources kote,petitions, found it made"):
-        release.main(release.ReleaseSettings(data=data, work=work, output=tmp_path / "new"))
+    for sources in ("chatbot,petitions", None):
+        kept = json.loads((work / "settings.json").read_text())
+        kept = {name: value for name, value in (kept | {"sources": sources}).items() if value}
+        write_json(work / "settings.json", kept)
+        release.main(settings)
+        with pytest.raises(InputError, match=r"sources kote,petitions, found .*; this recipe has"):
+            release.main(release.ReleaseSettings(data=data, work=work, output=tmp_path / "new"))
+    write_json(encoder / "corpus.json", {"sources": {}})
+    with pytest.raises(InputError, match=r"files of a released encoder's corpus in .*, found none"):
+        release.main(settings)
+
+
+def test_another_file_of_a_sources_name_does_not_stop_its_download(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many people have a val.tsv."""
+    texts = sys.modules["public_texts"]
+    data, folder = tmp_path / "data", tmp_path / "sources"
+    data.mkdir()
+    calls: list[bool] = []
+
+    def run(command: list[Any], check: bool) -> SimpleNamespace:
+        calls.append("--from" in command)
+        if calls[-1] and (data / "val.tsv").read_text() != "KOTE's":
+            return SimpleNamespace(returncode=2)
+        (folder / "kote").mkdir(parents=True)
+        (folder / "kote" / "val.tsv").write_text("KOTE's")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(texts.subprocess, "run", run)
+    wanted = [folder / "kote" / "val.tsv"]
+    for content, expected in ((None, [False]), ("mine", [True, False]), ("KOTE's", [True])):
+        if content is not None:
+            (data / "val.tsv").write_text(content)
+        assert texts.fetch_texts(data, folder, ["kote"]) == wanted
+        assert calls == expected
+        calls.clear()
+        shutil.rmtree(folder)
+    monkeypatch.setattr(texts.subprocess, "run", lambda *a, **k: SimpleNamespace(returncode=2))
+    with pytest.raises(SystemExit):
+        texts.fetch_texts(data, folder, ["kote"])
+
+
+def test_only_a_tiny_encoder_from_nothing_has_the_recipes_own_batch(release: ModuleType) -> None:
+    def batch(preset: str, init: Path | None) -> int | None:
+        args = ["--corpus", "c", *release._encoder_flags(preset, init)]
+        settings = tyro.cli(PretrainSettings, args=args)
+        assert settings.correction_weight == settings.bag_weight == 5
+        tokens: int | None = settings.tokens_per_batch
+        return tokens
+
+    assert batch("tiny", None) == 8192
+    assert batch("small", None) is batch("tiny", Path("mine")) is None
 
 
 def test_every_loss_that_the_record_has_is_compared(
@@ -313,7 +366,7 @@ def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
 
 
 def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
-    release: ModuleType, tmp_path: Path
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, work = write_reviews(tmp_path / "data", RATED), tmp_path / "work"
 
@@ -335,6 +388,10 @@ def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
         InputError, match=r"encoder made with tokens 2000000\.0, .* 1000000\.0; give"
     ):
         keep(tokens=2e6, reviews_per_label=40)
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "RECIPE", ["--bag-weight", "9"])
+        with pytest.raises(InputError, match=r"with encoder_flags --bag-weight 9 .*; this recipe"):
+            keep(tokens=1e6, reviews_per_label=40)
     keep(tokens=1e6, reviews_per_label=40)
     keep(check=True)
     write_reviews(data, RATED[1:])

@@ -157,7 +157,7 @@ def check(**flags: Any) -> None:
         *(
             (
                 {"objective": objective, "correction_weight": 1.0},
-                f"--objective {objective} does nothing else; leave it out, or take rtd",
+                f"--objective {objective} lets it guess anyway; leave it out, or take rtd",
             )
             for objective in ("mlm", "replace-mlm", "all-tokens-mlm")
         ),
