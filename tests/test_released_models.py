@@ -124,7 +124,7 @@ def test_their_tokenizers_are_of_a_class_that_transformers_4_knows_too() -> None
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(RELEASED.rglob("tokenizer_config.json"))
     ]
-    assert len(found) == 4
+    assert len(found) == 5
     assert {config["tokenizer_class"] for config in found} == {"PreTrainedTokenizerFast"}
 
 
