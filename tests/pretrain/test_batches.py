@@ -217,9 +217,9 @@ def test_the_mask_of_like_lengths_is_left_out_when_nothing_is_padded(
 def test_a_packed_batch_frames_and_numbers_each_sequence(
     corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    # The last batch: it has padding and rows without a sequence.
-    plan = plan_packed_epoch(corpus.lengths, 512, ROW_LENGTH, seed=0, epoch=0)[-1]
-    assert (plan.row_sizes == 0).any()
+    # A last batch that has padding and rows without a sequence, as most have.
+    lasts = [plan_packed_epoch(corpus.lengths, 512, ROW_LENGTH, 0, epoch)[-1] for epoch in range(9)]
+    plan = next(last for last in lasts if (last.row_sizes == 0).any())
     batch = make_batch(corpus, plan, tokenizer, CPU)
     assert batch.documents is not None and batch.position_ids is not None
     left = iter(plan.indices)
