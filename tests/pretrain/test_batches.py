@@ -217,8 +217,10 @@ def test_the_mask_of_like_lengths_is_left_out_when_nothing_is_padded(
 def test_a_packed_batch_frames_and_numbers_each_sequence(
     corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    # A last batch that has padding and rows without a sequence, as most have.
-    lasts = [plan_packed_epoch(corpus.lengths, 512, ROW_LENGTH, 0, epoch)[-1] for epoch in range(9)]
+    # A last batch with rows without a sequence: of batches of 10 or of 11 rows one has it, save
+    # where the number of rows is a multiple of both.
+    sizes = (10 * ROW_LENGTH, 11 * ROW_LENGTH)
+    lasts = [plan_packed_epoch(corpus.lengths, size, ROW_LENGTH, 0, 0)[-1] for size in sizes]
     plan = next(last for last in lasts if (last.row_sizes == 0).any())
     batch = make_batch(corpus, plan, tokenizer, CPU)
     assert batch.documents is not None and batch.position_ids is not None
