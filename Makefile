@@ -56,7 +56,7 @@ format: .venv/installed-test  ## Format the code
 bench: .venv/installed-bench  ## Run the benchmarks (hours); rewrites benchmarks/results, which git tracks
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-release: .venv/installed  ## Make the released models anew, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
+release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
 	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data) \
 	  --work $(or $(WORK),runs/release) --output $(or $(OUTPUT),$(or $(WORK),runs/release)/checkpoints)
 

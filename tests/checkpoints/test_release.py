@@ -18,6 +18,7 @@ import tyro
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
+from corpora.public.fetched import Fetched, FetchedFile, write_fetched
 from pretrain.settings import PretrainSettings
 from tests.checkpoints.conftest import (
     CORPUS,
@@ -272,6 +273,20 @@ def test_another_file_of_a_sources_name_does_not_stop_its_download(
     monkeypatch.setattr(texts.subprocess, "run", lambda *a, **k: SimpleNamespace(returncode=2))
     with pytest.raises(SystemExit):
         texts.fetch_texts(data, folder, ["kote"])
+
+
+def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    files = {
+        name: FetchedFile(url="", sha256=f"of {name}", size=1) for name in ("val.tsv", "test.tsv")
+    }
+    (tmp_path / "kote").mkdir()
+    about = {"source": "kote", "homepage": "", "licence": "", "citation": ""}
+    write_fetched(tmp_path / "kote", Fetched(**about, files=files))
+    hashes = release.hashes_of(tmp_path, ["kote"])
+    assert hashes == {"val.tsv": "of val.tsv"}
+    assert release.sources_of(["reviews_rated.tsv.gz", *hashes]) == ("kote",)
 
 
 def test_only_a_tiny_encoder_from_nothing_has_the_recipes_own_batch(release: ModuleType) -> None:
