@@ -49,12 +49,6 @@ rated ones (all shorter, such as `굿`; counted 2026-11-23)."""
 # Of each clean corpus of which NSMC and its like are true, by its hash as run.json has it, what was
 # counted on it of the other tasks' test files.
 OTHER_TESTS = {
-    "3af2413203c55454cb258bc62dd9a85f1026e402af0f4fc44983f7b2f3bda8e4": """Of the other tasks' test
-files its corpus has 777 of the 1,400 distinct questions of the question pairs, all from
-Chatbot_data, of which that task is made (576 of its 758 pairs have one or both questions in it, 300
-both); 10 of KOTE's 4,997 distinct texts, film reviews quoted there; and none of KorSTS or of the
-hate speech file (counted 2026-11-22, both sides cleaned). Labels were not read, but sentences were:
-the figure for question pairs is not clean.""",
     "e3151868a08d073cd86c4b28553e1ea478457b1634dff2cf0224bf6341b45138": """Of the other tasks' test
 files its corpus has 10 of KOTE's 4,997 distinct texts, film reviews quoted there, and none of the
 question pairs, of KorSTS or of the hate speech file (counted 2026-11-25, both sides cleaned). It

@@ -19,37 +19,33 @@ from transformers import (
     pipeline,
 )
 
-from corpora.errors import InputError
 from finetune.classifier import find_classifiers
 from finetune.encoders import find_encoder
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"
 ENCODER = RELEASED / "malmoi-small"
-NEXT = RELEASED / "next" / "malmoi-small"
 CLASSIFIERS = {
     "malmoi-small-reviews": {"긍정", "부정", "중립"},
     "malmoi-small-memos": {"꿈", "일기", "일정", "메모", "오류"},
 }
 
 
-@pytest.mark.parametrize("folder", [ENCODER, NEXT], ids=["released", "next"])
-def test_the_encoder_is_what_a_stock_class_loads(folder: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    texts = ["이 영화 진짜 재밌어요 ㅋㅋㅋ 강추", "배송이 너무 느려요 ㅠㅠ"]
+def test_the_encoder_is_what_a_stock_class_loads() -> None:
+    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+    texts = ["이 영화 진짜 재밌어요 ㅋㅋㅋ 강추 👍😂", "배송이 너무 느려요 ㅠㅠ 😡"]
     inputs = tokenizer(texts, return_tensors="pt", padding=True)
     assert tokenizer.unk_token_id not in inputs["input_ids"]
-    encoder, report = AutoModel.from_pretrained(folder, output_loading_info=True)
+    encoder, report = AutoModel.from_pretrained(ENCODER, output_loading_info=True)
     assert not report["missing_keys"] and encoder.dtype == torch.float32
     with torch.inference_mode():
         assert encoder(**inputs).last_hidden_state.isfinite().all()
 
 
-@pytest.mark.parametrize("folder", [ENCODER, NEXT], ids=["released", "next"])
-def test_the_discriminator_knows_a_word_out_of_place(folder: Path) -> None:
+def test_the_discriminator_knows_a_word_out_of_place() -> None:
     """Of twenty plain sentences, the word put in by chance is found more suspicious than most."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForPreTraining.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+    model = AutoModelForPreTraining.from_pretrained(ENCODER).eval()
     sentences = (ROOT / "corpora" / "comments" / "videos.txt").read_text("utf-8").splitlines()
     ranks = []
     for number, sentence in enumerate(line for line in sentences if 15 < len(line) < 60):
@@ -123,20 +119,12 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str)
             json.loads(text)
 
 
-def test_what_is_not_released_is_not_taken_by_default(tmp_path: Path) -> None:
-    copytree(NEXT, tmp_path / "checkpoints" / "next" / "malmoi-small")
-    with pytest.raises(InputError, match="no pre-trained encoder under"):
-        find_encoder(tmp_path)
-    copytree(ENCODER, tmp_path / "checkpoints" / "malmoi-small")
-    assert find_encoder(tmp_path) == tmp_path / "checkpoints" / "malmoi-small"
-
-
 def test_their_tokenizers_are_of_a_class_that_transformers_4_knows_too() -> None:
     found = [
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(RELEASED.rglob("tokenizer_config.json"))
     ]
-    assert len(found) == 5
+    assert len(found) == 4
     assert {config["tokenizer_class"] for config in found} == {"PreTrainedTokenizerFast"}
 
 
@@ -156,7 +144,7 @@ def test_the_readme_has_the_figures_of_the_card(name: str) -> None:
     # Of the encoder, random weights and the linear model.
     own = [figures(line) for line in card.splitlines() if line.startswith("|")]
     rows = [line.strip("|").split("|") for line in readme if line.startswith("|") and figures(line)]
-    assert len(rows) == 6
+    assert len(rows) == 4
     for _, *cells, published in rows:
         assert figures(" ".join(cells)) in own, cells
         assert published.strip() in card

@@ -181,17 +181,15 @@ def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
         card = card_of(released, name)
         assert "nobody has looked which" in card and "official" not in card
         assert "question" not in card and "rented" not in card
-    with_chatbot, without = importlib.import_module("cards").OTHER_TESTS
-    for sha256 in (with_chatbot, without):
-        record = RECORD | {"corpus_sha256": sha256}
-        write_json(released / "malmoi-small" / "run.json", record)
-        for name in names:
-            card = card_of(released, name)
-            assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
-        encoder = card_of(released)
-        assert "Nothing was rented." in encoder and "card of the encoder" not in encoder
-        assert ("777 of the 1,400 distinct" in encoder) == (sha256 == with_chatbot)
-        assert ("and none of the question pairs" in encoder) == (sha256 == without)
+    (known,) = importlib.import_module("cards").OTHER_TESTS
+    record = RECORD | {"corpus_sha256": known}
+    write_json(released / "malmoi-small" / "run.json", record)
+    for name in names:
+        card = card_of(released, name)
+        assert "official `ratings_test.txt`" in card and "nor compare such a figure" in card
+    encoder = card_of(released)
+    assert "Nothing was rented." in encoder and "card of the encoder" not in encoder
+    assert "and none of the question pairs" in encoder
     record = record | {"settings": RECORD["settings"] | {"init": "checkpoints/mine"}}
     write_json(released / "malmoi-small" / "run.json", record)
     assert "see the card of the encoder that it went on from, too." in card_of(released)
