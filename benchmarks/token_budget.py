@@ -50,9 +50,12 @@ STARTS: dict[str, list[str]] = {
     "warm, 4,096 entries": ["--init", "skip-gram", "--vocab-size", "4096"],
 }
 # What the arms begin from; of a flag given twice the last counts.
-AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0]
-# The recipe of the released encoder.
-RELEASED = ["--unigram-fraction", "1", "--bag-weight", "5"]
+AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0, "--correction-weight", 0]
+# What a run of few tokens learns by default, and what the first released encoder learnt.
+NOISE_BAG = ["--unigram-fraction", "1", "--bag-weight", "5"]
+# What the released encoder learnt (checkpoints/release.py), but for the tokens.
+RELEASED = [*NOISE_BAG, "--correction-weight", "5"]
+RELEASED += ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 # Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
@@ -79,13 +82,14 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
     "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
-    "warm-noise-bag": ("warm", RELEASED),
-    "warm-noise-bag-packed": ("warm", [*RELEASED, "--batching", "packed"]),
-    "warm-noise-bag-muon": ("warm", [*RELEASED, "--optimizer", "muon"]),
-    "warm-noise-bag-mask-30": ("warm", [*RELEASED, "--mask-fraction", "0.3"]),
-    "warm-noise-bag-rate-10": ("warm", [*RELEASED, "--learning-rate", "1e-3"]),
+    "warm-noise-bag": ("warm", NOISE_BAG),
+    "warm-noise-bag-packed": ("warm", [*NOISE_BAG, "--batching", "packed"]),
+    "warm-noise-bag-muon": ("warm", [*NOISE_BAG, "--optimizer", "muon"]),
+    "warm-noise-bag-mask-30": ("warm", [*NOISE_BAG, "--mask-fraction", "0.3"]),
+    "warm-noise-bag-rate-10": ("warm", [*NOISE_BAG, "--learning-rate", "1e-3"]),
     "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
-    "warm-noise-bag-correction": ("warm", [*RELEASED, "--correction-weight", "5"]),
+    "warm-noise-bag-correction": ("warm", [*NOISE_BAG, "--correction-weight", "5"]),
+    "released": ("warm", RELEASED),
     "warm-noise-correction": ("warm", ["--unigram-fraction", "1", "--correction-weight", "5"]),
     "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
     "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),

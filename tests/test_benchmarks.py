@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 import tyro
 
 from corpora.errors import InputError
+from pretrain.recipe import Recipe
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 
@@ -368,6 +369,7 @@ def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
     budgets = importlib.import_module("token_budget")
     without_generator = {name for name in budgets.ARMS if "mlm" in name or "noise" in name}
     without_generator.remove("warm-mlm-first")
+    without_generator.add("released")
     for name, (start, _) in budgets.ARMS.items():
         made, gone_on_with = (
             tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *map(str, each)])
@@ -380,6 +382,16 @@ def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:
         assert gone_on_with.recipe().needs_generator == (name not in without_generator)
         # What is begun with has to be of the size that is asked for.
         assert made.generator_size == gone_on_with.generator_size
+
+
+def test_the_released_arm_learns_what_the_released_encoder_learnt(on_path: None) -> None:
+    budgets = importlib.import_module("token_budget")
+    flags = ["--corpus", "texts.txt", *map(str, budgets.pretraining_flags("released", 10**6, 0))]
+    arm = settings_as_json(tyro.cli(PretrainSettings, args=flags))
+    record = json.loads((ROOT / "checkpoints/malmoi-small/run.json").read_text())["settings"]
+    learnt = [field.name for field in fields(Recipe)]
+    for name in (*learnt, "tokens_per_batch", "learning_rate", "optimizer", "dropout", "sharing"):
+        assert arm[name] == record[name], name
 
 
 def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
