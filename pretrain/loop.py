@@ -100,9 +100,9 @@ def planned_tokens(
 ) -> float | None:
     """Tokens the run will see at most; None where that is unknown or none.
 
-    Of `--max-minutes` nothing is known; on a CPU they count as few (0): the release took 112
-    minutes of two cores for 50 million. What a token costs, which `--max-flops` asks for, is not
-    known before there are networks.
+    Of `--max-minutes` nothing is known; on a CPU they count as few (0): two cores see
+    less than a million in one (docs/performance.md). What a token costs, which `--max-flops` asks
+    for, is not known before there are networks.
     """
     if settings.max_flops is not None or settings.max_steps == 0:
         return None

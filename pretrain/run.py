@@ -229,6 +229,7 @@ def _run(
         state, pair, optimizers, lambda line: None, set_aside=False
     )
     steps = planned_steps(settings, prepared.corpus, device)
+    clock = "since it was resumed" if progress.step else "in all"
     if processes.is_main:
         if progress.step:
             print(f"resumed at step {progress.step:,} of {directory}")
@@ -283,7 +284,7 @@ def _run(
     )
     print(
         f"{progress.tokens:,} tokens in {progress.step:,} steps, "
-        f"{time.perf_counter() - started:,.0f} s in all -> {directory}/discriminator"
+        f"{time.perf_counter() - started:,.0f} s {clock} -> {directory}/discriminator"
     )
 
 

@@ -61,9 +61,8 @@ def test_every_sample_corpus_has_a_data_card() -> None:
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_paths_named_in_the_readme_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    named = set(
-        re.findall(r"(?<![\w/])(?:corpora|tokenizer|pretrain|finetune|app|docs)/[\w/.]*\w", text)
-    )
+    rooms = "corpora|tokenizer|pretrain|finetune|app|docs|benchmarks|checkpoints|tests"
+    named = set(re.findall(rf"(?<![\w/])(?:{rooms})/[-\w/.]*\w", text))
     assert len(named) >= 5
     assert not [path for path in named if not (ROOT / path).exists()]
 

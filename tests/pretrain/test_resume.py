@@ -41,6 +41,8 @@ def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
         file.write('{"step": 12, "gener')  # what a power cut leaves
     code, output, _ = pretrain_here("--max-steps", "12", "--resume")
     assert code == 0 and "resumed at step 8" in output
+    # The time before is not in it.
+    assert " s since it was resumed -> " in output
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
 
 
