@@ -422,6 +422,14 @@ def _prepare_networks(
     if _continues(settings):
         pair = load_pair(settings.init, shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
+        if pair.generator is not None and settings.generator_size != 1 and not settings.resume:
+            width = pair.generator.config.hidden_size
+            if width == pair.discriminator.config.hidden_size:
+                print(
+                    f"the generator in {settings.init} is as wide as the discriminator ({width}); "
+                    "a copy of it without generator/ begins with a narrower, faster one",
+                    flush=True,
+                )
     else:
         pair = build_pair(_preset(settings), tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:

@@ -525,7 +525,7 @@ def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
 
     monkeypatch.setattr(pretrain.run, "prepare_corpus", overtaken)
     code, _, errors = pretrain_here("--max-steps", "3")
-    assert code == 2 and "found run in use; go on with --resume, or name another" in errors
+    assert code == 2 and "complete run in run; name another" in errors
     assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
     assert (tmp_path / "run" / "discriminator").is_dir()
 
