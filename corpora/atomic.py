@@ -32,6 +32,7 @@ def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path
             with full_disk_as_oserror(directory):
                 yield scratch
             scratch.chmod(0o755)  # mkdtemp gives 0o700, which colleagues could not read
+            sync_tree(scratch)
             try:
                 scratch.rename(directory)
             except OSError:

@@ -286,9 +286,29 @@ class _IdsOfKept:
         return self._ids.take(pa.array(np.searchsorted(self._indices, indices)))
 
 
+def is_whole(directory: Path) -> bool:
+    """Whether a clean corpus has its report and, by their own count, all texts that it kept."""
+    try:
+        kept = CleaningReport.read_from(directory).kept
+        parts = sorted(directory.glob("part-*.parquet"))
+        return kept == sum(pq.read_metadata(part).num_rows for part in parts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # ArrowInvalid is one
+        return False
+
+
 def iter_clean_texts(directory: Path) -> Iterator[str]:
-    """The texts of a clean corpus, in order, a row group at a time."""
+    """The texts of a clean corpus, in order, a row group at a time.
+
+    Raises:
+        InputError: a file of it is damaged.
+    """
     for path in sorted(directory.glob("part-*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS_PER_GROUP, columns=["text"]):
-                yield from batch.column(0).to_pylist()
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=ROWS_PER_GROUP, columns=["text"]):
+                    yield from batch.column(0).to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"cannot read the cleaned texts in {path}: {error}; delete its folder and clean "
+                "the texts again (pretrain/run.py does so by itself)"
+            ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
-from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+from corpora.clean_corpus import corpus_hash, is_whole, iter_clean_texts, write_clean_corpus
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.errors import InputError
@@ -106,6 +106,9 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
     key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     directory = CACHE / "clean" / name
+    if directory.is_dir() and not is_whole(directory):
+        print(f"warning: {directory} is damaged; made again", file=sys.stderr, flush=True)
+        shutil.rmtree(directory)
     if not directory.is_dir():
         print(f"reading and cleaning {settings.corpus}", flush=True)
         records = iter_records(settings.corpus, text_column=settings.text_column)

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -306,8 +307,8 @@ class Trainer:
                 asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
                 # After the last step there is nothing to leave out but the export.
                 stopping = asks and fraction < 1 and processes.any_of(bool(received))
-                # The last one before the average of weights takes their place: who resumes a
-                # complete run to make it longer goes on from the weights themselves.
+                # The last one before the average of weights takes their place: who is killed before
+                # the networks are written goes on from the weights themselves.
                 saving = stopping or fraction >= 1 or progress.step % settings.save_steps == 0
                 # Reading losses and gradients waits for the device, so only when something depends
                 # on it: weights that are no longer numbers must not become a checkpoint.
@@ -316,11 +317,8 @@ class Trainer:
                 # A GPU works on what it was given: what reports and checks waited for is training.
                 self._lap()
                 if saving:
-                    processes.in_main(
-                        lambda: save_state(
-                            directory / "state", self.pair, self.optimizers, progress, self.average
-                        )
-                    )
+                    must = stopping or fraction >= 1
+                    processes.in_main(partial(self._save, directory, monitor, must=must))
                     self._lap_began = time.perf_counter()
                 if stopping:
                     monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
@@ -334,6 +332,12 @@ class Trainer:
                 "a longer run or a smaller --first-stage"
             )
         return True
+
+    def _save(self, directory: Path, monitor: Monitor, *, must: bool) -> None:
+        # Who goes on after an explosion wants weights from before it.
+        if monitor.rises() and not must:
+            return
+        save_state(directory / "state", self.pair, self.optimizers, self.progress, self.average)
 
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""

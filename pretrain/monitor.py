@@ -28,6 +28,8 @@ from pretrain.recipe import DISCRIMINATING, Recipe
 STUCK_RECALL = 0.01
 # Losses in the first steps say nothing yet.
 _FIRST_WARNING_STEP = 100
+# A discriminator finds nothing while the learning rate still rises.
+_STUCK_FRACTION = 0.1
 # A generator that is no better than guessing by frequency after so much of the run has stalled.
 _STALLED_FRACTION = 0.5
 # By so many nats more than at the start: nothing but a learning rate too high does that, save for
@@ -274,11 +276,21 @@ class Monitor:
         if steps < _EXPLODED_STEPS:
             return ""
         now = sum(steps * loss for steps, loss in recent) / steps
-        first = median_low(loss for _, loss in self._first_losses[watched])
+        first = self._first(watched)
         what = "for guessing a token"
         if watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING:
             what = "for telling original from replaced tokens"
         return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
+
+    def rises(self) -> bool:
+        """Whether the last row alone would be an explosion: no checkpoint of what may be one."""
+        if not self.last:
+            return False
+        watched = self._watched(self.last)
+        return self.last[watched] > self._first(watched) + _EXPLODED_BY
+
+    def _first(self, watched: str) -> float:
+        return median_low(loss for _, loss in self._first_losses[watched])
 
     def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
         learns = self._recipe.needs_generator or self._recipe.objective == "mlm"
@@ -306,7 +318,8 @@ class Monitor:
         if replaced > tokens / 2:
             usual, rare, of = rare, usual, tokens - replaced
             found = of - (count["predicted_replaced"] - count["true_positive"])
-        if found / of >= STUCK_RECALL or (step < _FIRST_WARNING_STEP and fraction < 1):
+        early = step < _FIRST_WARNING_STEP or fraction < _STUCK_FRACTION
+        if found / of >= STUCK_RECALL or (early and fraction < 1):
             return
         already = any("has only learnt" in warning for warning in self.warnings)
         if already and fraction < 1:
@@ -333,6 +346,7 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
         try:
             row = json.loads(line)
             keep = row["step"] <= step
+            _ = row["generator_loss"] + row["discriminator_loss"]
         except (ValueError, TypeError, KeyError):
             continue  # the last line of a killed run may be half a line
         if keep:

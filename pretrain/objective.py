@@ -439,8 +439,10 @@ class Objective:
     def _by_frequency(
         self, share: Share, losses: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        bins = self.tables.frequency_bin[share.input_ids.flatten()]
-        in_scope = (weights > 0).flatten().float()
+        tokens = share.input_ids.flatten()
+        bins = self.tables.frequency_bin[tokens]
+        # [CLS] and its like, which no text holds, are not rare but never replaced.
+        in_scope = ((weights > 0).flatten() & (self.tables.bias[tokens] == 0)).float()
         sums = losses.new_zeros((2, NUM_FREQUENCY_BINS))
         sums[0].scatter_add_(0, bins, losses.flatten() * in_scope)
         sums[1].scatter_add_(0, bins, in_scope)

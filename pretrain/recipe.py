@@ -277,6 +277,19 @@ def check_recipe(
             "--discriminator-weight 0 would not train; take more",
         ),
         (
+            r.discriminator_weight == 0
+            and sharing == "none"
+            and r.objective in DISCRIMINATING
+            and r.schedule == "joint"
+            and not (r.sentence_weight or r.bag_weight or r.correction_weight),
+            "--discriminator-weight 0 with --sharing none leaves the discriminator, which is what "
+            "a run is for, without a loss; take more, or another --sharing",
+        ),
+        (
+            r.kept_fraction == 1 and r.unigram_fraction < 1,
+            "--kept-fraction 1 hides no token, so there is nothing to guess; take less",
+        ),
+        (
             r.kept_fraction + r.random_fraction > 1,
             "--kept-fraction and --random-fraction are parts of the masked positions, found "
             f"{r.kept_fraction:g} + {r.random_fraction:g}; together at most 1",
@@ -346,6 +359,13 @@ def _refuse_idle(recipe: Recipe, generator_size: float, generator_layers: int | 
             recipe.discriminator_weight == 0,
             "--discriminator-weight 0 leaves the discriminator's loss out",
             ("weight_warmup", "loss_mean"),
+        ),
+        (
+            recipe.discriminator_weight == 0
+            and recipe.unigram_fraction < 1
+            and not (recipe.sentence_weight or recipe.bag_weight or recipe.correction_weight),
+            "--discriminator-weight 0 has no loss that sees replacements",
+            (*samples, "forbid_original"),
         ),
     ]
     for applies, reason, names in idle:

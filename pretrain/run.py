@@ -162,6 +162,15 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
         )
     record = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
+    threads = before.get("threads", record["threads"])
+    if processes.device.type == "cpu" and threads != record["threads"]:
+        print(
+            f"warning: the run had {threads} threads, found {record['threads']}: sums come out "
+            "otherwise in the last bits; for the same weights to the bit set "
+            f"OMP_NUM_THREADS={threads}",
+            file=sys.stderr,
+            flush=True,
+        )
     for key in ("corpus_sha256", "tokenizer_hash", "corpus_tokens"):
         if before and before.get(key) != record[key]:
             raise InputError(
@@ -266,7 +275,12 @@ def _run(
         if not finished or not processes.is_main:
             return
         cost = _cost(settings, pair, trainer, processes)
-        monitor.add_cost(cost | {"parameters": pair.num_parameters()})
+        sizes = {
+            f"{name}/{what}": number
+            for name, counts in parameter_counts(pair).items()
+            for what, number in counts.items()
+        }
+        monitor.add_cost(cost | {"parameters": pair.num_parameters()} | sizes)
     _save_networks(directory, pair, tokenizer)
     write_record(
         directory,
@@ -408,6 +422,14 @@ def _prepare_networks(
     if _continues(settings):
         pair = load_pair(settings.init, shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
+        if pair.generator is not None and settings.generator_size != 1 and not settings.resume:
+            width = pair.generator.config.hidden_size
+            if width == pair.discriminator.config.hidden_size:
+                print(
+                    f"the generator in {settings.init} is as wide as the discriminator ({width}); "
+                    "a copy of it without generator/ begins with a narrower, faster one",
+                    flush=True,
+                )
     else:
         pair = build_pair(_preset(settings), tokenizer, shape=shape)
     if settings.init == "skip-gram" and not settings.resume:
@@ -506,9 +528,10 @@ def _cost(
         "paper_flops": progress.flops,
         "hardware_flops": progress.hardware_flops,
     }
-    if trainer.last_positions == 0:
+    if progress.step == 0:
         return cost
-    positions = trainer.last_positions // processes.world_size
+    # Of a run that was killed after its last step there is no batch to ask.
+    positions = (trainer.last_positions or batch_tokens(settings)) // processes.world_size
     masked = max(1, round(positions * settings.mask_fraction))
     dtype = matrix_dtype(processes.device, settings.precision)
     shapes = matrix_shapes(pair, settings.recipe(), positions, masked)

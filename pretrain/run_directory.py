@@ -41,6 +41,7 @@ _FREE_ON_RESUME = {
 }
 # What a run did before these flags existed; of others the default is what it did.
 _BEFORE: dict[str, Any] = {"unchanged_fraction": 0.0}
+_PATHS = {"corpus", "tokenizer", "generator_from", "init"}
 _NEEDED_TO_RESUME = {"settings", "packed", "bf16", "sharing"}
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 
@@ -73,6 +74,11 @@ def new_directory(settings: PretrainSettings) -> Path:
 
 
 def _in_use(directory: Path) -> InputError:
+    if (_read_record(directory) or {}).get("status") == "finished":
+        return InputError(
+            f"expected a new directory for --output, found a complete run in {directory}; name "
+            f"another, and to go on from its weights give --init {directory}"
+        )
     return InputError(
         f"expected a new directory for --output, found {directory} in use; "
         "go on with --resume, or name another"
@@ -217,7 +223,8 @@ def learnt_with_generator(directory: str | Path) -> bool:
     if noise is None or "progress" not in record:
         return (Path(directory) / "generator").is_dir()
     steps = record["progress"].get("step", 0)
-    return bool(steps > 0 and record["settings"].get("objective") != "mlm" and noise < 1)
+    objective = record.get("settings", {}).get("objective")
+    return bool(steps > 0 and objective != "mlm" and noise < 1)
 
 
 def recorded_replacements(record: dict[str, Any]) -> dict[str, Any]:
@@ -241,11 +248,16 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
             continue
         if name in _idle(settings):  # it was accepted once
             continue
-        if name == "corpus" and Path(str(before.get(name))).resolve() == settings.corpus.resolve():
+        if name in _PATHS and _same_place(found, value):
             continue
         flag = name.replace("_", "-")
         return f"it has --{flag} {found}, found --{flag} {value}; give the same flags"
     return ""
+
+
+def _same_place(found: Any, value: Any) -> bool:
+    """Whether two paths are one, however they were written."""
+    return None not in (found, value) and Path(found).resolve() == Path(value).resolve()
 
 
 def _idle(settings: PretrainSettings) -> set[str]:
@@ -276,7 +288,8 @@ def _read_record(directory: Path) -> dict[str, Any] | None:
         record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) else None
+    parts = [record, record.get("settings", {}), record.get("progress", {})] if record else []
+    return record if parts and all(isinstance(part, dict) for part in parts) else None
 
 
 def write_record(directory: Path, record: dict[str, Any]) -> None:

@@ -176,7 +176,8 @@ class PretrainSettings:
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
     of up to 50 million tokens, or by --max-minutes, however many, on a CPU (docs/experiments.md);
-    else, with other than default flags of a generator, and where --init has learnt from one, 0."""
+    else, by --max-flops, with other than default flags of a generator, --sharing or
+    --discriminator-weight, and where --init has learnt from one, 0."""
     mask_fraction: float = Recipe.mask_fraction
     """Fraction of a text's tokens that is masked (paper: 0.15)."""
     last_mask_fraction: float | None = Recipe.last_mask_fraction
@@ -202,9 +203,9 @@ class PretrainSettings:
     muon_learning_rate: float = 5e-3
     """Muon's peak learning rate."""
     adam_bias_correction: bool = True
-    """Correct Adam's moments for their start at zero. The paper's code does not, and takes steps
-    up to three times as large in its first thousand; in short runs with a generator the
-    discriminator then learns nothing (docs/experiments.md)."""
+    """By default Adam's moments are corrected for their start at zero. The paper's code does not
+    (this flag), and takes steps up to three times as large in its first thousand; in short runs
+    with a generator the discriminator then learns nothing (docs/experiments.md)."""
     warmup_fraction: float = 0.06
     """Fraction of the run over which the learning rate rises (assumption)."""
     initializer_range: float | None = None

@@ -7,6 +7,8 @@ known of its texts beside them, the folder is enough to train from on a machine 
 
 import hashlib
 import json
+import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,13 +89,18 @@ def tokenize_corpus(
     """
     key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, _LAYOUT])
     directory = cache / hashlib.sha256(key.encode()).hexdigest()[:16]
-    if not (directory / "offsets.bin").is_file():
-        facts = {
-            "corpus_sha256": corpus_sha256,
-            "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
-            "max_length": max_length,
-        }
-        _write_arrays(clean_directory, tokenizer, facts, directory)
+    if directory.is_dir():
+        try:
+            return open_tokenized(directory)[0]
+        except InputError as error:
+            print(f"warning: {error}; made again", file=sys.stderr, flush=True)
+            shutil.rmtree(directory)
+    facts = {
+        "corpus_sha256": corpus_sha256,
+        "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
+        "max_length": max_length,
+    }
+    _write_arrays(clean_directory, tokenizer, facts, directory)
     return open_tokenized(directory)[0]
 
 
@@ -120,7 +127,10 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
         raise InputError(f"cannot read the tokenized corpus in {directory}: {error}") from error
     try:
         CleaningReport.from_json(facts["cleaning"])
-        _ = facts["corpus_sha256"], facts["max_length"]
+        _ = facts["corpus_sha256"]
+        longest = facts["max_length"]
+        if type(longest) is not int:
+            raise TypeError(f"max_length {longest!r}")
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"expected the facts of a tokenized corpus in {directory / FACTS_NAME}, found others "
@@ -130,6 +140,20 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
         raise InputError(
             f"expected {offsets[-1]:,} tokens in {directory / 'ids.bin'}, found {len(ids):,}; the "
             "file is cut off or belongs to another folder: copy it again"
+        )
+    lengths = np.diff(offsets)
+    # A single wrong one would ask for all of the memory.
+    if offsets[0] != 0 or not len(lengths) or lengths.min() < 1 or lengths.max() > longest - 2:
+        raise InputError(
+            f"expected sequences of 1 to {longest - 2} tokens, one after the other, in "
+            f"{directory / 'offsets.bin'}, found others; the file is damaged: copy it again"
+        )
+    blocks = range(0, len(ids), _COUNT_BLOCK)
+    highest = max(int(ids[start : start + _COUNT_BLOCK].max()) for start in blocks)
+    if highest >= len(tokenizer):
+        raise InputError(
+            f"expected ids below the {len(tokenizer):,} entries of its tokenizer in "
+            f"{directory / 'ids.bin'}, found {highest:,}; the file is damaged: copy it again"
         )
     return TokenizedCorpus(ids=ids, offsets=offsets, directory=directory, facts=facts), tokenizer
 

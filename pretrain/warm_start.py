@@ -73,7 +73,7 @@ def skip_gram_vectors(
     kept = corpus.directory / f"skip-gram-{width}-{seed}.npz"
     if kept.is_file():
         report(f"skip-gram warm start: vectors of an earlier run, {kept}")
-        return _read(kept)
+        return _read(kept, len(corpus.token_counts()))
     ids, vectors = _train(corpus, width, seed, report)
     if os.access(corpus.directory, os.W_OK):
         buffer = io.BytesIO()
@@ -84,11 +84,14 @@ def skip_gram_vectors(
     return ids, vectors
 
 
-def _read(kept: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read(kept: Path, size: int) -> tuple[np.ndarray, np.ndarray]:
     try:
         with np.load(kept, allow_pickle=False) as arrays:
-            return arrays["ids"], arrays["vectors"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            ids, vectors = arrays["ids"], arrays["vectors"]
+        if len(ids) != len(vectors) or (len(ids) and not 0 <= ids.min() <= ids.max() < size):
+            raise ValueError(f"expected vectors of ids below {size:,}, found others")
+        return ids, vectors
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
             f"cannot read the skip-gram vectors in {kept}: {error}; delete the file, and they are "
             "made again"

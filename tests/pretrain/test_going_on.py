@@ -57,6 +57,17 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     assert json.loads(Path("third/run.json").read_text())["sharing"] == "instance"
 
 
+def test_a_generator_as_wide_as_the_discriminator_is_said(pretrain_here: Command) -> None:
+    """A masked-LM encoder is its own generator."""
+    assert pretrain_here("--objective", "mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
+    code, printed, _ = pretrain_here("--init", "mlm", "--max-steps", "1")
+    assert code == 0 and "generator in mlm is as wide as the discriminator (64)" in printed
+    code, printed, _ = pretrain_here(
+        "--init", "mlm", "--max-steps", "1", "--generator-size", "1", "--output", "asked"
+    )
+    assert code == 0 and "as wide as" not in printed
+
+
 def test_what_networks_share_is_seen_without_a_record(pretrain_here: Command) -> None:
     assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
     for network in ("generator", "discriminator"):

@@ -216,6 +216,26 @@ def test_where_most_masked_tokens_are_replaced_calling_all_so_is_nothing_learnt(
     assert "most masked tokens are replaced" in warnings[0]
 
 
+def test_nothing_found_while_the_rate_still_rises_is_no_warning(tmp_path: Path) -> None:
+    monitor = watching(tmp_path, log_steps=100)
+    for step in range(1, 501):
+        show(monitor, result(found=0), step=step, fraction=step / 10_000)
+    assert monitor.warnings == []
+
+
+def test_of_a_row_far_above_the_start_no_checkpoint_is_wanted(tmp_path: Path) -> None:
+    monitor = watching(tmp_path)
+    assert not monitor.rises()
+    for step in range(1, 31):
+        show(monitor, result(), step=step, fraction=0.5)
+    assert not monitor.rises()
+    show(monitor, result(generator=7.1), step=31, fraction=0.5)
+    # One row is no explosion yet.
+    assert monitor.rises() and not monitor.exploded()
+    show(monitor, result(), step=32, fraction=0.5)
+    assert not monitor.rises()
+
+
 def test_noise_is_advised_only_where_the_schedule_allows_it(tmp_path: Path) -> None:
     recipe = Recipe(schedule="adversarial")
     first, last = watch(tmp_path, [result(found=0)] * 10, recipe=recipe).warnings

@@ -150,6 +150,8 @@ def reference(
 
     def add_binned(losses: dict[tuple[int, int], float]) -> None:
         for (r, c), loss in losses.items():
+            if not allowed[ids[r][c]]:  # [CLS] is not rare, but in no text
+                continue
             frequency_bin = int(toy.tables.frequency_bin[ids[r][c]])
             expected.binned[0][frequency_bin] += loss
             expected.binned[1][frequency_bin] += 1

@@ -52,6 +52,17 @@ def check(**flags: Any) -> None:
         ({"objective": "mlm", "sharing": "gdes"}, "one network, so --sharing gdes has nothing"),
         ({"objective": "mlm", "sharing": "all"}, "one network, so --sharing all has nothing"),
         ({"objective": "mlm", **SBO}, "--generator-head sbo needs a generator"),
+        ({"discriminator_weight": 0.0, "sharing": "none"}, "leaves the discriminator, which is"),
+        ({"kept_fraction": 1.0}, "hides no token"),
+        ({"objective": "mlm", "kept_fraction": 1.0}, "hides no token"),
+        (
+            {"discriminator_weight": 0.0, "forbid_original": True},
+            "no loss that sees replacements, so --forbid-original has no effect",
+        ),
+        (
+            {"discriminator_weight": 0.0, "temperature": 2.0},
+            "no loss that sees replacements, so --temperature has no effect",
+        ),
         ({"generator_head": "sbo"}, "--masking token has no spans; add --masking span"),
         ({"unigram_fraction": 1.0, **SBO}, "--generator-head sbo needs a generator"),
         ({"replaced_spans": True, "masking": "word"}, "--masking word has none; add"),

@@ -125,7 +125,9 @@ def test_networks_that_a_run_began_with_have_to_be_there_still(
     assert code == 2 and "expected the networks that the run began with, found other" in errors
 
 
-@pytest.mark.parametrize("line", [b"5", b'{"tokens": 1}', b'{"step": "\xb0\xa1"}'])
+@pytest.mark.parametrize(
+    "line", [b"5", b'{"tokens": 1}', b'{"step": "\xb0\xa1"}', b'{"step": 1, "generator_loss": 7}']
+)
 def test_damaged_rows_are_passed_over(
     pretrain_here: Command, broken_off: Path, line: bytes
 ) -> None:
@@ -133,6 +135,23 @@ def test_damaged_rows_are_passed_over(
     path.write_bytes(line + b"\n" + path.read_bytes())
     assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+
+
+def test_another_number_of_threads_is_said(pretrain_here: Command, broken_off: Path) -> None:
+    record = json.loads((broken_off / "run.json").read_text())
+    record["threads"] += 1
+    (broken_off / "run.json").write_text(json.dumps(record))
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 0
+    assert f"the run had {record['threads']} threads, found {record['threads'] - 1}" in errors
+
+
+def test_paths_may_be_written_otherwise(
+    pretrain_here: Command, broken_off: Path, cache: Path
+) -> None:
+    other = os.path.relpath(cache / "tokenizer", broken_off.parent)
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--tokenizer", other)
+    assert code == 0, errors
 
 
 def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
@@ -300,6 +319,8 @@ def test_a_complete_run_is_not_resumed(pretrain_here: Command) -> None:
     assert pretrain_here("--max-steps", "2")[0] == 0
     code, _, errors = pretrain_here("--max-steps", "4", "--resume")
     assert code == 2 and "found run complete; go on from its weights with --init run" in errors
+    code, _, errors = pretrain_here("--max-steps", "4")
+    assert code == 2 and "complete run in run; name another, and to go on from its" in errors
 
 
 def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) -> None:
@@ -504,7 +525,7 @@ def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
 
     monkeypatch.setattr(pretrain.run, "prepare_corpus", overtaken)
     code, _, errors = pretrain_here("--max-steps", "3")
-    assert code == 2 and "found run in use; go on with --resume, or name another" in errors
+    assert code == 2 and "complete run in run; name another" in errors
     assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
     assert (tmp_path / "run" / "discriminator").is_dir()
 

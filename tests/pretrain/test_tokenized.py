@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
+import pretrain.corpus
 from corpora.clean_corpus import write_clean_corpus
 from corpora.cleaning import CleaningSettings
 from corpora.record import Record
@@ -94,9 +96,50 @@ def test_a_tokenized_corpus_that_does_not_fit_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_damaged_number_is_found_before_it_is_believed(
+    tokenized: Path, pretrain_here: Command
+) -> None:
+    def run_with(name: str, dtype: type, place: int, value: int) -> str:
+        path = tokenized / name
+        whole = path.read_bytes()
+        numbers = np.frombuffer(whole, dtype=dtype).copy()
+        numbers[place] = value
+        path.write_bytes(numbers.tobytes())
+        code, _, errors = pretrain_here("--corpus", str(tokenized), "--max-steps", "1")
+        path.write_bytes(whole)
+        assert code == 2 and errors.count("\n") == 1 and str(path) in errors
+        return errors
+
+    # Believed, it would take all of the memory.
+    assert "sequences of 1 to 126 tokens" in run_with("offsets.bin", np.int64, 3, 10**9)
+    assert "one after the other" in run_with("offsets.bin", np.int64, 0, 1)
+    assert "ids below the 4,096 entries" in run_with("ids.bin", np.uint16, 5, 60_000)
+    assert pretrain_here("--corpus", str(tokenized), "--max-steps", "1")[0] == 0
+
+
+def test_a_damaged_cache_is_made_again(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pretrain.corpus, "CACHE", tmp_path / "cache")
+    flags = ("--max-steps", "2", "--tokenizer", "None", "--vocab-size", "1024")
+    assert pretrain_here(*flags, "--output", "first")[0] == 0
+    damaged = [
+        *(tmp_path / "cache" / "clean").glob("*/*"),
+        *(tmp_path / "cache" / "tokenized").glob("*/*.*"),
+    ]
+    assert len(damaged) >= 5
+    for number, path in enumerate(damaged):
+        path.write_bytes(path.read_bytes()[:-9])
+        code, _, errors = pretrain_here(*flags, "--output", f"run-{number}")
+        assert code == 0 and "made again" in errors and errors.count("\n") == 1, path
+    weights = weights_of(tmp_path / "first"), weights_of(tmp_path / f"run-{number}")
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
 @pytest.mark.parametrize(
     ("facts", "named"),
     [
+        ('{"cleaning": {"sources": {}, "settings": {}}}', "KeyError"),
         ('{"max_length": 128}', "KeyError: 'cleaning'"),
         ("[]", "TypeError"),
         ('{"cleaning": {}, "corpus_sha256": "0", "max_length": 128}', "KeyError: 'sources'"),
