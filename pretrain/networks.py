@@ -356,7 +356,8 @@ def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tupl
     if width % heads or width < 8:
         raise InputError(
             f"expected --generator-size so that {hidden_size} x it can be split into heads of "
-            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take 0.25, 0.3333, 0.5 or 1"
+            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take 0.25, "
+            "0.3333, 0.5 or 1"
         )
     return width, heads
 
