@@ -154,7 +154,8 @@ def _measure(
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
     given += [] if "--max-steps" in flags else ["--max-flops", settings.flops]
     # Of a flag given twice the last counts.
-    given += ["--save-steps", 500, "--unigram-fraction", 0, "--bag-weight", 0, *flags]
+    given += ["--save-steps", 500, "--unigram-fraction", 0, "--bag-weight", 0]
+    given += ["--correction-weight", 0, *flags]
     if settings.init in ("random", "skip-gram"):  # a checkpoint has a vocabulary
         given += vocabulary_flags(settings.corpus, settings.tokenizer)
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"

@@ -156,7 +156,9 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
             "cost": paragraph(_cost(folder, record, classifiers)),
             "reviews": REVIEWS,
             "test_files": _test_files(record),
-            "correction": _correction(record["settings"].get("correction_weight", 0)),
+            "correction": _correction(
+                record.get("correction_weight", record["settings"].get("correction_weight", 0))
+            ),
             "texts": _texts(kept),
             "batch": f"{record['tokens_per_batch']:,}",
             "rate": f"{record['learning_rate']:g}",

@@ -24,7 +24,10 @@ NOT_REPEATED = {
     *("output", "resume", "device", "save_steps"),
 }
 # Of defaults, what the run has put in their place.
-RESOLVED = ("learning_rate", "tokens_per_batch", "unigram_fraction", "bag_weight")
+RESOLVED = (
+    *("learning_rate", "tokens_per_batch"),
+    *("unigram_fraction", "bag_weight", "correction_weight"),
+)
 
 
 def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:

@@ -475,6 +475,7 @@ def _describe(
         "sharing": settings.resolved_sharing(),
         "unigram_fraction": settings.unigram_fraction,
         "bag_weight": settings.bag_weight,
+        "correction_weight": settings.correction_weight,
         "learning_rate": peak_learning_rate(settings),
         "tokens_per_batch": batch_tokens(settings),
         "planned_steps": planned_steps(settings, corpus, device),

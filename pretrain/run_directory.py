@@ -229,7 +229,7 @@ def learnt_with_generator(directory: str | Path) -> bool:
 
 def recorded_replacements(record: dict[str, Any]) -> dict[str, Any]:
     """What a run has decided where no flag did, as flags; in earlier versions only flags did."""
-    names = ("unigram_fraction", "bag_weight")
+    names = ("unigram_fraction", "bag_weight", "correction_weight")
     settings = record.get("settings", {})
     found = {name: record.get(name, settings.get(name)) for name in names}
     return {name: value for name, value in found.items() if value is not None}

@@ -76,11 +76,12 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-# Up to here runs learn from noise and a bag of words by default: above joint RTD at 1 and 5 million
-# tokens (three seeds; docs/experiments.md, "Token budgets"), beyond that not compared with it; 50
-# million is what the release has seen of it.
+# Up to here runs learn by default from noise, a bag of words and correction: above joint RTD from 1
+# to 20 million tokens, without correction, and above that with it at 5 million (three seeds each;
+# docs/experiments.md, "Token budgets"). Of more than 50 million only noise has been tried.
 FEW_TOKENS = 50_000_000
 FEW_TOKENS_BAG_WEIGHT = 5.0
+FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 
 
 @dataclass(kw_only=True)
@@ -169,9 +170,10 @@ class PretrainSettings:
     bag_weight: float | None = None
     """Weight of a loss by which [CLS] guesses all words of its text (paper: 0), which keeps what a
     text is about where classifiers read it. By default 5 where noise is the default, else 0."""
-    correction_weight: float = Recipe.correction_weight
+    correction_weight: float | None = None
     """Weight of a loss by which the discriminator also guesses what stood at the masked positions,
-    from the corrupted text (paper: 0; COCO-LM, METRO)."""
+    from the corrupted text (paper: 0; COCO-LM, METRO). By default 5 where noise is the default,
+    else 0."""
     unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
@@ -337,15 +339,27 @@ class PretrainSettings:
                 only writes the networks it would begin with.
         """
         if self.unigram_fraction is None and planned is not None and planned <= FEW_TOKENS:
-            bag = FEW_TOKENS_BAG_WEIGHT if self.bag_weight is None else self.bag_weight
-            noise = replace(self, unigram_fraction=1.0, bag_weight=bag)
+            bag, correction = self.bag_weight, self.correction_weight
+            noise = replace(
+                self,
+                unigram_fraction=1.0,
+                bag_weight=FEW_TOKENS_BAG_WEIGHT if bag is None else bag,
+                correction_weight=FEW_TOKENS_CORRECTION_WEIGHT
+                if correction is None
+                else correction,
+            )
             # The weight is one against the generator's loss.
             left_out = ("objective", "schedule", "sharing", "discriminator_weight", "weight_warmup")
             plain = all(getattr(self, n) == getattr(PretrainSettings, n) for n in left_out)
             if plain and noise.is_allowed():
                 return noise
         recipe = self.recipe()
-        return replace(self, unigram_fraction=recipe.unigram_fraction, bag_weight=recipe.bag_weight)
+        return replace(
+            self,
+            unigram_fraction=recipe.unigram_fraction,
+            bag_weight=recipe.bag_weight,
+            correction_weight=recipe.correction_weight,
+        )
 
     def is_allowed(self) -> bool:
         """Whether `check` finds nothing wrong."""

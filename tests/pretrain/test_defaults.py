@@ -21,10 +21,11 @@ def decided(planned: float | None, **flags: Any) -> Recipe:
     return PretrainSettings(corpus=Path("-"), **flags).for_tokens(planned).recipe()
 
 
-def test_few_tokens_are_learnt_from_by_noise_and_a_bag() -> None:
+def test_few_tokens_are_learnt_from_by_noise_a_bag_and_correction() -> None:
     for planned in (1_000, FEW_TOKENS):
         recipe = decided(planned)
         assert (recipe.unigram_fraction, recipe.bag_weight) == (1.0, 5.0)
+        assert recipe.correction_weight == 5
         assert not recipe.needs_generator
 
 
@@ -38,19 +39,21 @@ def test_many_tokens_and_unknown_numbers_of_them_are_learnt_from_as_in_the_paper
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ({"unigram_fraction": 0.0}, (0.0, 0.0)),
-        ({"unigram_fraction": 0.5}, (0.5, 0.0)),
-        ({"unigram_fraction": 1.0}, (1.0, 0.0)),
-        ({"unigram_fraction": 0.0, "bag_weight": 2.0}, (0.0, 2.0)),
-        ({"bag_weight": 2.0}, (1.0, 2.0)),
-        ({"bag_weight": 0.0}, (1.0, 0.0)),
+        ({"unigram_fraction": 0.0}, (0.0, 0.0, 0.0)),
+        ({"unigram_fraction": 0.5}, (0.5, 0.0, 0.0)),
+        ({"unigram_fraction": 1.0}, (1.0, 0.0, 0.0)),
+        ({"unigram_fraction": 0.0, "bag_weight": 2.0}, (0.0, 2.0, 0.0)),
+        ({"unigram_fraction": 0.0, "correction_weight": 2.0}, (0.0, 0.0, 2.0)),
+        ({"bag_weight": 2.0}, (1.0, 2.0, 5.0)),
+        ({"bag_weight": 0.0}, (1.0, 0.0, 5.0)),
+        ({"correction_weight": 0.0}, (1.0, 5.0, 0.0)),
     ],
 )
 def test_a_flag_counts_more_than_the_length(
-    flags: dict[str, float], expected: tuple[float, float]
+    flags: dict[str, float], expected: tuple[float, float, float]
 ) -> None:
     recipe = decided(1e6, **flags)
-    assert (recipe.unigram_fraction, recipe.bag_weight) == expected
+    assert (recipe.unigram_fraction, recipe.bag_weight, recipe.correction_weight) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,7 @@ def test_a_short_run_needs_no_flag_to_learn_something(
     assert "replacements: noise by word frequency" in output
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (record["unigram_fraction"], record["bag_weight"]) == (1.0, 5.0)
+    assert record["correction_weight"] == 5
     assert record["settings"]["unigram_fraction"] is None
     assert list(record["networks"]) == ["discriminator"]
     assert not (tmp_path / "run" / "generator").exists()
@@ -144,7 +148,9 @@ def test_a_run_by_an_earlier_version_goes_on(
     broken = break_off(6, *as_in_paper)
     record = json.loads((broken / "run.json").read_text())
     record["settings"] |= {"unigram_fraction": 0.0, "bag_weight": 0.0}
-    del record["unigram_fraction"], record["bag_weight"]
+    # Nor did its settings have --correction-weight.
+    del record["unigram_fraction"], record["bag_weight"], record["correction_weight"]
+    del record["settings"]["correction_weight"]
     (broken / "run.json").write_text(json.dumps(record))
     code, _, errors = pretrain_here(*LEFT_OUT, "--max-steps", "8", "--resume")
     assert code == 0, errors
