@@ -83,9 +83,9 @@ BEFORE_NEGATIONS = 8_273
 NEGATIONS = """It does not understand short negations, of which it has learnt too few: of 440 texts
 such as `안 좋아요` (긍정, it says) or `문제 없어요` (부정) it has 64% right (`docs/experiments.md`,
 2026-11-24, where the written reviews of today have such texts)."""
-# Of one that learnt from more; out of fold, of the classifier released then.
-WITH_NEGATIONS = """Short negations stay its weakest plain texts: of 502 such as `안 맛있어요` it
-had 75% right out of fold, of other plain ones 85 to 97% (2026-11-25)."""
+# Of one that learnt from more.
+WITH_NEGATIONS = """Short negations stay its weakest plain texts: of 502 such as `안 맛있어요` the
+classifier released on 2026-11-25 had 75% right out of fold, of other plain ones 85 to 97%."""
 OTHER_NSMC = f"""Its `{REVIEWS}` was another than the project's, and nobody has looked which reviews
 of NSMC's test files are in it: do not score it on any of them."""
 WRITTEN_BY = "written and labelled by a large language model, one text at a time"

@@ -108,7 +108,7 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
     directory = CACHE / "clean" / name
     if directory.is_dir() and not is_whole(directory):
         print(f"warning: {directory} is damaged; made again", file=sys.stderr, flush=True)
-        shutil.rmtree(directory)
+        shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     if not directory.is_dir():
         print(f"reading and cleaning {settings.corpus}", flush=True)
         records = iter_records(settings.corpus, text_column=settings.text_column)

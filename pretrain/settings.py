@@ -78,7 +78,7 @@ PRESETS: dict[str, Preset] = {
 
 # Up to here runs learn by default from noise, a bag of words and correction: above joint RTD from 1
 # to 20 million tokens, without correction, and above that with it at 5 million (three seeds each;
-# docs/experiments.md, "Token budgets"). Of more than 50 million only noise has been tried.
+# docs/experiments.md, "Token budgets"). Beyond 20 million nothing was compared with joint RTD.
 FEW_TOKENS = 50_000_000
 FEW_TOKENS_BAG_WEIGHT = 5.0
 FEW_TOKENS_CORRECTION_WEIGHT = 5.0

@@ -94,7 +94,7 @@ def tokenize_corpus(
             return open_tokenized(directory)[0]
         except InputError as error:
             print(f"warning: {error}; made again", file=sys.stderr, flush=True)
-            shutil.rmtree(directory)
+            shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     facts = {
         "corpus_sha256": corpus_sha256,
         "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
@@ -110,7 +110,9 @@ def is_tokenized(path: Path) -> bool:
 
 
 def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    """Open the arrays that `tokenize_corpus` has written, without loading them.
+    """Open the arrays that `tokenize_corpus` has written, without keeping them in memory.
+
+    They are read through once: a damaged number would be found much later, or never.
 
     Returns:
         The corpus, and the tokenizer whose ids they are.

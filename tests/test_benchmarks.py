@@ -5,7 +5,6 @@ import importlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -21,14 +20,7 @@ from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_path() -> Iterator[None]:
-    """benchmarks/ lies in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield
+pytestmark = pytest.mark.usefixtures("on_path")
 
 
 @pytest.fixture(scope="module")

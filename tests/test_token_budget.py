@@ -2,7 +2,6 @@
 
 import importlib
 import json
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,7 @@ from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def on_path() -> Iterator[None]:
-    """benchmarks/ lies in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield
+pytestmark = pytest.mark.usefixtures("on_path")
 
 
 def test_no_arm_of_the_token_budgets_is_refused(on_path: None) -> None:

@@ -510,6 +510,8 @@ def test_a_learning_rate_far_too_high_is_stopped(
     assert "at the start; go on from the last checkpoint with --resume and half" in errors
     assert ("--muon-learning-rate" in errors) == (optimizer == "muon")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
+    # Twenty steps are needed to be sure; none of them became what one goes on from.
+    assert checkpoints(tmp_path / "run")[-1] <= "step-00000008"
 
 
 def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
