@@ -65,8 +65,8 @@ from corpora.errors import InputError
 from corpora.mirror import file_sha256
 from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
-from pretrain.networks import discriminator_folder, preset_of
 from pretrain.settings import PresetName
+from pretrain.starting_point import discriminator_folder, preset_of
 
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
 classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this

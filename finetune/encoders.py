@@ -22,7 +22,7 @@ from finetune.model_files import (
     loading,
 )
 from finetune.tasks import PROBLEM_TYPES, Task
-from pretrain.networks import discriminator_folder
+from pretrain.starting_point import discriminator_folder
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).

@@ -362,10 +362,11 @@ class Trainer:
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
                 )
             result.loss.backward()
-        if flops := counter.get_total_flops():
-            # Every process counts its own rows, so this one's part is scaled to the batch.
-            flops *= self.processes.world_size
-            progress.hardware_flops_per_token = flops / batch.num_tokens
+        if not progress.hardware_flops_per_token:  # so it was counted, in every process
+            flops = torch.tensor(float(counter.get_total_flops()), device=self.processes.device)
+            progress.hardware_flops_per_token = (
+                self.processes.add_up(flops).item() / batch.num_tokens
+            )
         self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
         self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)

@@ -22,10 +22,10 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from corpora.errors import InputError
-from pretrain.batches import WIDTH_MULTIPLE
 from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
-from pretrain.settings import PRESETS, Preset, PresetName
+from pretrain.settings import Preset
+from pretrain.starting_point import check_files, config_in, discriminator_folder
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.
@@ -323,7 +323,7 @@ def build_pair(
     return ElectraPair(generator, ElectraForPreTraining(config), shape)
 
 
-def check_generator_size(source: Preset | str, shape: PairShape) -> None:
+def check_generator_size(source: Preset | Path, shape: PairShape) -> None:
     """Refuse a size that the generator cannot have, before anything long is begun.
 
     Whether there will be a generator is not known by then, so defaults pass.
@@ -340,11 +340,11 @@ def check_generator_size(source: Preset | str, shape: PairShape) -> None:
     if isinstance(source, Preset):
         _generator_width(source.hidden_size, source.num_heads, shape)
         return
-    _check_files(source)
-    discriminator = _config_in(discriminator_folder(source), source)
-    generator = Path(source) / "generator"
+    check_files(source)
+    discriminator = config_in(discriminator_folder(source), source)
+    generator = source / "generator"
     if generator.is_dir():
-        _check_sizes(Path(source), _config_in(generator, source), discriminator, shape)
+        _check_sizes(source, config_in(generator, source), discriminator, shape)
     else:
         _generator_width(discriminator.hidden_size, discriminator.num_attention_heads, shape)
 
@@ -374,80 +374,6 @@ def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraFor
     return ElectraForMaskedLM(config)
 
 
-def discriminator_folder(directory: str | Path) -> Path:
-    """Where the discriminator of a run or released checkpoint lies.
-
-    A run has it in `discriminator/`; a released checkpoint is one itself, so that
-    `AutoModel.from_pretrained` takes it. Whether it is there is not looked at.
-    """
-    path = Path(directory)
-    inner = path / "discriminator"
-    return path if (path / "config.json").is_file() and not inner.is_dir() else inner
-
-
-def _check_files(directory: str | Path) -> None:
-    """Refuse a directory without a discriminator, before anything long is begun."""
-    for file in ("config.json", "model.safetensors"):
-        path = discriminator_folder(directory) / file
-        if not path.is_file():
-            raise InputError(
-                "expected --init random, skip-gram or a directory with discriminator/ (and "
-                f"generator/), found {directory} and no {path}; give a run of pretrain/run.py or a "
-                "released checkpoint"
-            )
-
-
-def check_generator_files(directory: str | Path) -> None:
-    """Refuse a `--generator-from` without a generator, before anything long is begun."""
-    for file in ("config.json", "model.safetensors", "tokenizer.json"):
-        path = Path(directory) / "generator" / file
-        if not path.is_file():
-            raise InputError(
-                f"expected a run with a trained generator as --generator-from, found no {path}; "
-                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
-            )
-
-
-def check_positions(folder: Path, length: int) -> None:
-    """Refuse rows longer than a network has positions for, before anything long is begun.
-
-    Args:
-        folder: holds the network.
-        length: most tokens of a row.
-
-    Raises:
-        InputError: with both numbers, or config.json cannot be read.
-    """
-    known = _config_in(folder, folder).max_position_embeddings // WIDTH_MULTIPLE * WIDTH_MULTIPLE
-    if known < length:
-        raise InputError(
-            f"expected --max-length of at most {known}, for which the network in {folder} has "
-            f"positions, found {length}; give {known} or less"
-        )
-
-
-def preset_of(directory: str | Path) -> PresetName:
-    """The preset whose learning rate and batch suit the checkpoint in `directory` best.
-
-    Raises:
-        InputError: no run or checkpoint is there.
-    """
-    _check_files(directory)
-    config = _config_in(discriminator_folder(directory), directory)
-    if config.hidden_size > PRESETS["small"].hidden_size:
-        return "base"
-    return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
-
-
-def _config_in(folder: Path, directory: str | Path) -> ElectraConfig:
-    try:
-        return ElectraConfig.from_pretrained(folder)
-    except Exception as error:  # of OSError and ValueError, but also of types of its own
-        raise InputError(
-            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}"
-        ) from error
-
-
 def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraPair:
     """Load both networks of a run or a released checkpoint, to go on from them.
 
@@ -463,7 +389,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         InputError: the discriminator is missing, one of the two is damaged, keys do not fit, or
             the two are not of the sizes that `shape` says or cannot share what it says.
     """
-    _check_files(directory)
+    check_files(directory)
     shape = shape or PairShape()
     path = Path(directory)
     discriminator: ElectraForPreTraining = load_network(

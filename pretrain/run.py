@@ -43,13 +43,9 @@ from pretrain.networks import (
     ElectraPair,
     PairShape,
     build_pair,
-    check_generator_files,
     check_generator_size,
-    check_positions,
-    discriminator_folder,
     load_network,
     load_pair,
-    preset_of,
 )
 from pretrain.optimizer import Optimizers
 from pretrain.processes import (
@@ -72,13 +68,16 @@ from pretrain.run_directory import (
     write_record,
 )
 from pretrain.settings import PRESETS, Preset, PretrainSettings, batch_tokens, peak_learning_rate
+from pretrain.starting_point import (
+    check_generator_files,
+    check_positions,
+    discriminator_folder,
+    preset_of,
+    starting_directory,
+)
 from pretrain.tokenized import TokenizedCorpus, open_tokenized
 from pretrain.warm_start import warm_start_embeddings
-from tokenizer.training import (
-    load_tokenizer,
-    save_tokenizer,
-    tokenizer_hash,
-)
+from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 
 def main(settings: PretrainSettings) -> None:
@@ -147,13 +146,14 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     # [CLS] and [SEP] count as seen.
     tokens_an_epoch = corpus.num_tokens + 2 * len(corpus.lengths)
     planned = planned_tokens(settings, tokens_an_epoch, processes.device)
-    if _continues(settings) and learnt_with_generator(settings.init):
+    start = starting_directory(settings.init)
+    if _continues(settings) and learnt_with_generator(start):
         planned = None  # it would forget what is hard
     decided = _as_recorded(settings, before).for_tokens(planned)
     if not before:
         decided = replace(decided, sharing=_sharing(decided))
     pair = _prepare_networks(decided, tokenizer, corpus)
-    has_own = _continues(settings) and (Path(settings.init) / "generator").is_dir()
+    has_own = _continues(settings) and (start / "generator").is_dir()
     if has_own and settings.schedule == "two-stage" and not before:
         print(
             f"the discriminator in {settings.init} will be replaced: after the first stage it "
@@ -321,10 +321,11 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
             f"expected no --tokenizer with --init {settings.init}, found {settings.tokenizer}: "
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
-    check_generator_size(settings.init, _shape(settings))
-    preset = preset_of(settings.init)
-    check_positions(discriminator_folder(settings.init), settings.max_length)
-    generator = Path(settings.init) / "generator"
+    start = starting_directory(settings.init)
+    check_generator_size(start, _shape(settings))
+    preset = preset_of(start)
+    check_positions(discriminator_folder(start), settings.max_length)
+    generator = start / "generator"
     if settings.recipe().needs_generator and not settings.generator_from and generator.is_dir():
         check_positions(generator, settings.max_length)
     # A checkpoint says how large it is; the flag still chooses learning rate and batch.
@@ -355,10 +356,11 @@ def _sharing(settings: PretrainSettings) -> Sharing:
     A generator with embeddings of its own would lose them to the default.
     """
     default = settings.resolved_sharing()
-    has_own = settings.recipe().needs_generator and (Path(settings.init) / "generator").is_dir()
+    start = starting_directory(settings.init)
+    has_own = settings.recipe().needs_generator and (start / "generator").is_dir()
     if settings.sharing is not None or default == "none" or not (_continues(settings) and has_own):
         return default
-    before = known_sharing(settings.init)
+    before = known_sharing(start)
     if before not in ("none", "word", "gdes"):
         return default  # "all" has left both the same embeddings
     return before if replace(settings, sharing=before).is_allowed() else "none"
@@ -378,7 +380,7 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     if settings.tokenizer is not None:
         given = load_tokenizer(settings.tokenizer)
     elif _continues(settings):
-        given = load_tokenizer(discriminator_folder(settings.init))
+        given = load_tokenizer(discriminator_folder(starting_directory(settings.init)))
     if settings.generator_from is None:
         return given
     check_positions(settings.generator_from / "generator", settings.max_length)
@@ -420,7 +422,7 @@ def _prepare_networks(
 ) -> ElectraPair:
     shape = _shape(settings)
     if _continues(settings):
-        pair = load_pair(settings.init, shape)
+        pair = load_pair(starting_directory(settings.init), shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
         if pair.generator is not None and settings.generator_size != 1 and not settings.resume:
             width = pair.generator.config.hidden_size
@@ -590,6 +592,6 @@ if __name__ == "__main__":
             PretrainSettings,
             main,
             "Pre-train an ELECTRA from scratch on Korean text (replaced-token detection), "
-            "or go on from a checkpoint with --init DIR.",
+            "or go on from a checkpoint with --init.",
         )
     )

@@ -15,9 +15,9 @@ from safetensors import SafetensorError, safe_open
 from corpora.atomic import write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
-from pretrain.networks import discriminator_folder
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
+from pretrain.starting_point import discriminator_folder
 from pretrain.tokenized import is_tokenized
 
 RUNS = Path("runs/pretrain")

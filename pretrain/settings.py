@@ -113,9 +113,10 @@ class PretrainSettings:
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128."""
     init: str = "skip-gram"
     """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
-    sampling first; or the directory of a run or a released checkpoint to continue from (its
-    networks and tokenizer; a generator that is needed and not there begins new). The directory
-    has to stay where it is until the run is finished: --resume reads its shape again."""
+    sampling first; or the directory of a run or a released checkpoint to continue from, or the
+    Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a generator that
+    is needed and not there begins new). A directory has to stay where it is until the run is
+    finished: --resume reads its shape again."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False

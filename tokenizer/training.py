@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from tokenizers import Tokenizer, processors
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
@@ -164,16 +164,19 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
     """Load a tokenizer directory and check that it has what pre-training needs.
 
     Raises:
-        InputError: no such directory, no `tokenizer.json`, or a special token is missing.
+        InputError: no such directory, no tokenizer in it, or a special token is missing.
     """
     path = Path(directory)
-    if not (path / "tokenizer.json").is_file():
+    whole = (path / "tokenizer.json").is_file()
+    # KcELECTRA and KoELECTRA are published with a list of entries and the model's configuration.
+    if not whole and not all((path / name).is_file() for name in ("vocab.txt", "config.json")):
         raise InputError(
             f"expected a tokenizer directory with tokenizer.json, found none at {path}; "
             "make one with `python -m tokenizer train --corpus PATH --output DIR`"
         )
     try:
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(path)
+        reader = PreTrainedTokenizerFast if whole else AutoTokenizer
+        tokenizer: Any = reader.from_pretrained(path, local_files_only=True)
         # Some published files store them; they would cut texts and pad them with [PAD].
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()

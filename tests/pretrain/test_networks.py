@@ -21,7 +21,6 @@ from pretrain.networks import (
     GradientDisentangledEmbedding,
     PairShape,
     build_pair,
-    discriminator_folder,
     load_pair,
 )
 from pretrain.objective import Objective
@@ -29,6 +28,7 @@ from pretrain.optimizer import Optimizers
 from pretrain.recipe import Recipe
 from pretrain.saving import save_model
 from pretrain.settings import PRESETS, PretrainSettings
+from pretrain.starting_point import discriminator_folder
 from tests.pretrain.conftest import TOY, Toy
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]

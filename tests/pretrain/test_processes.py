@@ -125,6 +125,10 @@ def test_losses_and_counts_are_those_of_one_process(folder: Path) -> None:
     assert [record["processes"] for record in records] == [1, 2]
     for key in ("step", "tokens", "flops"):
         assert records[0]["progress"][key] == records[1]["progress"][key]
+    # Of every process's own rows, added up. More than one's, for each pads its places to a multiple
+    # of 64; twice the main process's would be 1.6 times, for it has the odd row.
+    operations = [record["cost"]["hardware_flops"] for record in records]
+    assert operations[0] < operations[1] < 1.5 * operations[0]
     assert_alike(folder / "one", folder / "two")
 
 

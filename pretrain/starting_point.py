@@ -1,0 +1,119 @@
+"""Where a run begins: what --init or --generator-from names, found and looked at, not loaded."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from transformers import ElectraConfig
+
+from corpora.command_line import is_full_disk
+from corpora.errors import InputError
+from pretrain.batches import WIDTH_MULTIPLE
+from pretrain.saving import quiet_transformers
+from pretrain.settings import PRESETS, PresetName
+
+# Networks and tokenizer of a repository; a run's or a release's own folders and record with them.
+_HUB_FILES = ["*.json", "*model.safetensors", "*vocab.txt"]
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+
+
+@cache
+def starting_directory(init: str) -> Path:
+    """The directory that `--init` stands for; a Hub id is downloaded, or found in the cache.
+
+    What is no Hub id is returned as it is, there or not. Once a process: a run that is resumed on
+    a new revision gets its weights from its own checkpoint anyway.
+
+    Raises:
+        InputError: the Hub has no such repository, or cannot be reached.
+    """
+    path = Path(init)
+    # `runs/new` looks like a Hub id; a first part that is a folder here says it is not.
+    if path.exists() or not _HUB_ID.fullmatch(init) or Path(path.parts[0]).is_dir():
+        return path
+    try:
+        with quiet_transformers():
+            return Path(snapshot_download(init, allow_patterns=_HUB_FILES))
+    except Exception as error:  # the library's own types, and those of what it downloads with
+        if isinstance(error, OSError) and is_full_disk(error):
+            raise
+        raise InputError(
+            f"cannot get --init {init} from the Hugging Face Hub: {' '.join(str(error).split())}; "
+            "check the name and the connection, or give a directory"
+        ) from error
+
+
+def discriminator_folder(directory: str | Path) -> Path:
+    """Where the discriminator of a run or released checkpoint lies.
+
+    A run has it in `discriminator/`; a released checkpoint is one itself, so that
+    `AutoModel.from_pretrained` takes it. Whether it is there is not looked at.
+    """
+    path = Path(directory)
+    inner = path / "discriminator"
+    return path if (path / "config.json").is_file() and not inner.is_dir() else inner
+
+
+def check_files(directory: str | Path) -> None:
+    """Refuse a directory without a discriminator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors"):
+        path = discriminator_folder(directory) / file
+        if not path.is_file():
+            raise InputError(
+                "expected --init random, skip-gram, a Hub id such as owner/name, or a directory "
+                "with discriminator/ (and generator/), or with a model's config.json and "
+                f"model.safetensors, found {directory} and no {path}; weights in other formats are "
+                "not read"
+            )
+
+
+def check_generator_files(directory: str | Path) -> None:
+    """Refuse a `--generator-from` without a generator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        path = Path(directory) / "generator" / file
+        if not path.is_file():
+            raise InputError(
+                f"expected a run with a trained generator as --generator-from, found no {path}; "
+                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
+            )
+
+
+def check_positions(folder: Path, length: int) -> None:
+    """Refuse rows longer than a network has positions for, before anything long is begun.
+
+    Args:
+        folder: holds the network.
+        length: most tokens of a row.
+
+    Raises:
+        InputError: with both numbers, or config.json cannot be read.
+    """
+    known = config_in(folder, folder).max_position_embeddings // WIDTH_MULTIPLE * WIDTH_MULTIPLE
+    if known < length:
+        raise InputError(
+            f"expected --max-length of at most {known}, for which the network in {folder} has "
+            f"positions, found {length}; give {known} or less"
+        )
+
+
+def preset_of(directory: str | Path) -> PresetName:
+    """The preset whose learning rate and batch suit the checkpoint in `directory` best.
+
+    Raises:
+        InputError: no run or checkpoint is there.
+    """
+    check_files(directory)
+    config = config_in(discriminator_folder(directory), directory)
+    if config.hidden_size > PRESETS["small"].hidden_size:
+        return "base"
+    return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
+
+
+def config_in(folder: Path, directory: str | Path) -> ElectraConfig:
+    try:
+        return ElectraConfig.from_pretrained(folder)
+    except Exception as error:  # of OSError and ValueError, but also of types of its own
+        raise InputError(
+            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}"
+        ) from error
