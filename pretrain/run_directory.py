@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 from dataclasses import replace
 from datetime import datetime
@@ -56,15 +57,24 @@ def new_directory(settings: PretrainSettings) -> Path:
     """Where a new run will be written; nothing is made yet.
 
     Raises:
-        InputError: the directory holds something else, or a run that can be resumed.
+        InputError: the directory cannot be made, holds something else, or a run that can be
+            resumed.
     """
     if settings.output is not None:
         directory = settings.output
     else:
         name = settings.corpus.name.split(".")[0]
         directory = RUNS / f"{name}-{settings.preset}-{datetime.now():%Y%m%d-%H%M%S}"
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"expected a directory for --output, found the file {directory}")
+    # Before the hours that a large corpus takes: where it will be made, or is.
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"expected a directory for --output, found the file {there}")
+    effective = os.access in os.supports_effective_ids
+    if not os.access(there, os.W_OK | os.X_OK, effective_ids=effective):
+        raise InputError(
+            f"expected an --output that can be written, found {there} closed to this user; name "
+            "another"
+        )
     if directory.is_dir():
         # A run that ended before its first checkpoint leaves nothing worth keeping.
         foreign = {path.name for path in directory.iterdir()} - _OWN_FILES

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,10 +16,12 @@ from filelock import FileLock
 
 import pretrain.run
 from corpora.command_line import run_command
+from corpora.errors import InputError
 from pretrain import devices, loop
 from pretrain.loop import Trainer, packs_rows
 from pretrain.monitor import Monitor
 from pretrain.processes import Processes
+from pretrain.run_directory import new_directory
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
 
@@ -330,6 +333,26 @@ def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) ->
         "error: expected a directory for --output, found the file run\n"
     )
     assert (tmp_path / "run").read_text() == "mine"
+    code, printed, errors = pretrain_here("--max-steps", "2", "--output", "run/deep/in")
+    assert code == 2 and errors == (
+        "error: expected a directory for --output, found the file run\n"
+    )
+    assert printed == ""  # before the corpus was read
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user for a moment")
+def test_a_closed_folder_is_told_before_the_corpus_is_read() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        settings = PretrainSettings(corpus=Path("none"), output=folder / "some" / "run")
+        os.seteuid(65534)
+        try:
+            with pytest.raises(InputError, match=f"found {folder} closed to this user"):
+                new_directory(settings)
+        finally:
+            os.seteuid(0)
+        assert new_directory(settings) == folder / "some" / "run"
 
 
 def cut_weights(checkpoint: Path) -> None:
