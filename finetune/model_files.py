@@ -3,7 +3,6 @@
 Weights are safetensors only, nothing is unpickled, remote code is never run.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +13,10 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.saving import quiet_transformers
+from pretrain.starting_point import is_hub_id
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-
-_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
 def has_weights(directory: Path) -> bool:
@@ -43,9 +41,7 @@ def check_source(source: str | Path) -> str:
             )
         return str(path)
     text = str(source)
-    # `runs/new` also looks like a Hub id; a first part that is a folder here says it is not.
-    local = path.exists() or ("/" in text and Path(path.parts[0]).is_dir())
-    if local or not _HUB_ID.fullmatch(text):
+    if not is_hub_id(text):
         raise InputError(f"no model directory {text}; check the path")
     return text
 

@@ -10,12 +10,21 @@ from transformers import ElectraConfig
 from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.batches import WIDTH_MULTIPLE
-from pretrain.saving import quiet_transformers
 from pretrain.settings import PRESETS, PresetName
 
 # Networks and tokenizer of a repository; a run's or a release's own folders and record with them.
 _HUB_FILES = ["*.json", "*model.safetensors", "*vocab.txt"]
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+
+
+def is_hub_id(source: str) -> bool:
+    """Whether `source` can be a repository of the Hub, `owner/name` or a name, and is no path here.
+
+    `runs/new` looks like one, too; a first part that is a folder here says it is not.
+    """
+    path = Path(source)
+    local = path.exists() or ("/" in source and Path(path.parts[0]).is_dir())
+    return not local and _HUB_ID.fullmatch(source) is not None
 
 
 @cache
@@ -28,13 +37,11 @@ def starting_directory(init: str) -> Path:
     Raises:
         InputError: the Hub has no such repository, or cannot be reached.
     """
-    path = Path(init)
-    # `runs/new` looks like a Hub id; a first part that is a folder here says it is not.
-    if path.exists() or not _HUB_ID.fullmatch(init) or Path(path.parts[0]).is_dir():
-        return path
+    # Repositories without an owner are a handful of old ones; a misspelt word is likelier.
+    if "/" not in init or not is_hub_id(init):
+        return Path(init)
     try:
-        with quiet_transformers():
-            return Path(snapshot_download(init, allow_patterns=_HUB_FILES))
+        return Path(snapshot_download(init, allow_patterns=_HUB_FILES))
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):
             raise
