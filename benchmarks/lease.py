@@ -12,6 +12,10 @@ not named is removed. Set the released checkpoints aside before the first: 64 Mi
 In a row: pre-training for so many minutes; its weights in float16; NSMC with three seeds, whose
 mean opinion of the rated reviews (their ratings unread) teaches a student; NSMC and three classes
 from the student. A test file is scored once for each training, and nothing is chosen by it.
+
+    bash lease/there.sh speed                   # there: benchmarks/pretraining.py on the GPU
+
+Some seven minutes, mostly of compiling (estimated); flags such as --tokens-per-batch go through.
 """
 
 import json
@@ -64,6 +68,11 @@ THERE = """\
 [ -d /tmp/site ] || python3 -m pip install -q --no-index --no-deps --target /tmp/site \
   lease/*.whl || exit
 export PYTHONPATH=/tmp/site:lease:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
+if [ "$1" = speed ]; then
+  [ -d runs/lease/tokenized ] || python3 -m tarfile -e lease/data.tar.xz runs/lease || exit
+  exec python3 benchmarks/pretraining.py --device cuda --tokens-per-batch 65536 \
+    --corpus runs/lease/tokenized --output "$OUT/pretraining.json" "${@:2}"
+fi
 exec python3 benchmarks/lease.py drive "$@"
 """
 SPOILT = 10_000

@@ -13,7 +13,8 @@ Useful tokens are those of the texts with [CLS] and [SEP]; padding is none. Besi
 that the step's matrix products need alone at the machine's own rate, measured in the same rounds
 at the networks' own shapes, as a share of the step (of the linear layers; and with attention's own
 products counted at the same rate, padding included); each arm's peak memory in a process of its
-own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a GPU add --device cuda.
+own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a GPU that is lent, which has no
+../shared: lease.py's step `speed`.
 """
 
 import gc
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +39,7 @@ from transformers import PreTrainedTokenizerFast
 from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.command_line import run_command
+from corpora.errors import InputError
 from corpora.reading import iter_records
 from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
 from pretrain.batches import Prefetcher, iter_plans
@@ -46,8 +49,8 @@ from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers
 from pretrain.processes import Processes
-from pretrain.settings import PRESETS, PresetName, PretrainSettings
-from pretrain.tokenized import TokenizedCorpus
+from pretrain.settings import PRESETS, PresetName, PretrainSettings, batch_tokens
+from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from tokenizer.training import train_tokenizer
 
 RESULTS = Path(__file__).parent / "results" / "pretraining.json"
@@ -63,8 +66,12 @@ class SpeedSettings:
 
     preset: PresetName = "small"
     """Networks to train."""
+    corpus: Path = REVIEWS
+    """Texts to tokenise with a vocabulary of their own, or a tokenized corpus."""
     texts: int = 100_000
-    """Reviews to tokenise."""
+    """As many of them, the first."""
+    tokens_per_batch: int | None = None
+    """Of ours; by default the preset's, which a GPU is not filled by."""
     rounds: int = 7
     """Turns of each arm; the median ratio is reported."""
     device: str = "auto"
@@ -78,13 +85,13 @@ class Plain:
 
     def __init__(
         self,
-        preset: PresetName,
+        settings: SpeedSettings,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
     ) -> None:
         torch.manual_seed(0)
-        self.pair = build_pair(PRESETS[preset], tokenizer, dropout=0.1).to(device).train()
+        self.pair = build_pair(PRESETS[settings.preset], tokenizer, dropout=0.1).to(device).train()
         self.optimizer = torch.optim.AdamW(self.pair.parameters(), lr=1e-4)
         self.corpus, self.tokenizer, self.device = corpus, tokenizer, device
         self.random = np.random.default_rng(0)
@@ -121,7 +128,7 @@ class Ours:
 
     def __init__(
         self,
-        preset: PresetName,
+        speed: SpeedSettings,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
@@ -129,10 +136,14 @@ class Ours:
         batching: Literal["length", "packed"],
     ) -> None:
         self.settings = PretrainSettings(
-            corpus=Path("-"), max_steps=10**9, preset=preset, batching=batching
+            corpus=Path("-"),
+            max_steps=10**9,
+            preset=speed.preset,
+            batching=batching,
+            tokens_per_batch=speed.tokens_per_batch,
         )
         torch.manual_seed(0)
-        self.pair: ElectraPair = build_pair(PRESETS[preset], tokenizer).to(device).train()
+        self.pair: ElectraPair = build_pair(PRESETS[speed.preset], tokenizer).to(device).train()
         self.pair.set_attention(attention_for(device))
         compiled = compile_networks(self.pair, self.settings, device)
         processes = Processes(device=device)
@@ -149,7 +160,7 @@ class Ours:
         )
         plans = iter_plans(
             corpus.lengths,
-            PRESETS[preset].tokens_per_batch,
+            batch_tokens(self.settings),
             0,
             row_length=MAX_LENGTH if batching == "packed" else None,
         )
@@ -179,13 +190,13 @@ ARMS: dict[str, Callable[..., Any]] = {
 
 def main(settings: SpeedSettings) -> None:
     """Measure, print the table, write the results."""
-    if not REVIEWS.is_file():
-        print(f"skipped: no {REVIEWS.name} in ../shared")
+    if settings.corpus == REVIEWS and not REVIEWS.is_file():
+        print(f"skipped: no {REVIEWS.name} in ../shared; name another --corpus")
         return
     device = choose_device(settings.device)
     keep_freed_memory(device)  # as pretrain/run.py does; here for the plain loop too
-    corpus, tokenizer = tokenized_reviews(settings.texts)
-    needed = (settings.preset, corpus, tokenizer, device)
+    corpus, tokenizer = tokenized_texts(settings)
+    needed = (settings, corpus, tokenizer, device)
     memory = {name: memory_alone(name, settings) for name in ARMS}
     print("peak memory alone, GiB:", memory, flush=True)
     arms: dict[str, Any] = {name: make(*needed) for name, make in ARMS.items()}
@@ -222,19 +233,21 @@ def main(settings: SpeedSettings) -> None:
 
     result: dict[str, Any] = {
         "preset": settings.preset,
+        "corpus": settings.corpus.name,
+        "vocab_size": len(tokenizer),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
         "dtype": str(dtype).removeprefix("torch."),
         "texts": settings.texts,
         "mean_tokens_a_text": float(corpus.lengths.mean()) + 2,
-        "tokens_per_batch": PRESETS[settings.preset].tokens_per_batch,
+        "tokens_per_batch": batch_tokens(ours.settings),
         "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
         "median_ratio_to_plain_loop": {k: round(v, 2) for k, v in ratios.items()},
         "median_share_of_matrix_rate": medians_of("share of matrix rate"),
         "median_mfu_with_attention": medians_of("all products"),
         "matrix_gflops": round(medians["ours, like lengths: matrix GFLOP/s"]),
         "hardware_flops_per_useful_token": {name: round(each) for name, each in flops.items()},
-        "where_the_time_goes": where_time_goes(ours.step),
+        "where_the_time_goes": where_time_goes(ours.step, device),
         "rounds": rounds,
         "peak_memory_gib": memory,
     }
@@ -243,7 +256,9 @@ def main(settings: SpeedSettings) -> None:
             arm.batches.close()
     del arms, arm, ours
     gc.collect()
-    result["cost_of_a_token"] = cost_by_corpus_size(settings.preset, corpus, tokenizer, device)
+    # Now too: a lent machine may be taken back before the rest is measured.
+    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    result["cost_of_a_token"] = cost_by_corpus_size(settings, corpus, tokenizer, device)
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
     for name, ratio in ratios.items():
         share = result["median_share_of_matrix_rate"][name]
@@ -254,25 +269,36 @@ def main(settings: SpeedSettings) -> None:
         )
 
 
-def tokenized_reviews(texts: int) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    """Reviews as arrays in memory, with a WordPiece tokenizer trained on them."""
-    cleaned: list[str] = []
-    for record in iter_records(REVIEWS):
-        if text := clean_text(record.text):
-            cleaned.append(text)
-        if len(cleaned) == texts:
-            break
-    tokenizer = train_tokenizer(cleaned, vocab_size=16_000).tokenizer
-    rows = [
-        encoding.ids[: MAX_LENGTH - 2]
-        for encoding in tokenizer.backend_tokenizer.encode_batch_fast(
-            cleaned, add_special_tokens=False
-        )
-        if encoding.ids
-    ]
+def tokenized_texts(settings: SpeedSettings) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Texts as arrays in memory, cut to the rows' length, and the tokenizer of their ids.
+
+    Raises:
+        InputError: there are too few of them for a batch.
+    """
+    if is_tokenized(settings.corpus):
+        whole, tokenizer = open_tokenized(settings.corpus)
+        ends = whole.offsets[: settings.texts + 1]
+        rows = [whole.ids[start:end] for start, end in pairwise(ends)]
+    else:
+        cleaned: list[str] = []
+        for record in iter_records(settings.corpus):
+            if text := clean_text(record.text):
+                cleaned.append(text)
+            if len(cleaned) == settings.texts:
+                break
+        tokenizer = train_tokenizer(cleaned, vocab_size=16_000).tokenizer
+        rows = [
+            np.asarray(encoding.ids, dtype=np.uint16)
+            for encoding in tokenizer.backend_tokenizer.encode_batch_fast(
+                cleaned, add_special_tokens=False
+            )
+            if encoding.ids
+        ]
+    if len(rows) < 1_000:
+        raise InputError(f"expected 1,000 texts or more, found {len(rows)} in {settings.corpus}")
+    rows = [row[: MAX_LENGTH - 2] for row in rows]
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    ids = np.concatenate([np.asarray(row, dtype=np.uint16) for row in rows])
-    return TokenizedCorpus(ids=ids, offsets=offsets, directory=Path()), tokenizer
+    return TokenizedCorpus(ids=np.concatenate(rows), offsets=offsets, directory=Path()), tokenizer
 
 
 def timed(
@@ -311,8 +337,16 @@ def hardware_flops_per_token(arm: Ours, steps: int = 8) -> float:
         return hardware_flops(take) / tokens
 
 
-def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
-    """Share of a step's time by kind of operation."""
+def where_time_goes(step: Callable[[], int], device: torch.device) -> dict[str, float]:
+    """Share of a step's time by kind of operation; on a GPU the twelve longest kernels' shares."""
+    if device.type == "cuda":
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+            step()
+            wait(device)
+        kernels = [(e.self_device_time_total, e.key) for e in recorded.key_averages()]
+        whole = sum(time for time, _ in kernels) or 1.0
+        longest = sorted(kernels, reverse=True)[:12]
+        return {name: round(time / whole, 3) for time, name in longest}
     kinds = {
         "matrix products": ("mm", "addmm", "bmm", "baddbmm"),
         "GELU": ("gelu",),
@@ -334,7 +368,7 @@ def where_time_goes(step: Callable[[], int]) -> dict[str, float]:
 
 
 def cost_by_corpus_size(
-    preset: PresetName,
+    settings: SpeedSettings,
     corpus: TokenizedCorpus,
     tokenizer: PreTrainedTokenizerFast,
     device: torch.device,
@@ -349,7 +383,7 @@ def cost_by_corpus_size(
         offsets = np.concatenate([[0], np.cumsum(lengths[:count])])
         part = TokenizedCorpus(ids=ids[: offsets[-1]], offsets=offsets, directory=Path())
         began = time.perf_counter()
-        arm = Ours(preset, part, tokenizer, device, batching="length")
+        arm = Ours(settings, part, tokenizer, device, batching="length")
         arm.step()
         wait(device)
         planning = time.perf_counter() - began
@@ -378,7 +412,7 @@ def memory_alone(name: str, settings: SpeedSettings) -> float:
 def _take_ten(name: str, settings: SpeedSettings) -> float:
     device = choose_device(settings.device)
     keep_freed_memory(device)
-    arm = ARMS[name](settings.preset, *tokenized_reviews(settings.texts), device)
+    arm = ARMS[name](settings, *tokenized_texts(settings), device)
     for _ in range(10):
         arm.step()
     if isinstance(arm, Ours):

@@ -15,9 +15,13 @@ import pytest
 import torch
 import tyro
 
+from corpora.clean_corpus import write_clean_corpus
+from corpora.cleaning import CleaningSettings
 from corpora.errors import InputError
+from corpora.reading import iter_records
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
+from pretrain.tokenized import tokenize_corpus
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.usefixtures("on_path")
@@ -357,7 +361,8 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(
 
 
 def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None) -> None:
-    shares = importlib.import_module("pretraining").where_time_goes(copy_and_cast)
+    speed = importlib.import_module("pretraining")
+    shares = speed.where_time_goes(copy_and_cast, torch.device("cpu"))
     # Of time: beside other processes it was less than 0.8 once.
     assert shares["copies and casts"] > 0.5
     assert shares["matrix products"] == 0
@@ -385,6 +390,33 @@ def test_a_turn_of_several_steps_counts_all_of_them() -> None:
     tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.02)
     assert steps > 1 and tokens == 7 * steps
     assert seconds >= max(0.02, 0.004 * steps)
+
+
+def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(
+    tmp_path: Path, comments: list[str]
+) -> None:
+    """A lent machine has no ../shared, so ids and tokenizer go there."""
+    speed = importlib.import_module("pretraining")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(comments + [f"{text} 정말" for text in comments]), encoding="utf-8")
+    corpus, tokenizer = speed.tokenized_texts(speed.SpeedSettings(corpus=texts, texts=1_500))
+    assert len(corpus) == 1_500
+    assert tokenizer(comments[0], add_special_tokens=False).input_ids == list(
+        corpus.ids[: corpus.offsets[1]]
+    )
+    write_clean_corpus(iter_records(texts), tmp_path / "clean", CleaningSettings())
+    whole = tokenize_corpus(
+        tmp_path / "clean", tokenizer, corpus_sha256="0", max_length=128, cache=tmp_path / "cache"
+    )
+    settings = speed.SpeedSettings(corpus=whole.directory, texts=1_500)
+    first, same = speed.tokenized_texts(settings)
+    assert same.get_vocab() == tokenizer.get_vocab()
+    assert np.array_equal(first.offsets, whole.offsets[:1_501])
+    assert np.array_equal(first.ids, whole.ids[: whole.offsets[1_500]])
+    few = tmp_path / "few.txt"
+    few.write_text("\n".join(comments[:20]), encoding="utf-8")
+    with pytest.raises(InputError, match="expected 1,000 texts or more, found 20"):
+        speed.tokenized_texts(speed.SpeedSettings(corpus=few))
 
 
 def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
