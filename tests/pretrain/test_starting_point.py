@@ -70,7 +70,7 @@ def test_a_repository_without_safetensors_is_refused_with_the_file(
     (snapshot / "model.safetensors").rename(snapshot / "pytorch_model.bin")
     code, _, errors = pretrain_here("--init", "owner/electra-small", "--max-steps", "1")
     assert code == 2
-    assert f"and no {snapshot / 'model.safetensors'}; weights in other formats are not" in errors
+    assert "expected model.safetensors in owner/electra-small on the Hugging Face Hub" in errors
     assert not (tmp_path / "run").exists()
 
 
