@@ -158,7 +158,7 @@ def save_generator(folder: Path) -> None:
         (save_generator, "theirs, found ElectraForMaskedLM of type electra; of a published pair"),
         (truncate, "cannot read the weights in theirs/model.safetensors: "),
         (leave_pointer, "missing [PAD], [UNK], [CLS], [SEP], [MASK]"),
-        (lower_case, "found one at theirs that takes them apart and has 4 entries of whole ones"),
+        (lower_case, "found one at theirs that takes apart those of 4 of its own 4 Hangul entries"),
     ],
 )
 def test_what_cannot_be_gone_on_with_is_told_before_the_corpus_is_read(
