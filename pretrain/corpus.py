@@ -27,6 +27,8 @@ from tokenizer.training import (
 )
 
 CACHE = Path("runs/cache")
+# Ours leave 0.1% or less of their own corpus unknown.
+_MANY_UNKNOWN = 0.05
 
 
 def prepare_corpus(
@@ -55,6 +57,25 @@ def prepare_corpus(
         cache=CACHE / "tokenized",
     )
     return corpus, tokenizer
+
+
+def unknown_fraction(corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast) -> float:
+    """Part of the corpus's tokens that are [UNK]; of 5% or more it warns.
+
+    An unfit tokenizer shows nowhere else: a network learns to guess [UNK] very well.
+    """
+    counts = corpus.token_counts()
+    unknown = tokenizer.unk_token_id
+    share = float(counts[unknown] / corpus.num_tokens) if unknown < len(counts) else 0.0
+    if share >= _MANY_UNKNOWN:
+        print(
+            f"warning: {share:.0%} of the corpus's tokens are {tokenizer.unk_token}, words that "
+            "the tokenizer has no entries for: is it of this language, and are its "
+            "do_lower_case and strip_accents false?",
+            file=sys.stderr,
+            flush=True,
+        )
+    return share
 
 
 def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:

@@ -33,6 +33,8 @@ _EXPORTED_DROPOUT = 0.1
 # Longest run of masked tokens whose places inside it are told apart (spans are at most 10 long,
 # but two may touch).
 _MAX_SPAN_PLACES = 32
+# Of a generator.
+_LEAST_WIDTH = 8
 
 
 class GradientDisentangledEmbedding(nn.Module):
@@ -349,15 +351,24 @@ def check_generator_size(source: Preset | Path, shape: PairShape) -> None:
         _generator_width(discriminator.hidden_size, discriminator.num_attention_heads, shape)
 
 
+def _share_of(hidden_size: int, num_heads: int, size: float) -> tuple[int, int]:
+    return round(hidden_size * size), max(1, round(num_heads * size))
+
+
 def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tuple[int, int]:
     """Width and heads of a generator beside a discriminator of these."""
-    width = round(hidden_size * shape.generator_size)
-    heads = max(1, round(num_heads * shape.generator_size))
-    if width % heads or width < 8:
+    width, heads = _share_of(hidden_size, num_heads, shape.generator_size)
+    if width % heads or width < _LEAST_WIDTH:
+        sizes = {"0.25": 1 / 4, "0.3333": 1 / 3, "0.5": 1 / 2, "1": 1.0}
+        fit = []
+        for name, size in sizes.items():
+            other, its_heads = _share_of(hidden_size, num_heads, size)
+            if other % its_heads == 0 and other >= _LEAST_WIDTH:
+                fit.append(name)
         raise InputError(
             f"expected --generator-size so that {hidden_size} x it can be split into heads of "
-            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take 0.25, "
-            "0.3333, 0.5 or 1"
+            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take "
+            f"{' or '.join(fit)}"
         )
     return width, heads
 
@@ -368,7 +379,10 @@ def _new_generator(discriminator: ElectraConfig, shape: PairShape) -> ElectraFor
     )
     config = copy.deepcopy(discriminator)
     config.hidden_size, config.num_attention_heads = width, heads
-    config.intermediate_size = 4 * width
+    # As the discriminator has it: four times the width in the paper, not in every checkpoint.
+    config.intermediate_size = round(
+        discriminator.intermediate_size * width / discriminator.hidden_size
+    )
     config.num_hidden_layers = shape.generator_layers or discriminator.num_hidden_layers
     config.tie_word_embeddings = True
     return ElectraForMaskedLM(config)
@@ -453,8 +467,8 @@ def _check_sizes(
         flag = "--sharing all" if shape.sharing == "all" else "--schedule two-stage"
         raise InputError(
             f"expected networks of one size in {path} for {flag}, found generator "
-            f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads)"
-            "; a copy of it without generator/ begins with one like the discriminator"
+            f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads, "
+            "inner width); a copy of it without generator/ begins with one like the discriminator"
         )
     width = discriminator.hidden_size
     asked = [
@@ -475,8 +489,13 @@ def _check_sizes(
             )
 
 
-def _sizes(config: ElectraConfig) -> tuple[int, int, int]:
-    return config.num_hidden_layers, config.hidden_size, config.num_attention_heads
+def _sizes(config: ElectraConfig) -> tuple[int, int, int, int]:
+    return (
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+        config.intermediate_size,
+    )
 
 
 def load_network(folder: Path, network_class: type[Any]) -> Any:
@@ -495,11 +514,20 @@ def load_network(folder: Path, network_class: type[Any]) -> Any:
                 local_files_only=True,
             )
     except Exception as error:  # safetensors raises its own type, transformers several
-        raise InputError(f"cannot read the weights in {folder}: {error}") from error
+        raise InputError(
+            f"cannot read the weights in {folder}: {' '.join(str(error).split())}; copy or "
+            "download them again"
+        ) from error
     unfit = [*info["missing_keys"], *info["unexpected_keys"], *info["mismatched_keys"]]
     if unfit:
         raise InputError(
             f"expected the weights of {network_class.__name__} in {folder}, found missing or "
             f"unexpected keys such as {unfit[0]}; the file belongs to another architecture"
         )
+    for name, weights in network.state_dict().items():
+        if not bool(weights.isfinite().all()):
+            raise InputError(
+                f"expected finite weights in {folder}, found NaN or infinity in {name}; the "
+                "training that made them failed, or the file is damaged: take another"
+            )
     return network

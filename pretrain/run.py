@@ -1,7 +1,6 @@
 """`python pretrain/run.py --corpus PATH`: pre-train an ELECTRA on Korean text."""
 
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -16,9 +15,10 @@ from typing import Any
 import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
-from corpora.atomic import full_disk_as_oserror, sync, sync_tree
+from corpora.atomic import full_disk_as_oserror
 from corpora.command_line import full_disk_line, is_full_disk, run_command
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
 from pretrain.accounting import (
     matrix_seconds,
     matrix_shapes,
@@ -26,7 +26,7 @@ from pretrain.accounting import (
     parameter_counts,
 )
 from pretrain.checkpoint import Progress, load_state, save_state
-from pretrain.corpus import prepare_corpus
+from pretrain.corpus import prepare_corpus, unknown_fraction
 from pretrain.devices import attention_for, keep_freed_memory, matrix_dtype
 from pretrain.loop import (
     Trainer,
@@ -65,10 +65,12 @@ from pretrain.run_directory import (
     recorded_replacements,
     resumed_directory,
     settings_as_json,
+    write_networks,
     write_record,
 )
 from pretrain.settings import PRESETS, Preset, PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.starting_point import (
+    WEIGHTS,
     check_generator_files,
     check_positions,
     discriminator_folder,
@@ -160,8 +162,12 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
             "starts from the generator beside it",
             flush=True,
         )
-    record = {"settings": settings_as_json(settings)}
+    record: dict[str, Any] = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
+    if _continues(settings):  # of a resumed run, what it began with
+        record["init_sha256"] = before.get("init_sha256") or file_sha256(
+            discriminator_folder(start) / WEIGHTS
+        )
     threads = before.get("threads", record["threads"])
     if processes.device.type == "cpu" and threads != record["threads"]:
         print(
@@ -281,7 +287,7 @@ def _run(
             for what, number in counts.items()
         }
         monitor.add_cost(cost | {"parameters": pair.num_parameters()} | sizes)
-    _save_networks(directory, pair, tokenizer)
+    write_networks(directory, pair, tokenizer)
     write_record(
         directory,
         prepared.record
@@ -487,6 +493,7 @@ def _describe(
         "corpus_sequences": len(corpus),
         "corpus_tokens": corpus.num_tokens,
         "tokenized_corpus": str(corpus.directory),
+        "unknown_fraction": unknown_fraction(corpus, tokenizer),
         "tokenizer_hash": tokenizer_hash(tokenizer),
         "vocab_size": len(tokenizer),
         "networks": {
@@ -568,22 +575,6 @@ def _announce(
         f"{several} {settings.precision}",
         flush=True,
     )
-
-
-def _save_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Both networks under a temporary name, then two renames: no reader sees half a model."""
-    scratch = directory / ".networks.tmp"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        pair.save_networks(scratch, tokenizer)
-        sync_tree(scratch)
-        for path in sorted(scratch.iterdir(), reverse=True):  # the discriminator last
-            name = path.name
-            shutil.rmtree(directory / name, ignore_errors=True)
-            path.rename(directory / name)
-        sync(directory)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":

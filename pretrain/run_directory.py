@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
+from transformers import PreTrainedTokenizerFast
 
-from corpora.atomic import write_at_once
+from corpora.atomic import sync, sync_tree, write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
+from pretrain.networks import ElectraPair
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
 from pretrain.starting_point import discriminator_folder
@@ -66,9 +68,10 @@ def new_directory(settings: PretrainSettings) -> Path:
         name = settings.corpus.name.split(".")[0]
         directory = RUNS / f"{name}-{settings.preset}-{datetime.now():%Y%m%d-%H%M%S}"
     # Before the hours that a large corpus takes: where it will be made, or is.
-    there = next(path for path in (directory, *directory.parents) if path.exists())
+    there = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
     if not there.is_dir():
-        raise InputError(f"expected a directory for --output, found the file {there}")
+        kind = "a broken link," if there.is_symlink() and not there.exists() else "the file"
+        raise InputError(f"expected a directory for --output, found {kind} {there}")
     effective = os.access in os.supports_effective_ids
     if not os.access(there, os.W_OK | os.X_OK, effective_ids=effective):
         raise InputError(
@@ -99,9 +102,13 @@ def hold(directory: Path, *, new: bool) -> FileLock:
     """Make the directory and keep other processes out until this one ends.
 
     Raises:
-        InputError: another process is at work there, or has been since `new_directory` looked.
+        InputError: another process is at work there, or has been since `new_directory` looked, or
+            nothing can be made there.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # such as in /proc, which only looks like a folder
+        raise InputError(f"expected an --output that can be made, found {directory}") from error
     lock = FileLock(directory / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -305,3 +312,19 @@ def _read_record(directory: Path) -> dict[str, Any] | None:
 def write_record(directory: Path, record: dict[str, Any]) -> None:
     """Write run.json through a temporary name."""
     write_at_once(directory / "run.json", json.dumps(record, ensure_ascii=False, indent=2))
+
+
+def write_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Both networks under a temporary name, then two renames: no reader sees half a model."""
+    scratch = directory / ".networks.tmp"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        pair.save_networks(scratch, tokenizer)
+        sync_tree(scratch)
+        for path in sorted(scratch.iterdir(), reverse=True):  # the discriminator last
+            name = path.name
+            shutil.rmtree(directory / name, ignore_errors=True)
+            path.rename(directory / name)
+        sync(directory)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -76,11 +76,14 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-# Up to here runs learn by default from noise, a bag of words and correction: above joint RTD from 1
-# to 20 million tokens, without correction, and above that with it at 5 million (three seeds each;
-# docs/experiments.md, "Token budgets"). Beyond 20 million nothing was compared with joint RTD.
+# Up to here runs learn by default from noise and a bag of words: above joint RTD from 1 to 20
+# million tokens (three seeds each; docs/experiments.md, "Token budgets"). Beyond 20 million nothing
+# was compared with joint RTD.
 FEW_TOKENS = 50_000_000
 FEW_TOKENS_BAG_WEIGHT = 5.0
+# And up to here from correction, which makes a token a third dearer: ahead at 5 million tokens for
+# the same time, level at 20 (three seeds each).
+CORRECTION_TOKENS = 10_000_000
 FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 
 
@@ -173,8 +176,8 @@ class PretrainSettings:
     text is about where classifiers read it. By default 5 where noise is the default, else 0."""
     correction_weight: float | None = None
     """Weight of a loss by which the discriminator also guesses what stood at the masked positions,
-    from the corrupted text (paper: 0; COCO-LM, METRO). By default 5 where noise is the default,
-    else 0."""
+    from the corrupted text (paper: 0; COCO-LM, METRO). By default 5 where noise is the default in
+    a run of up to 10 million tokens or by --max-minutes, else 0."""
     unigram_fraction: float | None = None
     """Fraction of the run over which replacements change from noise by word frequency to the
     generator's samples (paper: 0); 1: noise only, without a generator. By default 1 in joint rtd
@@ -341,13 +344,13 @@ class PretrainSettings:
         """
         if self.unigram_fraction is None and planned is not None and planned <= FEW_TOKENS:
             bag, correction = self.bag_weight, self.correction_weight
+            if correction is None:
+                correction = FEW_TOKENS_CORRECTION_WEIGHT if planned <= CORRECTION_TOKENS else 0.0
             noise = replace(
                 self,
                 unigram_fraction=1.0,
                 bag_weight=FEW_TOKENS_BAG_WEIGHT if bag is None else bag,
-                correction_weight=FEW_TOKENS_CORRECTION_WEIGHT
-                if correction is None
-                else correction,
+                correction_weight=correction,
             )
             # The weight is one against the generator's loss.
             left_out = ("objective", "schedule", "sharing", "discriminator_weight", "weight_warmup")

@@ -3,17 +3,22 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import snapshot_download
-from transformers import ElectraConfig
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig
 
 from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.batches import WIDTH_MULTIPLE
+from pretrain.saving import quiet_transformers
 from pretrain.settings import PRESETS, PresetName
 
+_DISCRIMINATOR = "ElectraForPreTraining"
 # Networks and tokenizer of a repository; a run's or a release's own folders and record with them.
 _HUB_FILES = ["*.json", "*model.safetensors", "*vocab.txt"]
+WEIGHTS = "model.safetensors"
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
@@ -41,7 +46,7 @@ def starting_directory(init: str) -> Path:
     if "/" not in init or not is_hub_id(init):
         return Path(init)
     try:
-        return Path(snapshot_download(init, allow_patterns=_HUB_FILES))
+        directory = Path(snapshot_download(init, allow_patterns=_HUB_FILES))
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):
             raise
@@ -49,6 +54,13 @@ def starting_directory(init: str) -> Path:
             f"cannot get --init {init} from the Hugging Face Hub: {' '.join(str(error).split())}; "
             "check the name and the connection, or give a directory"
         ) from error
+    if not (discriminator_folder(directory) / WEIGHTS).is_file():
+        raise InputError(
+            f"expected {WEIGHTS} in {init} on the Hugging Face Hub, found none in {directory}; "
+            "weights in other formats are not read, and without a network only what was "
+            "downloaded before is there"
+        )
+    return directory
 
 
 def discriminator_folder(directory: str | Path) -> Path:
@@ -63,16 +75,35 @@ def discriminator_folder(directory: str | Path) -> Path:
 
 
 def check_files(directory: str | Path) -> None:
-    """Refuse a directory without a discriminator, before anything long is begun."""
-    for file in ("config.json", "model.safetensors"):
-        path = discriminator_folder(directory) / file
-        if not path.is_file():
+    """Refuse a directory without a discriminator, before anything long is begun.
+
+    Raises:
+        InputError: a file is missing or damaged, or of another network than a discriminator.
+    """
+    folder = discriminator_folder(directory)
+    for file in ("config.json", WEIGHTS):
+        if not (folder / file).is_file():
             raise InputError(
                 "expected --init random, skip-gram, a Hub id such as owner/name, or a directory "
                 "with discriminator/ (and generator/), or with a model's config.json and "
-                f"model.safetensors, found {directory} and no {path}; weights in other formats are "
-                "not read"
+                f"{WEIGHTS}, found {directory} and no {folder / file}; weights in other formats "
+                "are not read"
             )
+    config = config_in(folder, directory)
+    kinds = config.architectures or [_DISCRIMINATOR]
+    if config.model_type != "electra" or _DISCRIMINATOR not in kinds:
+        raise InputError(
+            f"expected an ELECTRA discriminator ({_DISCRIMINATOR}) in {folder}, found "
+            f"{' and '.join(kinds)} of type {config.model_type}; of a published pair give the "
+            "discriminator, and of a classifier the encoder that it was made from"
+        )
+    try:
+        with safe_open(folder / WEIGHTS, framework="pt"):
+            pass  # its table of contents was read, and fits the file's size
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"cannot read the weights in {folder / WEIGHTS}: {error}; copy or download them again"
+        ) from error
 
 
 def check_generator_files(directory: str | Path) -> None:
@@ -117,10 +148,17 @@ def preset_of(directory: str | Path) -> PresetName:
     return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
 
 
-def config_in(folder: Path, directory: str | Path) -> ElectraConfig:
+def config_in(folder: Path, directory: str | Path) -> Any:
+    """The configuration of a network, an `ElectraConfig` where it is an ELECTRA.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
-        return ElectraConfig.from_pretrained(folder)
+        with quiet_transformers():
+            return AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of OSError and ValueError, but also of types of its own
         raise InputError(
-            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}"
+            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}; copy "
+            "or download it again"
         ) from error

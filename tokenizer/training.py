@@ -6,6 +6,7 @@ apart into jamo that no vocabulary holds (google-research/bert#228, electra#52).
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ ModelKind = Literal["wordpiece", "unigram", "bpe"]
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128
 MAX_VOCABULARY = 1_000_000
+_SYLLABLE = re.compile("[가-힣]")
 # To be raised when the same texts give another tokenizer than before.
 TRAINING_VERSION = 2
 
@@ -161,31 +163,37 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerFast) -> str:
 
 
 def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
-    """Load a tokenizer directory and check that it has what pre-training needs.
+    """Load a tokenizer directory, as `AutoTokenizer` does, and check that pre-training can use it.
 
     Raises:
-        InputError: no such directory, no tokenizer in it, or a special token is missing.
+        InputError: no such directory, no tokenizer in it, a special token is missing, or it takes
+            apart the Hangul syllables that its entries are made of.
     """
     path = Path(directory)
-    whole = (path / "tokenizer.json").is_file()
-    # KcELECTRA and KoELECTRA are published with a list of entries and the model's configuration.
-    if not whole and not all((path / name).is_file() for name in ("vocab.txt", "config.json")):
+    own = {name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()}
+    described = any((path / f"{name}.json").is_file() for name in ("tokenizer_config", "config"))
+    # KcELECTRA and KoELECTRA are published with a list of entries and their configurations.
+    if "tokenizer.json" not in own and not (own and described):
         raise InputError(
-            f"expected a tokenizer directory with tokenizer.json, found none at {path}; "
-            "make one with `python -m tokenizer train --corpus PATH --output DIR`"
+            f"expected a tokenizer directory with tokenizer.json, or with vocab.txt and config.json"
+            f", found none at {path}; copy there the one that belongs to the model, or for a new "
+            "model make one with `python -m tokenizer train --corpus PATH --output DIR`"
         )
     try:
-        reader = PreTrainedTokenizerFast if whole else AutoTokenizer
-        tokenizer: Any = reader.from_pretrained(path, local_files_only=True)
+        # The class that whoever loads the result gets: it may have rules that the file has not.
+        reader = AutoTokenizer if described else PreTrainedTokenizerFast
+        tokenizer: Any = reader.from_pretrained(
+            path, local_files_only=True, trust_remote_code=False
+        )
         # Some published files store them; they would cut texts and pad them with [PAD].
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
+        entries = _entries_of(path)
     except Exception as error:  # the Rust library raises plain Exception for damaged files
         raise InputError(
             f"cannot read the tokenizer at {path}: {error}; copy or train it again"
         ) from error
-    vocabulary = tokenizer.get_vocab()
-    missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
+    missing = [token for token in SPECIAL_TOKENS if token not in entries]
     missing += [
         f"the role of [{role.upper()}]"
         for role in ("mask", "cls", "sep", "pad")
@@ -196,4 +204,34 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
             f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, "
             f"missing {', '.join(missing)}; train a tokenizer with `python -m tokenizer train`"
         )
+    _refuse_taking_apart(tokenizer, entries, path)
     return tokenizer
+
+
+def _entries_of(directory: Path) -> set[str]:
+    """What the files list: transformers adds what is missing, but no embedding for it."""
+    path = directory / "tokenizer.json"
+    if not path.is_file():
+        return set((directory / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    state = json.loads(path.read_text(encoding="utf-8"))
+    vocabulary = state["model"]["vocab"]
+    names = vocabulary if isinstance(vocabulary, dict) else [entry[0] for entry in vocabulary]
+    return {*names, *(token["content"] for token in state.get("added_tokens", []))}
+
+
+def _refuse_taking_apart(tokenizer: Any, entries: set[str], path: Path) -> None:
+    """Hangul syllables in NFD are jamo: entries of whole syllables would never be met.
+
+    Our own tokenizers take apart too, but only syllables that they have no entry for.
+    """
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    whole = [entry for entry in entries if _SYLLABLE.search(entry)]
+    if normalizer is None or not whole:
+        return
+    kept = sum(_SYLLABLE.search(normalizer.normalize_str(entry)) is not None for entry in whole)
+    if kept < len(whole) / 2:
+        raise InputError(
+            f"expected a tokenizer that keeps Hangul syllables whole, found one at {path} that "
+            f"takes apart those of {len(whole) - kept:,} of its own {len(whole):,} Hangul entries; "
+            "set do_lower_case and strip_accents to false in its tokenizer_config.json"
+        )

@@ -10,7 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 ROOT = Path(__file__).parents[2]
 STEPS = 20
@@ -75,8 +77,9 @@ def write_weights(folder: Path, weights: bytes = b"weights") -> str:
     """Files that are taken for an encoder where nothing loads it; the SHA-256 of its weights."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 12}')
-    (folder / "model.safetensors").write_bytes(weights)
-    return hashlib.sha256(weights).hexdigest()
+    content = safetensors.numpy.save({"weights": np.frombuffer(weights, dtype=np.uint8)})
+    (folder / "model.safetensors").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_reviews(folder: Path, lines: Sequence[str], header: str = "") -> Path:

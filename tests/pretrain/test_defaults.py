@@ -9,7 +9,7 @@ import torch
 
 from pretrain.loop import planned_tokens
 from pretrain.recipe import Recipe
-from pretrain.settings import FEW_TOKENS, PretrainSettings
+from pretrain.settings import CORRECTION_TOKENS, FEW_TOKENS, PretrainSettings
 from tests.pretrain.conftest import Breaking, Command, metric_rows, weights_of
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -22,10 +22,10 @@ def decided(planned: float | None, **flags: Any) -> Recipe:
 
 
 def test_few_tokens_are_learnt_from_by_noise_a_bag_and_correction() -> None:
-    for planned in (1_000, FEW_TOKENS):
+    for planned in (0, 1_000, CORRECTION_TOKENS, CORRECTION_TOKENS + 1, FEW_TOKENS):
         recipe = decided(planned)
         assert (recipe.unigram_fraction, recipe.bag_weight) == (1.0, 5.0)
-        assert recipe.correction_weight == 5
+        assert recipe.correction_weight == (5 if planned <= CORRECTION_TOKENS else 0)
         assert not recipe.needs_generator
 
 

@@ -200,7 +200,7 @@ def test_the_real_command_killed_at_random(tmp_path: Path) -> None:
     assert "weights and state are equal" in done.stdout
 
 
-@pytest.mark.parametrize("moment", ["save_state", "_cost", "_save_networks"])
+@pytest.mark.parametrize("moment", ["save_state", "_cost", "write_networks"])
 def test_sigterm_after_the_last_step_waits_for_the_end(
     pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
 ) -> None:

@@ -316,7 +316,7 @@ def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Pat
         ({"generator_layers": 2}, "--generator-layers 1, as the generator in .*, found 2; leave"),
         (
             {"sharing": "none", "generator_size": 1, "one_size": True},
-            r"networks of one size .* for --schedule two-stage, found generator \(1, 16, 2\)",
+            r"networks of one size .* for --schedule two-stage, found generator \(1, 16, 2, 64\)",
         ),
     ],
 )

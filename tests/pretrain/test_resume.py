@@ -338,6 +338,17 @@ def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) ->
         "error: expected a directory for --output, found the file run\n"
     )
     assert printed == ""  # before the corpus was read
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    code, printed, errors = pretrain_here("--max-steps", "2", "--output", "link")
+    assert code == 2 and printed == ""
+    assert errors == "error: expected a directory for --output, found a broken link, link\n"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
+def test_a_folder_in_which_none_can_be_made_is_one_line(pretrain_here: Command) -> None:
+    code, _, errors = pretrain_here("--max-steps", "2", "--output", "/proc/run")
+    assert code == 2
+    assert errors.endswith("error: expected an --output that can be made, found /proc/run\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user for a moment")

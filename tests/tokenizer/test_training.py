@@ -62,7 +62,7 @@ def test_what_is_saved_names_a_class_that_transformers_4_knows(
 
 def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     trained = wordpiece.trained.tokenizer
-    with pytest.raises(InputError, match=r"tokenizer\.json, found none at .*nowhere"):
+    with pytest.raises(InputError, match=r"tokenizer\.json, .*found none at .*nowhere"):
         load_tokenizer(tmp_path / "nowhere")
     trained.save_pretrained(tmp_path / "damaged")
     (tmp_path / "damaged" / "tokenizer.json").write_text('{"version": "1.0"')
