@@ -14,6 +14,7 @@ from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.saving import quiet_transformers
 from pretrain.starting_point import is_hub_id
+from tokenizer.training import refuse_taking_apart
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -75,7 +76,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """The stock tokenizer beside a model.
 
     Raises:
-        InputError: there is none, or it cannot be read.
+        InputError: there is none, it cannot be read, or takes its own Hangul entries apart.
     """
     with loading(source, "the tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
@@ -83,6 +84,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
         raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
     if tokenizer.pad_token_id is None:
         raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
+    refuse_taking_apart(tokenizer, source)
     return tokenizer
 
 

@@ -204,7 +204,7 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
             f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, "
             f"missing {', '.join(missing)}; train a tokenizer with `python -m tokenizer train`"
         )
-    _refuse_taking_apart(tokenizer, entries, path)
+    refuse_taking_apart(tokenizer, path)
     return tokenizer
 
 
@@ -219,19 +219,22 @@ def _entries_of(directory: Path) -> set[str]:
     return {*names, *(token["content"] for token in state.get("added_tokens", []))}
 
 
-def _refuse_taking_apart(tokenizer: Any, entries: set[str], path: Path) -> None:
-    """Hangul syllables in NFD are jamo: entries of whole syllables would never be met.
+def refuse_taking_apart(tokenizer: PreTrainedTokenizerBase, source: str | Path) -> None:
+    """Refuse one that makes jamo of its own entries' Hangul syllables: they would never be met.
 
     Our own tokenizers take apart too, but only syllables that they have no entry for.
+
+    Raises:
+        InputError: with the number of such entries and what to change.
     """
-    normalizer = tokenizer.backend_tokenizer.normalizer
-    whole = [entry for entry in entries if _SYLLABLE.search(entry)]
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    whole = [entry for entry in tokenizer.get_vocab() if _SYLLABLE.search(entry)]
     if normalizer is None or not whole:
         return
     kept = sum(_SYLLABLE.search(normalizer.normalize_str(entry)) is not None for entry in whole)
     if kept < len(whole) / 2:
         raise InputError(
-            f"expected a tokenizer that keeps Hangul syllables whole, found one at {path} that "
+            f"expected a tokenizer that keeps Hangul syllables whole, found one at {source} that "
             f"takes apart those of {len(whole) - kept:,} of its own {len(whole):,} Hangul entries; "
             "set do_lower_case and strip_accents to false in its tokenizer_config.json"
         )

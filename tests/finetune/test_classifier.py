@@ -188,6 +188,13 @@ def test_no_tokenizer(copied: Path) -> None:
     assert "tokenizer" in message(copied)
 
 
+def test_tokenizer_that_takes_hangul_apart(copied: Path) -> None:
+    """As one that strips accents does (google-research/bert#228)."""
+    tokenizer = json.loads((copied / "tokenizer.json").read_text())
+    (copied / "tokenizer.json").write_text(json.dumps(tokenizer | {"normalizer": {"type": "NFD"}}))
+    assert f"keeps Hangul syllables whole, found one at {copied} that" in message(copied)
+
+
 def test_tokenizer_of_another_model(copied: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.add_tokens(["망아지", "송아지"])
