@@ -14,7 +14,7 @@ that the step's matrix products need alone at the machine's own rate, measured i
 at the networks' own shapes, as a share of the step (of the linear layers; and with attention's own
 products counted at the same rate, padding included); each arm's peak memory in a process of its
 own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a GPU that is lent, which has no
-../shared: lease.py's step `speed`.
+../shared: `bash lease/there.sh speed` (lease.py).
 """
 
 import gc
@@ -32,6 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch.autograd import DeviceType
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedTokenizerFast
@@ -343,7 +344,9 @@ def where_time_goes(step: Callable[[], int], device: torch.device) -> dict[str, 
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
             step()
             wait(device)
-        kernels = [(e.self_device_time_total, e.key) for e in recorded.key_averages()]
+        # Without the operations on the CPU, to which the same time is ascribed once more.
+        averages = [e for e in recorded.key_averages() if e.device_type == DeviceType.CUDA]
+        kernels = [(e.self_device_time_total, e.key) for e in averages]
         whole = sum(time for time, _ in kernels) or 1.0
         longest = sorted(kernels, reverse=True)[:12]
         return {name: round(time / whole, 3) for time, name in longest}

@@ -1,12 +1,15 @@
 """What --init takes from others: directories of another making, and Hub ids."""
 
+import copy
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -18,11 +21,14 @@ from transformers import (
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
+    PreTrainedTokenizerFast,
 )
 
 from corpora.mirror import file_sha256
+from pretrain.corpus import unknown_fraction
 from pretrain.saving import quiet_transformers
 from pretrain.starting_point import starting_directory
+from pretrain.tokenized import TokenizedCorpus
 from tests.pretrain.conftest import Breaking, Command
 from tokenizer.training import load_tokenizer
 
@@ -218,6 +224,21 @@ def test_a_vocabulary_of_another_kind_of_text_is_told_and_recorded(
     shutil.rmtree(tmp_path / "run")
     _, _, errors = pretrain_here("--max-steps", "0")
     assert "[UNK]" not in errors
+
+
+def test_unknown_words_are_counted_without_the_role_of_one(
+    tokenizer: PreTrainedTokenizerFast, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unnamed = copy.deepcopy(tokenizer)
+    unnamed.unk_token = None
+    number = tokenizer.get_vocab()["[UNK]"]
+    ids = np.array([number, 9, 8, 7], dtype=np.uint16)
+    corpus = TokenizedCorpus(ids=ids, offsets=np.array([0, 1, 4]), directory=Path())
+    assert unknown_fraction(corpus, unnamed) == 0.25
+    assert "warning: 25% of the corpus's tokens" in capsys.readouterr().err
+    few = replace(corpus, ids=np.full(40, 9, dtype=np.uint16), offsets=np.array([0, 40]))
+    assert unknown_fraction(few, tokenizer) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_sizes_that_are_advised_can_be_had(pretrain_here: Command, tmp_path: Path) -> None:
