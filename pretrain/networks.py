@@ -352,6 +352,7 @@ def check_generator_size(source: Preset | Path, shape: PairShape) -> None:
 
 
 def _share_of(hidden_size: int, num_heads: int, size: float) -> tuple[int, int]:
+    """Width and heads at a fraction of a network's; whether they go together is not looked at."""
     return round(hidden_size * size), max(1, round(num_heads * size))
 
 
