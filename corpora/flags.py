@@ -67,8 +67,9 @@ def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) ->
             parts.append((name, annotation, field))
     for title, inside in reversed(members.items()):
         if inside:
-            # What must be given comes first.
-            inside.sort(key=lambda one: _has_default(one[2]))
+            # What must be given comes first; the rest in the order of the group, or of the class.
+            order = list(groups.get(title, flags))
+            inside.sort(key=lambda one: (_has_default(one[2]), order.index(one[0])))
             group = make_dataclass(title, inside, kw_only=True, namespace={"__doc__": ""})
             made: dict[str, Any] = {"metadata": {"is_group": True}}
             if all(_has_default(one[2]) for one in inside):
@@ -94,6 +95,8 @@ def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
         extra: dict[str, Any] = {"help": " ".join(helps.get(item.name, "").split())}
         if item.default is None:
             extra |= {"help_behavior_hint": "", "metavar": _metavar(hint)}
+        elif item.default is False:
+            extra |= {"help_behavior_hint": ""}
         flags[item.name] = (Annotated[hint, tyro.conf.arg(**extra)], made, False)
     return flags
 

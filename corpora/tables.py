@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 
 import pyarrow
 import pyarrow.parquet
-from openpyxl import load_workbook
 
 from corpora.decoding import open_text
 from corpora.errors import InputError
@@ -178,6 +177,8 @@ def _table_of_rows(
 
 @contextmanager
 def _open_xlsx(source: Source, keep_blank: bool) -> Iterator[Table]:
+    from openpyxl import load_workbook  # takes long to import, and workbooks are rare
+
     with source.open_stored() as stored:
         # openpyxl lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
         # ParseError, ...), so any exception inside it means a file that it cannot read.
@@ -217,6 +218,8 @@ def _refuse_bare_formulas(source: Source, stored: BinaryIO, picks: Sequence[int]
 
     Excel stores the result beside the formula; programs that only write files do not.
     """
+    from openpyxl import load_workbook
+
     if not _has_formulas(stored):
         return
     with source.open_stored() as again:

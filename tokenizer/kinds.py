@@ -6,6 +6,9 @@ from corpora.errors import InputError
 
 ModelKind = Literal["wordpiece", "unigram", "bpe"]
 MAX_VOCABULARY = 1_000_000
+# More no longer changes a vocabulary (tokenizers#316), and counts beyond 32 bits have silently
+# broken some (tokenizers#1170).
+MAX_SAMPLE_BYTES = 1_000_000_000
 
 
 def check_training_settings(*, model: str, vocab_size: int, min_frequency: int) -> None:

@@ -6,20 +6,14 @@ import shutil
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from corpora.atomic import directory_at_once
-from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
-from corpora.cleaning import CleaningSettings
 from corpora.errors import InputError
-from corpora.morphemes import analyser_version
-from corpora.reading import iter_records
-from tokenizer.sampling import MAX_SAMPLE_BYTES, Sample, mark_morphemes, sample_evenly
-from tokenizer.training import (
-    ModelKind,
-    check_training_settings,
-    tokenizer_hash,
-    train_tokenizer,
-)
+from corpora.sources import find_sources
+from tokenizer.kinds import MAX_SAMPLE_BYTES, ModelKind, check_training_settings
+
+if TYPE_CHECKING:
+    from tokenizer.sampling import Sample
 
 ABOUT = "Train a WordPiece, unigram or BPE tokenizer on any Korean corpus."
 
@@ -60,6 +54,21 @@ def main(settings: Settings) -> None:
             f"expected a new directory for --output, found {settings.output}; "
             "delete it or name another"
         )
+    if not settings.corpus.exists():
+        find_sources(settings.corpus)
+    _train(settings)
+
+
+def _train(settings: Settings) -> None:
+    # These take seconds to import.
+    from corpora.atomic import directory_at_once
+    from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+    from corpora.cleaning import CleaningSettings
+    from corpora.morphemes import analyser_version
+    from corpora.reading import iter_records
+    from tokenizer.sampling import mark_morphemes, sample_evenly
+    from tokenizer.training import tokenizer_hash, train_tokenizer
+
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:
         clean = scratch / "clean"
@@ -112,7 +121,7 @@ def main(settings: Settings) -> None:
     print(f"{len(trained.tokenizer):,} entries -> {settings.output}")
 
 
-def _describe(sample: Sample) -> dict[str, object]:
+def _describe(sample: "Sample") -> dict[str, object]:
     return {
         "texts": len(sample.texts),
         "of_texts": sample.read,
