@@ -182,7 +182,8 @@ def run_one_of(
 
 
 def _fail(message: str) -> int:
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return 2
 

@@ -130,7 +130,10 @@ def _attribute_docs(settings_class: type) -> dict[str, str]:
     for base in reversed(settings_class.__mro__):
         if not is_dataclass(base):
             continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except OSError:  # typed in, or packed without its source
+            continue
         assert isinstance(tree.body[0], ast.ClassDef)
         body = tree.body[0].body
         for statement, after in pairwise(body):
