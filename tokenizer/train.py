@@ -13,6 +13,7 @@ from corpora.cleaning import CleaningSettings
 from corpora.errors import InputError
 from corpora.morphemes import analyser_version
 from corpora.reading import iter_records
+from corpora.work_folder import only_run
 from tokenizer.sampling import MAX_SAMPLE_BYTES, Sample, mark_morphemes, sample_evenly
 from tokenizer.training import (
     ModelKind,
@@ -55,11 +56,22 @@ def main(settings: Settings) -> None:
         vocab_size=settings.vocab_size,
         min_frequency=settings.min_frequency,
     )
-    if settings.output.exists():
+    _refuse_existing(settings.output)
+    with only_run(settings.output):
+        _refuse_existing(settings.output)  # another run may have ended meanwhile
+        entries = _train(settings)
+    print(f"{entries:,} entries -> {settings.output}")
+
+
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
         raise InputError(
-            f"expected a new directory for --output, found {settings.output}; "
-            "delete it or name another"
+            f"expected a new directory for --output, found {output}; delete it or name another"
         )
+
+
+def _train(settings: Settings) -> int:
+    """Do all that `main` does but for its checks; the number of entries."""
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:
         clean = scratch / "clean"
@@ -109,7 +121,7 @@ def main(settings: Settings) -> None:
         (scratch / "training.json").write_text(
             json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8"
         )
-    print(f"{len(trained.tokenizer):,} entries -> {settings.output}")
+    return len(trained.tokenizer)
 
 
 def _describe(sample: Sample) -> dict[str, object]:
