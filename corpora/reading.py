@@ -16,6 +16,7 @@ from corpora.columns import (
 )
 from corpora.decoding import open_text
 from corpora.errors import InputError
+from corpora.nested import list_as_json, with_inner_keys
 from corpora.public.description import Layout
 from corpora.public.fetched import layout_of
 from corpora.record import Record
@@ -220,8 +221,9 @@ def _table_records(source: Source, file_format: str, request: ColumnRequest) -> 
 def _json_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
     places: ColumnPlaces | None = None
     keys: list[str] = []
-    for number, row in _json_objects(source):
+    for number, plain in _json_objects(source):
         where = f"{source.shown}:{number}"
+        row = with_inner_keys(plain)
         # Objects of one file mostly have the same keys; only a change needs another look.
         if places is None or keys != list(row):
             keys = list(row)
@@ -268,5 +270,5 @@ def _identifier(cell: object, source: Source, number: int) -> str:
 
 
 def _label(cell: object, where: str, request: ColumnRequest) -> str | None:
-    label = cell_text(cell, where).strip() or None
+    label = cell_text(list_as_json(cell), where).strip() or None
     return label if label is None or request.names is None else request.names.of(label, where)

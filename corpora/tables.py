@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from corpora.arrow_files import class_names, named, open_arrow
 from corpora.columns import shown_columns
 from corpora.decoding import LONGEST_LINE_BYTES, open_text
 from corpora.errors import InputError
@@ -79,6 +80,7 @@ def open_table(
         ".tsv": _open_tsv,
         ".xlsx": _open_xlsx,
         ".parquet": _open_parquet,
+        ".arrow": _open_arrow,
     }[file_format or source.format]
     with opener(source, keep_blank) as table:
         yield table
@@ -242,22 +244,45 @@ def _open_parquet(source: Source, keep_blank: bool) -> Iterator[Table]:
             raise damaged(source, "a Parquet file", error) from error
         columns = list(file.schema_arrow.names)
         _refuse_twins(columns, source)
+        labels = class_names(file.schema_arrow)
 
         def read(picks: Sequence[int]) -> Iterator[Row]:
             names = [columns[pick] for pick in picks]
-            first = 1
-            for batch in _parquet_batches(file, names, source):
-                try:
-                    cells = [batch.column(name).to_pylist() for name in names]
-                except UnicodeDecodeError as error:
-                    raise InputError(
-                        f"{source.shown}: expected texts in UTF-8 in rows {first:,} to "
-                        f"{first + batch.num_rows - 1:,}, found other bytes; write the file again"
-                    ) from error
-                yield from enumerate(zip(*cells, strict=True), first)
-                first += batch.num_rows
+            return _rows_of_batches(_parquet_batches(file, names, source), names, labels, source)
 
         yield Table(columns=columns, read=read)
+
+
+@contextmanager
+def _open_arrow(source: Source, keep_blank: bool) -> Iterator[Table]:
+    with source.open_stored() as stored, open_arrow(source, stored) as (schema, batches):
+        _refuse_twins(schema.names, source)
+        labels = class_names(schema)
+        yield Table(
+            columns=list(schema.names),
+            read=lambda picks: _rows_of_batches(
+                batches, [schema.names[pick] for pick in picks], labels, source
+            ),
+        )
+
+
+def _rows_of_batches(
+    batches: Iterator[Any],
+    names: Sequence[str],
+    labels: Mapping[str, Sequence[str]],
+    source: Source,
+) -> Iterator[Row]:
+    first = 1
+    for batch in batches:
+        try:
+            cells = [named(batch.column(name).to_pylist(), name, labels) for name in names]
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{source.shown}: expected texts in UTF-8 in rows {first:,} to "
+                f"{first + batch.num_rows - 1:,}, found other bytes; write the file again"
+            ) from error
+        yield from enumerate(zip(*cells, strict=True), first)
+        first += batch.num_rows
 
 
 def _parquet_batches(file: Any, names: list[str], source: Source) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from corpora.errors import InputError
 from finetune.cross_validation import CrossValidation
 from finetune.examples import Examples
+from finetune.label_cells import write_list
 from finetune.scores import score, score_multi, score_regression
 from finetune.tasks import Task
 
@@ -89,7 +90,7 @@ def write_predictions(path: Path, examples: Examples, result: CrossValidation) -
 
 def _shown(examples: Examples, predicted: Any) -> str:
     if examples.task == "multi":
-        return ",".join(examples.labels[index] for index in np.flatnonzero(predicted))
+        return write_list([examples.labels[index] for index in np.flatnonzero(predicted)])
     if examples.task == "pair-regression":
         return f"{predicted:.4f}"
     return examples.labels[int(predicted)]

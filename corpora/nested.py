@@ -1,0 +1,29 @@
+"""Rows with something inside their cells: objects in JSON lines, lists in Parquet and Arrow."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def with_inner_keys(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row, and below it what its objects hold: `{"a": {"b": 1}}` has `a` and `a.b`.
+
+    Keys of its own come first and are never replaced. Lists stay as they are.
+    """
+    found = dict(row)
+    inner = [(key, value) for key, value in row.items() if isinstance(value, dict)]
+    while inner:
+        name, value = inner.pop(0)
+        for key, cell in value.items():
+            path = f"{name}.{key}"
+            found.setdefault(path, cell)
+            if isinstance(cell, dict):
+                inner.append((path, cell))
+    return found
+
+
+def list_as_json(cell: object) -> object:
+    """A list or an object as JSON text, which a label column may hold; any other cell as it is."""
+    if isinstance(cell, list | tuple | dict):
+        return json.dumps(cell, ensure_ascii=False, default=str)
+    return cell
