@@ -1,17 +1,18 @@
 """Rows with something inside their cells: objects in JSON lines, lists in Parquet and Arrow."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 
-def with_inner_keys(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_inner_keys(row: dict[str, Any]) -> dict[str, Any]:
     """A row, and below it what its objects hold: `{"a": {"b": 1}}` has `a` and `a.b`.
 
     Keys of its own come first and are never replaced. Lists stay as they are.
     """
-    found = dict(row)
     inner = [(key, value) for key, value in row.items() if isinstance(value, dict)]
+    if not inner:
+        return row
+    found = dict(row)
     while inner:
         name, value = inner.pop(0)
         for key, cell in value.items():

@@ -106,13 +106,18 @@ def load_table(name: str, data: bytes) -> "pd.DataFrame":
         keys: set[str] = set()
         for line, row in _json_objects(source):
             where = f"{source.shown}:{line}"
-            named = {whole_characters(key): cell_text(cell, where) for key, cell in row.items()}
+            named = {
+                whole_characters(key): cell_text(list_as_json(cell), where)
+                for key, cell in with_inner_keys(row).items()
+            }
             keys.update(named)
             held.add(named.values(), columns=len(keys))
             objects.append(named)
         return pd.DataFrame(objects, dtype="str").fillna("")
     columns, rows = all_rows(source, file_format)
-    cells = [[cell_text(cell, f"{source.shown}:{n}") for cell in row] for n, row in rows]
+    cells = [
+        [cell_text(list_as_json(cell), f"{source.shown}:{n}") for cell in row] for n, row in rows
+    ]
     return pd.DataFrame(cells, columns=columns, dtype="str")
 
 

@@ -6,9 +6,11 @@ import numpy as np
 
 from corpora.errors import InputError
 from finetune.encoders import encoder_source, find_encoder, labels_of
-from finetune.examples import Examples, check_enough
+from finetune.examples import Examples
 from finetune.learnt_texts import read_learnt, text_keys
 from finetune.settings import KfoldSettings
+
+_SHOWN_LABELS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +69,14 @@ def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> 
         return examples
     learnt = beginning.has_learnt(examples)
     left = examples.only(np.flatnonzero(~learnt))
-    try:
-        check_enough(left, per_label)
-    except InputError as error:
-        if not learnt.any():
-            raise
+    few = [label for label, count in left.counts.items() if count < per_label]
+    if learnt.any() and (few or len(left.texts) < per_label):
         raise InputError(
             f"{beginning.source} has learnt {learnt.sum():,} of the {len(learnt):,} texts of "
-            f"{examples.path}, and a score on them would say nothing; of the others {error}, or "
-            "begin with an encoder by --model"
-        ) from error
+            f"{examples.path}, which a score on them would only repeat; of the others "
+            f"{', '.join(few[:_SHOWN_LABELS]) or 'there'} are fewer than {per_label}, one a fold: "
+            "add texts that it has not learnt, or begin with an encoder by --model"
+        )
     return left
 
 

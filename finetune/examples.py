@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
@@ -187,7 +187,7 @@ def read_examples(
     for (record, pair), group in zip(rows, groups, strict=False):
         reader.add(record, pair, group)
     examples = reader.examples(paired=form.paired, grouped=group_column is not None)
-    check_enough(examples, per_label, reader.told)
+    reader.check_enough(examples, per_label)
     return replace(examples, label_columns=form.label_columns)
 
 
@@ -286,6 +286,8 @@ class _Reader:
     def examples(self, *, paired: bool, grouped: bool) -> Examples:
         """All that was taken, once every row is known to be right."""
         if self._unlabelled:
+            if self._labels is None:
+                self._ask_about_separator()  # some with none and some with several are for `multi`
             raise InputError(
                 f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the "
                 f"first is {self._first_unlabelled}; label or remove them"
@@ -357,7 +359,7 @@ class _Reader:
         raise InputError(
             f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"
             f" in each cell, found what seems several with {mark!r} between them "
-            f"({self.told([example], [])}); {way}, or {apart} if they are one"
+            f"({self._told([example], [])}); {way}, or {apart} if they are one"
         )
 
     def _ask_about_nearly_equal(self) -> None:
@@ -366,16 +368,16 @@ class _Reader:
         if pairs:
             raise InputError(
                 f"{self._path}: expected labels that differ in more than case, width or spaces, "
-                f"found {'; '.join(self.told(names, []) for names in pairs[:3])}; spell them "
+                f"found {'; '.join(self._told(names, []) for names in pairs[:3])}; spell them "
                 "alike, or keep them apart by naming all labels with --labels"
             )
 
     def _unexpected(self) -> str:
         expected = self._labels or []
         names = sorted(self._found.keys() - set(expected), key=lambda name: -self._found[name])
-        return self.told(names, expected)
+        return self._told(names, expected)
 
-    def told(
+    def _told(
         self,
         names: Sequence[str],
         others: Sequence[str],
@@ -390,33 +392,19 @@ class _Reader:
             shown.append(f"{name} ({counts[name]:,}, first {self._first_seen[name]}{advice})")
         return ", ".join(shown) + (" ..." if len(names) > _SHOWN_LABELS else "")
 
-
-def check_enough(
-    examples: Examples,
-    per_label: int,
-    told: Callable[[Sequence[str], Sequence[str], Mapping[str, int]], str] | None = None,
-) -> None:
-    """Refuse labels, or pairs with values, that do not reach for every fold.
-
-    Args:
-        per_label: texts that each label needs.
-        told: names labels with their counts, and what others they may have been meant to be.
-
-    Raises:
-        InputError: there are too few of a label, or pairs with one value only.
-    """
-    if examples.task == "pair-regression":
-        _check_values(examples, per_label)
-        return
-    few = [label for label, count in examples.counts.items() if count < per_label]
-    if few:
-        enough = [label for label in examples.labels if label not in few]
-        shown = ", ".join(f"{label} ({examples.counts[label]:,})" for label in few[:_SHOWN_LABELS])
-        raise InputError(
-            f"{examples.path} has too few different texts of "
-            f"{told(few, enough, examples.counts) if told else shown}: each label needs at least "
-            f"{per_label}, one a fold; correct or add texts, or lower --folds"
-        )
+    def check_enough(self, examples: Examples, per_label: int) -> None:
+        """Refuse labels, or pairs with values, that do not reach for every fold."""
+        if examples.task == "pair-regression":
+            _check_values(examples, per_label)
+            return
+        few = [label for label, count in examples.counts.items() if count < per_label]
+        if few:
+            enough = [label for label in examples.labels if label not in few]
+            raise InputError(
+                f"{examples.path} has too few different texts of "
+                f"{self._told(few, enough, examples.counts)}: each label needs at least "
+                f"{per_label}, one a fold; correct or add texts, or lower --folds"
+            )
 
 
 def _numbered(groups: Sequence[str | None]) -> np.ndarray:

@@ -122,12 +122,6 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
         "a.jsonl:2: expected a string in 'text', found",
     ),
     ("a.jsonl", '{"text": "가"}\n{"글": "나"}\n', {}, "a.jsonl:2: no text column"),
-    (
-        "a.jsonl",
-        '{"text": "가", "label": [1]}\n',
-        {},
-        "a.jsonl:1: expected text or a number in the",
-    ),
     ("a.jsonl", "[" * 100_000, {}, "a.jsonl:1: expected a JSON object, found broken JSON"),
     ("a.parquet", b"PAR1 not really", {}, "a.parquet: expected a Parquet file, found a damaged"),
     ("a.parquet", GOOD_PARQUET[:-20], {}, "a.parquet: expected a Parquet file, found"),
