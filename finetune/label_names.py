@@ -1,8 +1,8 @@
 """The names of labels, as people type them and as they are compared."""
 
-import unicodedata
 from collections import Counter
 
+from corpora.characters import to_nfc
 from corpora.errors import InputError
 
 
@@ -24,4 +24,4 @@ def parse_labels(text: str) -> list[str]:
 
 
 def normal_label(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
+    return to_nfc(name).strip()
