@@ -5,8 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from corpora.columns import (
     ColumnPlaces,
@@ -22,6 +21,9 @@ from corpora.public.fetched import layout_of
 from corpora.record import Record
 from corpora.sources import Source, find_sources, source_of_upload
 from corpora.tables import HeldTable, all_rows, first_line, no_rows, open_table, split_tsv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ def iter_source_records(
     return _records_of_sources(sources, request)
 
 
-def load_table(name: str, data: bytes) -> pd.DataFrame:
+def load_table(name: str, data: bytes) -> "pd.DataFrame":
     """An uploaded file as a table of strings, empty cells as "".
 
     Args:
@@ -87,6 +89,8 @@ def load_table(name: str, data: bytes) -> pd.DataFrame:
         InputError: as `iter_records` does for the same file, or two columns have one name, or the
             table is too large to be held (`corpora.tables.HeldTable`).
     """
+    import pandas as pd  # only the app wants tables, and it takes half a second
+
     source = source_of_upload(name, data)
     file_format = _real_format(source, None)
     held = HeldTable(source)

@@ -10,8 +10,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from openpyxl.reader.excel import ExcelReader
-
 from corpora.errors import InputError
 from corpora.sources import Source, damaged
 
@@ -148,6 +146,8 @@ def open_book(stored: BinaryIO, source: Source, *, data_only: bool = True) -> An
     Raises:
         InputError: it is damaged, something else, or too large.
     """
+    from openpyxl.reader.excel import ExcelReader  # takes long to import; workbooks are rare
+
     try:
         reader = ExcelReader(stored, read_only=True, data_only=data_only, keep_links=False)
         reader.archive = _BoundedArchive(stored)

@@ -22,14 +22,8 @@ from corpora.errors import InputError
 from finetune.batches import batches_by_length, pad_batch, tokenize
 from finetune.devices import convert_matrices
 from finetune.encoders import architecture, read_config
-from finetune.model_files import (
-    check_source,
-    check_vocabulary,
-    has_weights,
-    load_tokenizer,
-    loading,
-    longest_input,
-)
+from finetune.model_files import check_vocabulary, load_tokenizer, loading, longest_input
+from finetune.model_places import check_source, has_weights
 from pretrain.devices import autocast, choose_device
 
 # Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden

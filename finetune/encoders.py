@@ -13,16 +13,10 @@ from transformers import (
 )
 
 from corpora.errors import InputError
-from finetune.model_files import (
-    CONFIG,
-    check_source,
-    check_vocabulary,
-    has_weights,
-    load_tokenizer,
-    loading,
-)
+from finetune.model_files import check_vocabulary, load_tokenizer, loading
+from finetune.model_places import CONFIG, check_source, has_weights
 from finetune.tasks import PROBLEM_TYPES, Task
-from pretrain.starting_point import discriminator_folder
+from pretrain.places import discriminator_folder
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.characters import to_nfc
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.record import Record
-from finetune.labelled_rows import RowFormat, iter_rows
+from finetune.label_names import normal_label
+from finetune.labelled_rows import iter_rows
+from finetune.row_format import RowFormat
 from finetune.tasks import REGRESSION_LABELS, Task
 
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
@@ -100,23 +101,6 @@ class Examples:
             row = [text, *([self.pairs[place]] if self.pairs else []), self.label_of(place)]
             digest.update(json.dumps(row, ensure_ascii=False).encode())
         return digest.hexdigest()
-
-
-def parse_labels(text: str) -> list[str]:
-    """Label names from "a, b,c", in NFC, for a terminal on macOS may type them decomposed.
-
-    Raises:
-        InputError: fewer than two names, an empty one, or one twice.
-    """
-    labels = [_normal(name) for name in text.split(",")]
-    if "" in labels:
-        raise InputError(f"expected names between the commas of --labels, found {text!r}")
-    twice = [label for label, count in Counter(labels).items() if count > 1]
-    if twice:
-        raise InputError(f"--labels has {', '.join(twice)} more than once")
-    if len(labels) < 2:
-        raise InputError(f"expected at least two names in --labels, found {text!r}")
-    return labels
 
 
 def read_examples(
@@ -225,7 +209,7 @@ class _Reader:
 
     def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
         """The label names of a cell, checked and counted; None where something is wrong."""
-        cell = _normal(label or "")
+        cell = normal_label(label or "")
         # What a table program writes for a missing value; a label of that name has to be listed.
         missing = cell.lower() in ("", "nan") and cell not in (self._expected or ())
         if missing:
@@ -236,7 +220,7 @@ class _Reader:
             _number(cell, where)
             names: tuple[str, ...] = (cell,)
         elif self._task == "multi":
-            names = tuple(sorted({_normal(part) for part in cell.split(self._separator)}))
+            names = tuple(sorted({normal_label(part) for part in cell.split(self._separator)}))
             if "" in names:
                 raise InputError(
                     f"{where}: expected labels between the separators {self._separator!r}, found "
@@ -372,7 +356,3 @@ def _number(cell: str, where: str) -> float:
     if not math.isfinite(value):
         raise InputError(f"{where}: expected a number as the value of the pair, found {cell!r}")
     return value
-
-
-def _normal(name: str) -> str:
-    return to_nfc(name).strip()

@@ -18,9 +18,9 @@ from corpora.atomic import sync, sync_tree, write_at_once
 from corpora.errors import InputError
 from pretrain.checkpoint import has_state
 from pretrain.networks import ElectraPair
+from pretrain.places import discriminator_folder
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
-from pretrain.starting_point import discriminator_folder
 from pretrain.tokenized import is_tokenized
 
 RUNS = Path("runs/pretrain")
