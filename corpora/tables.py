@@ -26,6 +26,7 @@ from corpora.workbooks import (
 
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
 PARQUET_BATCH_ROWS = 4096
 # What one table held in memory may be (assumptions): as many columns as a sheet has, 32 of them for
 # a full sheet, and a few times the characters of the largest upload.
@@ -111,10 +112,10 @@ def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, lis
         nonlocal held
         for line in text:
             held += len(line)
-            if held > LONGEST_LINE_BYTES:
+            if held > LONGEST_CSV_ROW_CHARACTERS:
                 raise InputError(
                     f"{source.shown}:{start}: expected a CSV row, found one of more than "
-                    f"{LONGEST_LINE_BYTES:,} characters; close the quote that opens in it"
+                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
                 )
             yield line
 
