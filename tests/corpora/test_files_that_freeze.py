@@ -358,7 +358,7 @@ COMMANDS = [
     ["-m", "corpora", "sample", "{}"],
     ["-m", "tokenizer", "train", "--corpus", "{}", "--output", "{}.out"],
     ["-m", "tokenizer", "evaluate", "checkpoints/malmoi-small", "--corpus", "{}"],
-    ["pretrain/run.py", "--corpus", "{}", "--recipe", "rtd"],
+    ["pretrain/run.py", "--corpus", "{}"],
     ["finetune/kfold.py", "--data", "{}"],
 ]
 
