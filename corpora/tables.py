@@ -27,9 +27,10 @@ from corpora.workbooks import (
 
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
 PARQUET_BATCH_ROWS = 4096
 # What one table held in memory may be (assumptions): as many columns as a sheet has, 32 of them for
-# a full sheet, and a few times the largest upload's characters. About 3 GiB in all.
+# a full sheet, and a few times the characters of the largest upload.
 MOST_COLUMNS = SHEET_COLUMNS
 MOST_CELLS = 1 << 25
 MOST_CHARACTERS = 1 << 28
@@ -113,10 +114,10 @@ def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, lis
         nonlocal held
         for line in text:
             held += len(line)
-            if held > LONGEST_LINE_BYTES:
+            if held > LONGEST_CSV_ROW_CHARACTERS:
                 raise InputError(
                     f"{source.shown}:{start}: expected a CSV row, found one of more than "
-                    f"{LONGEST_LINE_BYTES:,} characters; close the quote that opens in it"
+                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
                 )
             yield line
 
@@ -232,7 +233,7 @@ def _open_xlsx(source: Source, keep_blank: bool) -> Iterator[Table]:
 
 def _holds_something(row: Sequence[object]) -> bool:
     """Formatting without text leaves rows that hold nothing."""
-    return any(cell is not None for cell in row)
+    return row.count(None) < len(row)
 
 
 @contextmanager
@@ -314,8 +315,8 @@ def _rows_a_batch(file: Any, names: list[str], source: Source) -> int:
         longest = max(longest, sum(sizes) // max(1, group.num_rows))
     if longest > LONGEST_LINE_BYTES:
         raise InputError(
-            f"{source.shown}: expected texts in the columns {shown_columns(names)}, found rows of "
-            f"more than {LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
+            f"{source.shown}: expected rows of texts, found some of more than "
+            f"{LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
         )
     return max(1, min(PARQUET_BATCH_ROWS, LONGEST_LINE_BYTES // max(1, longest)))
 

@@ -29,7 +29,7 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
     Raises:
         InputError: nothing stands between two separators, or a list holds no names.
     """
-    if not cell.strip():
+    if not normal_label(cell):
         return []
     listed = _listed(cell)
     if listed is not None:

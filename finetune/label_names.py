@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from corpora.characters import remove_invisible, to_nfc
+from corpora.characters import visible_in_nfc
 from corpora.errors import InputError
 
 # What a table program makes of the whole number 1 in a column that has gaps.
@@ -35,7 +35,7 @@ def normal_label(name: str) -> str:
 
     In NFC, without space around it and without characters that show nothing; `1.0` is `1`.
     """
-    name = to_nfc(remove_invisible(name)).strip()
+    name = visible_in_nfc(name).strip()
     whole = _WHOLE_NUMBER.fullmatch(name)
     return whole[1] if whole else name
 

@@ -63,7 +63,7 @@ def names_of(examples: Examples) -> list[list[str]]:
         ("(광고) 배송", ["(광고) 배송"]),
         ("[]", []),
         ("", []),
-        (" ", []),
+        (" \u200b", []),
     ],
 )
 def test_labels_in_a_cell(cell: str, names: list[str]) -> None:
