@@ -17,6 +17,7 @@ from openpyxl import load_workbook
 from corpora.decoding import open_text
 from corpora.errors import InputError
 from corpora.sources import Source
+from corpora.spreadsheet_cells import unguarded
 
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
@@ -81,7 +82,7 @@ def no_rows(source: Source) -> InputError:
 
 def split_tsv(line: str) -> list[str]:
     """The fields of one line of a TSV file."""
-    return [_unquote(field) for field in line.split("\t")]
+    return [_tsv_cell(field) for field in line.split("\t")]
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def _open_csv(source: Source, keep_blank: bool) -> Iterator[Table]:
     with open_text(source, keep_newlines=True) as text:
         rows = _csv_rows(text, source)
         advice = "quote a field that contains a comma"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=unguarded)
 
 
 def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, list[str]]]:
@@ -125,7 +126,7 @@ def _open_tsv(
         if header is not None:
             rows = chain([(0, list(header))], rows)
         advice = "a field cannot contain a tab or a line break; save such texts as .csv"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_unquote)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_tsv_cell)
 
 
 def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
@@ -133,6 +134,10 @@ def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text, 1):
         line = line.removesuffix("\n")
         yield number, line.split("\t") if line.strip(" ") else []
+
+
+def _tsv_cell(field: str) -> str:
+    return unguarded(_unquote(field))
 
 
 def _unquote(field: str) -> str:
@@ -152,7 +157,7 @@ def _table_of_rows(
     keep_blank: bool,
     *,
     advice: str,
-    convert: Callable[[str], str] = str,
+    convert: Callable[[str], str],
 ) -> Table:
     """A table from rows of text, the first of which that holds something is the header."""
     header = next(((line, row) for line, row in rows if row), None)
@@ -278,9 +283,11 @@ def _holds_something(row: Sequence[object]) -> bool:
 def _cell(value: object) -> object:
     # Excel writes a carriage return as _x000D_, and other control characters likewise (ECMA-376,
     # Part 1, 22.9.2.19).
-    if isinstance(value, str) and "_x" in value:
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
-    return value
+    if not isinstance(value, str):
+        return value
+    if "_x" in value:
+        value = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+    return unguarded(value)  # of a CSV file that was saved as a workbook
 
 
 @contextmanager

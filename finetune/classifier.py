@@ -149,7 +149,11 @@ class Classifier:
         Args:
             texts: any number, any lengths; what exceeds the model's length is cut off.
             progress: called with (texts done, texts in all) after every batch.
+
+        Raises:
+            InputError: one text instead of several, or something that is no text.
         """
+        _check_texts(texts)
         rows: dict[str, list[int]] = {}
         for index, text in enumerate(texts):
             rows.setdefault(clean_text(text), []).append(index)
@@ -187,6 +191,17 @@ class Classifier:
     def _prediction(self, row: list[float], cut: bool) -> Prediction:
         best = max(range(len(row)), key=row.__getitem__)
         return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)), cut)
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str | bytes):
+        raise InputError("expected several texts, found one; for one text write predict([text])[0]")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"expected a text (str) at place {place}, counted from 0, found "
+                f"{type(text).__name__}; leave it out or write it as text"
+            )
 
 
 def _temperature(source: str) -> float:

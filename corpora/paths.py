@@ -1,0 +1,29 @@
+"""Where this project's data is: models, runs and the label database, wherever one stands."""
+
+import os
+from pathlib import Path
+
+HOME_VARIABLE = "MALMOI_HOME"
+_SOURCES = Path(__file__).resolve().parents[1]
+
+
+def home() -> Path:
+    """The folder that holds `checkpoints/` and `runs/`.
+
+    `MALMOI_HOME` where it is set, else the repository that this file lies in, else (installed
+    without one) the current folder. `Path()` where that is the current folder, so that the places
+    shown to a person there are short.
+    """
+    given = os.environ.get(HOME_VARIABLE)
+    if given:
+        found = Path(given).expanduser()
+    elif (_SOURCES / "pyproject.toml").is_file():
+        found = _SOURCES
+    else:
+        return Path()
+    return Path() if found.resolve() == Path.cwd() else found
+
+
+def label_database() -> Path:
+    """The app's own SQLite file."""
+    return home() / "runs" / "labels.db"
