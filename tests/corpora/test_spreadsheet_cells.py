@@ -40,7 +40,9 @@ def runs_something(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
-        return cell[:1] in ("\t", "\r") or cell.lstrip(" \t\r\n\x00\x01")[:1] in tuple("=+-@＝＋－＠")
+        return cell[:1] in ("\t", "\r") or cell.lstrip(" \t\r\n\x00\x01")[:1] in tuple(
+            "=+-@＝＋－＠"
+        )
     return False
 
 
