@@ -7,7 +7,6 @@ from pathlib import Path
 import streamlit as st
 
 from app.guideline import SENTIMENT_LABELS
-from corpora.paths import home
 from finetune.classifier import Classifier, find_classifiers
 
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
@@ -15,7 +14,7 @@ _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니
 
 def available_models() -> list[Path]:
     """Usable models of this project, wherever the app was started, newest first."""
-    return find_classifiers(home())
+    return find_classifiers()
 
 
 def preferred(models: Sequence[Path]) -> int:

@@ -24,6 +24,17 @@ def home() -> Path:
     return Path() if found.resolve() == Path.cwd() else found
 
 
+def runs(kind: str) -> Path:
+    """Where runs of a kind are kept, such as `pretrain` or `finetune`."""
+    return home() / "runs" / kind
+
+
+def sample(name: str) -> Path:
+    """A sample corpus of the project, which lies beside the sources and not in anybody's home."""
+    folder = Path("corpora", name)
+    return folder if folder.is_dir() else _SOURCES / folder
+
+
 def label_database() -> Path:
     """The app's own SQLite file."""
     return home() / "runs" / "labels.db"

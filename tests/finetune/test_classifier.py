@@ -107,7 +107,6 @@ def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: o
         classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
 
 
-
 def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
     seen: list[tuple[int, int]] = []
     classifier.predict(some_texts(), progress=lambda done, total: seen.append((done, total)))

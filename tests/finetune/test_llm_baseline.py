@@ -14,16 +14,9 @@ import pytest
 
 from corpora.errors import InputError, UnfinishedError
 from finetune.baselines import NO_LABEL
-from finetune.kfold import KfoldSettings, main
-from finetune.llm_baseline import (
-    OPENAI_URL,
-    LlmResult,
-    LlmSettings,
-    ask_llm,
-    parse_answer,
-    read_prompt,
-    sample_order,
-)
+from finetune.kfold import main
+from finetune.llm_baseline import LlmResult, ask_llm, parse_answer, read_prompt, sample_order
+from finetune.settings import OPENAI_URL, KfoldSettings, LlmSettings
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.llm_server import (
     FOLD_OF,
@@ -249,7 +242,7 @@ def test_trained_folds_survive_an_endpoint_that_is_down(
     assert "GPT-4-turbo" in page and "tiny" in page
     # Nothing is trained before the key is known to be there.
     monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.setattr("finetune.kfold._train", None)
+    monkeypatch.setattr("finetune.runner._train", None)
     settings.base_url, run.output = OPENAI_URL, Path("other")
     with pytest.raises(InputError, match="expected a key for https"):
         main(run)

@@ -14,9 +14,9 @@ from corpora.errors import InputError
 from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
 from finetune.encoders import load_for_classification
 from finetune.scores import score
+from finetune.settings import TrainSettings
 from finetune.training import (
     TrainingData,
-    TrainSettings,
     parameter_groups,
     rate_at,
     shuffled_batches,

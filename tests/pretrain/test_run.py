@@ -20,6 +20,7 @@ from transformers import (
 )
 
 import pretrain.run
+import pretrain.runner
 from corpora.command_line import run_command
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
@@ -141,7 +142,7 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
     flags = ["--corpus", str(COMMENTS), "--init", str(finished), "--max-steps", "0"]
     monkeypatch.setattr(sys, "argv", ["run.py", *flags, "--output", "next", "--device", "cpu"])
     kept: list[torch.device] = []
-    monkeypatch.setattr(pretrain.run, "keep_freed_memory", kept.append)
+    monkeypatch.setattr(pretrain.runner, "keep_freed_memory", kept.append)
     assert run_command(PretrainSettings, pretrain.run.main, "") == 0
     assert kept == [torch.device("cpu")]
     before, after = weights_of(finished), weights_of(tmp_path / "next")

@@ -14,8 +14,8 @@ from corpora.errors import InputError
 from tests.tokenizer.conftest import KINDS, Pair
 from tokenizer import evaluation
 from tokenizer.__main__ import main
+from tokenizer.kinds import ModelKind
 from tokenizer.measures import cut_by_kiwi, load_any_tokenizer, measure
-from tokenizer.training import ModelKind
 
 ROOT = Path(__file__).parents[2]
 COMMENTS = ROOT / "corpora" / "comments"
