@@ -301,7 +301,7 @@ class LabelStore:
 def _make_engine(url: str | URL) -> Engine:
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
         raise InputError(
             f"MALMOI_DATABASE is not a database URL; use one like {_EXAMPLES}"
         ) from error

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ def repository(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "pyproject.toml", copy)
     make_model(copy / "runs" / "finetune" / "x")
     return copy
+
+
+def test_a_click_collects_no_garbage_of_all_of_torch() -> None:
+    """Streamlit's default, which makes a click cost six times as much."""
+    settings = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text("utf-8"))
+    assert settings["runner"]["postScriptGC"] is False
 
 
 def test_only_this_machine_from_another_folder(elsewhere: Path) -> None:

@@ -256,7 +256,11 @@ def test_default_place(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    "bad", ["not a url", "sqlite:////proc/nowhere/labels.db", "postgresql+nodriver://host/name"]
+    "bad",
+    [
+        *("not a url", "postgresql+psycopg://host:port/name", "postgresql+nodriver://host/name"),
+        "sqlite:////proc/nowhere/labels.db",
+    ],
 )
 def test_unusable_database_is_one_line(bad: str) -> None:
     with pytest.raises(InputError, match="MALMOI_DATABASE") as caught:

@@ -31,6 +31,7 @@ def test_predictions_run_nothing_and_are_read_as_they_were(tmp_path: Path) -> No
         fold=1,
         places=np.arange(len(TEXTS)),
         probabilities=np.full((len(TEXTS), 2), 0.5, dtype=np.float32),
+        thresholds=None,
         scores={"macro_f1": 0.5},
         epochs=1,
         best_epoch=1,
