@@ -8,7 +8,7 @@ _SOURCES = Path(__file__).resolve().parents[1]
 
 
 def home() -> Path:
-    """The folder that holds `checkpoints/` and `runs/`.
+    """The folder that holds `checkpoints/`, `runs/` and the samples in `corpora/`.
 
     `MALMOI_HOME` where it is set, else the repository that this file lies in, else (installed
     without one) the current folder. `Path()` where that is the current folder, so that the places
@@ -30,9 +30,8 @@ def runs(kind: str) -> Path:
 
 
 def sample(name: str) -> Path:
-    """A sample corpus of the project, which lies beside the sources and not in anybody's home."""
-    folder = Path("corpora", name)
-    return folder if folder.is_dir() else _SOURCES / folder
+    """A sample corpus of the project."""
+    return home() / "corpora" / name
 
 
 def label_database() -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.paths import home, label_database
+from corpora.paths import home, label_database, sample
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_the_repository_from_elsewhere_and_short_paths_in_it(
 ) -> None:
     monkeypatch.delenv("MALMOI_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert home() == ROOT
+    assert home() == ROOT and sample("memos").is_dir()
     monkeypatch.chdir(ROOT)
     assert home() == Path() and str(label_database()) == "runs/labels.db"
 
