@@ -109,6 +109,15 @@ def test_a_text_that_would_be_too_long_stays(tokenizer: PreTrainedTokenizerBase)
         assert found.lengths.max() <= limit
 
 
+def test_a_text_as_long_as_the_limit_is_cut_anew(tokenizer: PreTrainedTokenizerBase) -> None:
+    tokens = tokenize_all(tokenizer, ["맛있어요", "양"], 128)
+    anew = cut(tokenizer, tokens, 0.9)
+    limit = int(anew.lengths.max())
+    assert limit > tokens.lengths.max()
+    assert rows(cut(tokenizer, tokens, 0.9, max_length=limit)) == rows(anew)
+    assert rows(cut(tokenizer, tokens, 0.9, max_length=limit - 1)) == rows(tokens)
+
+
 def test_pairs_know_where_the_second_begins(tokenizer: PreTrainedTokenizerBase) -> None:
     tokens = tokenize_all(tokenizer, ["맛있어요", "양도"], 128, pairs=["많고 양도", "맛있어요"])
     found = cut(tokenizer, tokens, 0.9)

@@ -15,6 +15,7 @@ from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
 from finetune.encoders import load_for_classification
 from finetune.scores import score
 from finetune.training import (
+    PATIENCE,
     TrainingData,
     TrainSettings,
     parameter_groups,
@@ -146,6 +147,23 @@ def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None
     assert found.dev_texts == pytest.approx(63 / 4, abs=3)
     assert found.epochs in (8, found.best_epoch + 1)
     assert len(steps) == found.epochs * math.ceil((63 - found.dev_texts) / 8)
+
+
+@pytest.mark.parametrize("patience", [1, 3, None])
+def test_of_epochs_that_score_alike_the_first_is_kept(
+    untrained: PreTrainedModel, patience: int | None
+) -> None:
+    """A rate too low to change any prediction, so that no epoch is better than the first."""
+    targets = np.array(IDS)
+    tokens = tokenize_all(make_tokenizer(), TEXTS, 64)
+    data = TrainingData(
+        task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
+    )
+    settings = TrainSettings(
+        epochs=8, learning_rate=1e-12, early_stopping_fraction=0.25, patience=patience
+    )
+    found = train(copy.deepcopy(untrained), data, np.arange(63), settings)
+    assert (found.best_epoch, found.epochs) == (1, 1 + (patience or PATIENCE))
 
 
 def test_pairs_are_told_apart() -> None:
