@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 LABELS = ("긍정", "부정", "중립")
-START_SECONDS = 120
+START_SECONDS = 600
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +48,7 @@ def address(trained_workplace: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            server.wait(timeout=300)
     assert "Traceback" not in log.read_text(encoding="utf-8")
 
 
@@ -56,7 +56,7 @@ def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and server.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=2):
+            with urllib.request.urlopen(url, timeout=60):
                 return
         except OSError:
             time.sleep(0.2)
@@ -67,7 +67,7 @@ def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
 def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
     page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(300_000)
     page.goto(address)
     page.get_by_label("분류할 글").wait_for()
     return page
