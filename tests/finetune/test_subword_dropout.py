@@ -126,6 +126,18 @@ def test_pairs_know_where_the_second_begins(tokenizer: PreTrainedTokenizerBase) 
         assert characters(tokenizer, row[:second]) == f"[CLS]{text}[SEP]"
 
 
+def test_a_pair_that_stays_as_it_is_keeps_where_the_second_begins(
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    tokens = tokenize_all(tokenizer, ["맛있어요"], 128, pairs=["양도"])
+    assert tokens.second_from is not None
+    found = cut(tokenizer, tokens, 0.9, max_length=int(tokens.lengths.max()))
+    assert found.second_from is not None and rows(found) == rows(tokens)
+    assert found.second_from.tolist() == tokens.second_from.tolist()
+    anew = cut(tokenizer, tokens, 0.9).second_from
+    assert anew is not None and anew.tolist() != tokens.second_from.tolist()
+
+
 def test_other_kinds_are_refused(tokenizer: PreTrainedTokenizerBase) -> None:
     unigram = tokenizer_of(models.Unigram([("[UNK]", 0.0), ("양", -1.0)], unk_id=0))
     with pytest.raises(InputError, match=r"--subword-dropout .* kind Unigram; leave it out"):
