@@ -31,7 +31,7 @@ def address(trained_workplace: Path) -> Iterator[str]:
 def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
     page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(300_000)
     page.goto(address)
     page.get_by_label("분류할 글").wait_for()
     return page

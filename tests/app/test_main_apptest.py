@@ -15,7 +15,7 @@ TAB_LABELS = ["한 건 분류", "파일 분류", "저장한 라벨"]
 
 
 def open_app() -> AppTest:
-    page = AppTest.from_file(str(MAIN), default_timeout=120).run()
+    page = AppTest.from_file(str(MAIN), default_timeout=600).run()
     assert not page.exception
     return page
 
