@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import tyro
@@ -32,7 +33,7 @@ class Settings:
     corpus: tuple[Path, ...]
     """Files or folders of texts, each with rows of its own; texts are cleaned first."""
     output: Path | None = None
-    """JSON file to write, with a plot (.png) beside it."""
+    """JSON file to write, with a plot (.png) beside it if the extra `plots` is installed."""
     max_sample_bytes: int = 5_000_000
     """Text of each corpus to measure on, drawn evenly."""
     morpheme_texts: int = 5_000
@@ -75,8 +76,14 @@ def main(settings: Settings) -> None:
     print(format_table(rows))
     if settings.output is not None:
         write_at_once(settings.output, as_json(rows, about))
-        write_plot(rows, settings.output.with_suffix(".png"))
-        print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        if _can_plot():
+            write_plot(rows, settings.output.with_suffix(".png"))
+            print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        else:
+            print(
+                f"written to {settings.output}; for a plot too: "
+                "pip install -c constraints.txt -e '.[plots]'"
+            )
 
 
 def compare(
@@ -167,6 +174,11 @@ def as_json(rows: list[Row], about: dict[str, object]) -> str:
         for row in rows
     ]
     return json.dumps(about | {"rows": table}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _can_plot() -> bool:
+    """Whether the optional packages that draw are installed."""
+    return all(find_spec(name) is not None for name in ("matplotlib", "koreanize_matplotlib"))
 
 
 def write_plot(rows: list[Row], path: Path) -> None:
