@@ -46,6 +46,9 @@ _NARROW_INITIALIZER_RANGE = 0.05
 # small and base: ELECTRA paper (Clark et al. 2020), Appendix A, Table 6. Their batches are
 # 128 x 128 and 256 x 512 tokens; base's is cut to fit one device without accumulation.
 # tiny: the first look of docs/experiments.md; learning rate and batch are assumptions.
+# What --init calls a start that is no checkpoint; skip-gram: in records of earlier versions.
+FROM_NOTHING = ("random", "word-vectors", "skip-gram")
+
 PRESETS: dict[str, Preset] = {
     "tiny": Preset(
         num_layers=4,
@@ -114,9 +117,9 @@ class PretrainSettings:
     """Tokenizer directory; one is trained on the corpus when not given."""
     vocab_size: int = 32_000
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128."""
-    init: str = "skip-gram"
-    """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
-    sampling first; or the directory of a run or a released checkpoint to continue from, or the
+    init: str = "word-vectors"
+    """random; word-vectors: word embeddings from counts of which word pieces occur together in
+    the corpus; or the directory of a run or a released checkpoint to continue from, or the
     Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a generator that
     is needed and not there begins new). A directory has to stay where it is until the run is
     finished: --resume reads its shape again."""
@@ -297,7 +300,12 @@ class PretrainSettings:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
             )
-        continues = self.init not in ("random", "skip-gram")
+        if self.init == "skip-gram":
+            raise InputError(
+                "expected --init word-vectors, which has taken the place of skip-gram, found "
+                "--init skip-gram; give word-vectors, or leave --init out"
+            )
+        continues = self.continues()
         for flag, changes, why in (
             ("epochs", bool(given), f"{''.join(given)} says when to stop"),
             ("vocab-size", self.tokenizer is not None, "--tokenizer has its own vocabulary"),
@@ -372,6 +380,10 @@ class PretrainSettings:
         except InputError:
             return False
         return True
+
+    def continues(self) -> bool:
+        """Whether --init names a checkpoint to go on from."""
+        return self.init not in FROM_NOTHING
 
     def resolved_sharing(self) -> Sharing:
         """The flag, else what the schedule allows."""
