@@ -374,7 +374,7 @@ def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
         kept: dict[str, Any] = json.loads((work / "settings.json").read_text())
         settings = tyro.cli(PretrainSettings, args=commands[-1][2:])
         assert settings.preset == kept["preset"]
-        assert settings.init == ("skip-gram" if kept["init_sha256"] is None else str(before))
+        assert settings.init == ("word-vectors" if kept["init_sha256"] is None else str(before))
         assert settings.tokenizer is None  # that of --init, which refuses another
         return kept
 

@@ -87,7 +87,7 @@ def test_progress_and_record_say_what_was_done(finished: Path) -> None:
     cost = record["cost"]
     assert cost["paper_flops"] == record["progress"]["flops"]
     assert cost["model_flops_utilization"] > 0
-    assert record["settings"]["init"] == "skip-gram"
+    assert record["settings"]["init"] == "word-vectors"
     assert len(record["corpus_sha256"]) == 64
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [6, 12, 18, 24]
