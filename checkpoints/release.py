@@ -81,7 +81,7 @@ MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # corrects, too"; one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
 RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
-# Of a tiny encoder that begins as skip-gram vectors: twice its preset's batch, and a rate to match,
+# Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.
 TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 TOKENS = 80e6
@@ -122,7 +122,7 @@ class ReleaseSettings:
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
     """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
-    instead of beginning with skip-gram vectors; a released one needs another folder as --output."""
+    instead of beginning with word vectors; a released one needs another folder as --output."""
     preset: PresetName | None = None
     """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
     default those that suit that encoder."""

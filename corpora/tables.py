@@ -17,6 +17,7 @@ from corpora.columns import shown_columns
 from corpora.decoding import LONGEST_LINE_BYTES, open_text
 from corpora.errors import InputError
 from corpora.sources import Source, damaged
+from corpora.spreadsheet_cells import unguarded
 from corpora.workbooks import (
     SHEET_COLUMNS,
     open_book,
@@ -94,7 +95,7 @@ def no_rows(source: Source) -> InputError:
 
 def split_tsv(line: str) -> list[str]:
     """The fields of one line of a TSV file."""
-    return [_unquote(field) for field in line.split("\t")]
+    return [_tsv_cell(field) for field in line.split("\t")]
 
 
 @contextmanager
@@ -103,7 +104,7 @@ def _open_csv(source: Source, keep_blank: bool) -> Iterator[Table]:
     with open_text(source, keep_newlines=True) as text:
         rows = _csv_rows(text, source)
         advice = "quote a field that contains a comma"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=unguarded)
 
 
 def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, list[str]]]:
@@ -152,7 +153,7 @@ def _open_tsv(
         if header is not None:
             rows = chain([(0, list(header))], rows)
         advice = "a field cannot contain a tab or a line break; save such texts as .csv"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_unquote)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_tsv_cell)
 
 
 def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
@@ -160,6 +161,10 @@ def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text, 1):
         line = line.removesuffix("\n")
         yield number, line.split("\t") if line.strip(" ") else []
+
+
+def _tsv_cell(field: str) -> str:
+    return unguarded(_unquote(field))
 
 
 def _unquote(field: str) -> str:
@@ -179,7 +184,7 @@ def _table_of_rows(
     keep_blank: bool,
     *,
     advice: str,
-    convert: Callable[[str], str] = str,
+    convert: Callable[[str], str],
 ) -> Table:
     """A table from rows of text, the first of which that holds something is the header."""
     header = next(((line, row) for line, row in rows if row), None)

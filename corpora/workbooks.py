@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from corpora.errors import InputError
 from corpora.sources import Source, damaged
+from corpora.spreadsheet_cells import unguarded
 
 # Limits of the format itself (ECMA-376; Excel refuses more).
 SHEET_ROWS = 1_048_576
@@ -257,11 +258,13 @@ def _has_formulas(stored: BinaryIO, sheet: Any) -> bool:
 
 
 def plain_cell(value: object) -> object:
-    """A cell with its escapes undone.
+    """A cell with its escapes undone, and without the mark of a CSV file that was saved as XLSX.
 
     Excel writes a carriage return as _x000D_, and other control characters likewise (ECMA-376,
     Part 1, 22.9.2.19).
     """
-    if isinstance(value, str) and "_x" in value:
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
-    return value
+    if not isinstance(value, str):
+        return value
+    if "_x" in value:
+        value = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+    return unguarded(value)

@@ -23,7 +23,7 @@ class Settings:
     corpus: tuple[Path, ...]
     """Files or folders of texts, each with rows of its own; texts are cleaned first."""
     output: Path | None = None
-    """JSON file to write, with a plot (.png) beside it."""
+    """JSON file to write, with a plot (.png) beside it if the extra `plots` is installed."""
     max_sample_bytes: int = 5_000_000
     """Text of each corpus to measure on, drawn evenly."""
     morpheme_texts: int = 5_000
@@ -45,7 +45,7 @@ def main(settings: Settings) -> None:
     # These take seconds to import.
     from corpora.atomic import write_at_once
     from corpora.reading import iter_records
-    from tokenizer.evaluation import as_json, compare, format_table, write_plot
+    from tokenizer.evaluation import as_json, can_plot, compare, format_table, write_plot
 
     corpora = {
         str(path): (record.text for record in iter_records(path, text_column=settings.text_column))
@@ -62,5 +62,11 @@ def main(settings: Settings) -> None:
     print(format_table(rows))
     if settings.output is not None:
         write_at_once(settings.output, as_json(rows, about))
-        write_plot(rows, settings.output.with_suffix(".png"))
-        print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        if can_plot():
+            write_plot(rows, settings.output.with_suffix(".png"))
+            print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        else:
+            print(
+                f"written to {settings.output}; for a plot too: "
+                "pip install -c constraints.txt -e '.[plots]'"
+            )

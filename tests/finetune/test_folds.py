@@ -42,6 +42,16 @@ def test_groups_stay_whole_and_folds_even(seed: int) -> None:
         assert counts.max() - counts.min() <= 1, (label, counts)
 
 
+def test_what_is_spread_evenly() -> None:
+    """Of several labels the rarest of the data; of values their tenth."""
+    targets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
+    assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 0]
+    values = np.random.default_rng(0).permutation(100) / 7
+    tenths = strata_of("pair-regression", values)
+    assert np.bincount(tenths).tolist() == [10] * 10
+    assert (np.diff(tenths[values.argsort()]) >= 0).all()
+
+
 def test_groups_that_cannot_be_even() -> None:
     labels = np.array([0] * 30 + [1] * 10)
     groups = np.array([0] * 12 + list(range(1, 29)))
