@@ -131,10 +131,12 @@ def test_nearly_equal_names() -> None:
 
 
 def test_what_stands_between_labels() -> None:
-    assert joined_by(["가#나", "가", "나"], "#;") == "#"
-    assert joined_by(["가;나", "나;다", "가;다"], "#;") == ";"
-    assert joined_by(["C#", "C", "Java"], "#;") is None
-    assert joined_by(["가", "나"], "#;") is None
+    assert joined_by(["가#나", "가", "나"], "#;", alone=True) == "#"
+    assert joined_by(["가;나", "나;다", "가;다"], "#;", alone=False) == ";"
+    assert joined_by(["서울;남구", "부산;남구", "부산;중구", "서울;중구"], ";", alone=True) is None
+    for alone in (True, False):
+        assert joined_by(["C#", "C", "Java"], "#;", alone=alone) is None
+        assert joined_by(["가", "나"], "#;", alone=alone) is None
 
 
 @pytest.mark.parametrize(
