@@ -23,7 +23,13 @@ from finetune.tasks import REGRESSION_LABELS, Task
 
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
 _ALIKE = 0.6
+# Comparing takes the square of the length; a longer name is no label (assumption).
+_LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
+# All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
+# that many, and no one machine goes through them five times).
+MOST_ROWS = 5_000_000
+MOST_CHARACTERS = 1 << 29
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +166,7 @@ class _Reader:
         self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._ids: set[str] = set()
+        self._characters = 0
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._first_unlabelled = ""
         self._found: Counter[str] = Counter()
@@ -168,6 +175,12 @@ class _Reader:
     def add(self, record: Record, pair: str | None) -> None:
         """Take a row."""
         self._rows += 1
+        self._characters += len(record.text) + len(pair or "")
+        if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
+            raise InputError(
+                f"{self._path}: expected at most {MOST_ROWS:,} labelled rows and "
+                f"{MOST_CHARACTERS:,} characters, found more; give a part of them"
+            )
         # A record's own id says nothing about the file; the default one is "file:line" already.
         own = not record.id.startswith(record.source)
         place = f"{record.source}:{record.line}"
@@ -313,9 +326,12 @@ def nearest_label(name: str, labels: Sequence[str]) -> str | None:
 
     Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two.
     """
-    letters = {unicodedata.normalize("NFD", label.casefold()): label for label in labels}
-    own = unicodedata.normalize("NFD", name.casefold())
-    near = difflib.get_close_matches(own, list(letters), n=1, cutoff=_ALIKE)
+
+    def jamo(label: str) -> str:
+        return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())
+
+    letters = {jamo(label): label for label in labels}
+    near = difflib.get_close_matches(jamo(name), list(letters), n=1, cutoff=_ALIKE)
     return letters[near[0]] if near else None
 
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import tempfile
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from corpora.characters import to_nfc
 from corpora.errors import InputError
 from finetune.baselines import NO_LABEL, Baseline, fold_f1
 from finetune.llm_endpoint import (
@@ -245,7 +245,7 @@ def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"{chosen}: expected a prompt to read, found {reason}") from error
-    text = unicodedata.normalize("NFC", text).replace("{labels}", ", ".join(labels))
+    text = to_nfc(text).replace("{labels}", ", ".join(labels))
     absent = [label for label in labels if label not in text]
     if absent:
         raise InputError(
@@ -257,7 +257,7 @@ def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
 
 def parse_answer(text: str, labels: Sequence[str]) -> int:
     """The id of the label that an answer is, space around it aside; `NO_LABEL` for all else."""
-    answer = unicodedata.normalize("NFC", text).strip()
+    answer = to_nfc(text).strip()
     return labels.index(answer) if answer in labels else NO_LABEL
 
 

@@ -49,17 +49,26 @@ def main(settings: Settings) -> None:
         vocab_size=settings.vocab_size,
         min_frequency=settings.min_frequency,
     )
-    if settings.output.exists():
-        raise InputError(
-            f"expected a new directory for --output, found {settings.output}; "
-            "delete it or name another"
-        )
+    _refuse_existing(settings.output)
     if not settings.corpus.exists():
         find_sources(settings.corpus)
-    _train(settings)
+    from corpora.work_folder import only_run
+
+    with only_run(settings.output):
+        _refuse_existing(settings.output)  # another run may have ended meanwhile
+        entries = _train(settings)
+    print(f"{entries:,} entries -> {settings.output}")
 
 
-def _train(settings: Settings) -> None:
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
+        raise InputError(
+            f"expected a new directory for --output, found {output}; delete it or name another"
+        )
+
+
+def _train(settings: Settings) -> int:
+    """Do all that `main` does but for its checks; the number of entries."""
     # These take seconds to import.
     from corpora.atomic import directory_at_once
     from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
@@ -118,7 +127,7 @@ def _train(settings: Settings) -> None:
         (scratch / "training.json").write_text(
             json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8"
         )
-    print(f"{len(trained.tokenizer):,} entries -> {settings.output}")
+    return len(trained.tokenizer)
 
 
 def _describe(sample: "Sample") -> dict[str, object]:
