@@ -13,6 +13,7 @@ from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.saving import quiet_transformers
 from tokenizer.training import refuse_taking_apart
+from tokenizer.typed_tokens import take_typed_tokens_as_text
 
 
 @contextmanager
@@ -53,6 +54,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     if tokenizer.pad_token_id is None:
         raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
     refuse_taking_apart(tokenizer, source)
+    take_typed_tokens_as_text(tokenizer)
     return tokenizer
 
 

@@ -22,6 +22,7 @@ from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
 from tokenizer.kinds import ModelKind, check_training_settings
 from tokenizer.sampling import count_words
 from tokenizer.sentencepieces import UNREACHABLE_SCORE, convert_sentencepiece, train_sentencepiece
+from tokenizer.typed_tokens import take_typed_tokens_as_text
 from tokenizer.wordpiece import train_wordpiece
 
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
@@ -112,7 +113,7 @@ def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", cls_id), ("[SEP]", sep_id)],
     )
-    return PreTrainedTokenizerFast(
+    wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="[PAD]",
         unk_token="[UNK]",
@@ -122,6 +123,8 @@ def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
         model_max_length=512,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )
+    take_typed_tokens_as_text(wrapped)
+    return wrapped
 
 
 def _fill_vocabulary(tokenizer: Tokenizer) -> Tokenizer:
@@ -191,6 +194,7 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
             f"missing {', '.join(missing)}; train a tokenizer with `python -m tokenizer train`"
         )
     refuse_taking_apart(tokenizer, path)
+    take_typed_tokens_as_text(tokenizer)
     return tokenizer
 
 
