@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import sys
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ from finetune.cross_validation import (
     result_path,
 )
 from finetune.encoders import (
+    ENCODER,
     encoder_source,
     find_encoder,
     load_encoder_tokenizer,
     load_for_classification,
 )
 from finetune.examples import Examples, read_examples
+from finetune.fitness import takes_token_types, tokenizer_warnings
 from finetune.fold_processes import run_jobs
 from finetune.folds import assign_folds, near_duplicate_groups, strata_of
 from finetune.learning_curve import CurvePoint
@@ -57,6 +60,7 @@ from finetune.subword_dropout import word_pieces_of
 from finetune.tasks import REGRESSION_LABELS, main_score, score_name
 from finetune.training import TrainingData
 from pretrain.devices import choose_device
+from pretrain.places import is_hub_id
 
 _RUNS = Path("runs", "finetune")
 
@@ -120,7 +124,7 @@ def cross_validate(settings: KfoldSettings) -> None:
                         result,
                         baselines=baselines,
                         curve=curve,
-                        settings=report["settings"] | {"model": experiment.source},
+                        settings=report["settings"] | {"model": report["model"]},
                         environment=package_versions() | {"device": device.type},
                     )
                     save_temperature(work / MODEL, calibration.temperature)
@@ -156,7 +160,7 @@ def _unfinished(plan: dict[str, Any]) -> Path | None:
 
 def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, PreTrainedModel]:
     """Everything that the trainings share, and an untrained model of the first seed."""
-    source = encoder_source(settings.model or find_encoder())
+    source = encoder_source(settings.model or find_encoder(), settings.revision)
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
@@ -174,7 +178,15 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
     training.max_length = min(training.max_length, longest_input(model, tokenizer))
     # The tokenizer remembers the length for later predictions.
     tokenizer.model_max_length = training.max_length
+    for warning in tokenizer_warnings(tokenizer, examples.texts):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
+    if not takes_token_types(model):
+        tokens = replace(tokens, second_from=None)
+        # So that nobody who loads the classifier gives it any.
+        tokenizer.model_input_names = [
+            name for name in tokenizer.model_input_names if name != "token_type_ids"
+        ]
     strata = strata_of(examples.task, examples.targets)
     groups = _groups(examples, settings)
     seeds = range(settings.seed, settings.seed + settings.seeds)
@@ -199,6 +211,15 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
     )
     _check_folds(experiment, examples)
     return experiment, model
+
+
+def _model_name(settings: KfoldSettings, experiment: Experiment) -> str:
+    """The directory, or the Hub id with the commit that was taken."""
+    if settings.model is None or not is_hub_id(settings.model):
+        return experiment.source
+    place = Path(experiment.source)
+    commit = place.parent.name if place.name == ENCODER else place.name
+    return f"{settings.model}@{commit}"
 
 
 def _groups(examples: Examples, settings: KfoldSettings) -> np.ndarray | None:
@@ -260,7 +281,9 @@ def _print_header(
         )
     millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     weights = ", random weights" if settings.random_weights else ""
-    print(f"model: {experiment.source} ({millions:.1f} million parameters{weights})")
+    print(
+        f"model: {_model_name(settings, experiment)} ({millions:.1f} million parameters{weights})"
+    )
     shown = ", ".join(f"{name} {value}" for name, value in asdict(training).items())
     print(f"settings: folds {settings.folds}, {shown}", flush=True)
 
@@ -360,7 +383,7 @@ def _report(
             },
             "cut_to_max_length": experiment.data.tokens.cut,
         },
-        "model": experiment.source,
+        "model": _model_name(settings, experiment),
         "random_weights": settings.random_weights,
         "settings": {
             "folds": settings.folds,

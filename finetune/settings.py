@@ -11,6 +11,7 @@ from finetune.label_names import parse_labels
 from finetune.model_places import check_source
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
+from pretrain.places import is_hub_id
 
 # The labelled samples that the project carries, found by their labels.
 OWN_DATA: dict[frozenset[str], Path] = {
@@ -223,7 +224,7 @@ class KfoldSettings(TrainSettings):
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
-        "training": ("model", "epochs", "learning_rate", "batch_size", "max_length"),
+        "training": ("model", "revision", "epochs", "learning_rate", "batch_size", "max_length"),
         "measuring": (
             "folds",
             "seeds",
@@ -248,6 +249,8 @@ class KfoldSettings(TrainSettings):
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the released one."""
+    revision: str | None = None
+    """Branch, tag or commit of the Hub id in --model, such as refs/pr/1; by default main."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1
@@ -318,6 +321,10 @@ class KfoldSettings(TrainSettings):
         """As `TrainSettings.check`, and what only k-fold has."""
         super().check()
         self.check_task(self.task)
+        if self.revision is not None and not is_hub_id(self.model or ""):
+            raise InputError(
+                f"--revision is of a Hub id in --model, found --model {self.model}; leave it out"
+            )
         for flag, value, least in (
             ("--folds", self.folds, 2),
             ("--seeds", self.seeds, 1),
