@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer, processors
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import (
+    AutoTokenizer,
+    BertTokenizer,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from corpora.errors import InputError
 from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
@@ -172,7 +177,9 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
         )
     try:
         # The class that whoever loads the result gets: it may have rules that the file has not.
-        reader = AutoTokenizer if described else PreTrainedTokenizerFast
+        reader: Any = AutoTokenizer if described else PreTrainedTokenizerFast
+        if "tokenizer.json" not in own and not _names_its_class(path):
+            reader = BertTokenizer  # what a list of entries is for
         tokenizer: Any = reader.from_pretrained(
             path, local_files_only=True, trust_remote_code=False
         )
@@ -198,6 +205,15 @@ def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
     refuse_taking_apart(tokenizer, path)
     take_typed_tokens_as_text(tokenizer)
     return tokenizer
+
+
+def _names_its_class(directory: Path) -> bool:
+    """Whether a configuration says which class reads the entries, itself or by the model's kind."""
+    for name, key in (("tokenizer_config.json", "tokenizer_class"), ("config.json", "model_type")):
+        path = directory / name
+        if path.is_file() and key in json.loads(path.read_text(encoding="utf-8")):
+            return True
+    return False
 
 
 def _entries_of(directory: Path) -> set[str]:
