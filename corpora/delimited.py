@@ -10,15 +10,17 @@ from itertools import chain, islice
 
 from corpora.bad_rows import BadRows, EmptySourceError
 from corpora.columns import SAMPLE_ROWS
-from corpora.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
+from corpora.decoding import open_text, shown_encoding
 from corpora.delimiters import Shape, shown_delimiter
 from corpora.errors import InputError
 from corpora.reading_notes import SourceNotes
 from corpora.sources import Source
+from corpora.spreadsheet_cells import unguarded
 from corpora.table import Row, Table
 
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
 # After an unclosed quote the lines behind it are read again; so often, then the rest is given up.
 _LONG_ROW_LINES = 1_000
 _MOST_LONG_ROWS = 20
@@ -64,7 +66,7 @@ def open_delimited(
         first = next(((line, row) for line, row in rows if row), None)
         if first is None:
             raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
-        convert = _unquote if tabs else str
+        convert = _tsv_cell if tabs else unguarded
         if header is None and shape.has_header:
             columns = [convert(name) for name in first[1]]
         else:
@@ -175,8 +177,8 @@ def _csv_rows(
                 return
             taken.append(line)
             held += len(line)
-            if held > LONGEST_LINE_BYTES:
-                raise csv.Error(f"more than {LONGEST_LINE_BYTES:,} characters in one row")
+            if held > LONGEST_CSV_ROW_CHARACTERS:
+                raise csv.Error(f"more than {LONGEST_CSV_ROW_CHARACTERS:,} characters in one row")
             yield line
 
     # strict: otherwise an unclosed quote takes the rest of the file as one field, silently.
@@ -247,6 +249,10 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
         yield number, row
 
 
+def _tsv_cell(field: str) -> str:
+    return unguarded(_unquote(field))
+
+
 def _unquote(field: str) -> str:
     # pandas and Excel quote fields in a TSV file too, and double the quotes inside.
     if len(field) >= 2 and field[0] == field[-1] == '"':
@@ -256,10 +262,3 @@ def _unquote(field: str) -> str:
         if '"' not in inside.replace('""', ""):
             return inside.replace('""', '"')
     return field
-
-
-def unquoted(line: str, delimiter: str) -> list[str]:
-    """The fields of one line as they would be read."""
-    if delimiter == "\t":
-        return [_unquote(field) for field in line.split("\t")]
-    return next(csv.reader([line], delimiter=delimiter), [])

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from corpora.columns import SAMPLE_ROWS, shown_columns
+from corpora.columns import SAMPLE_ROWS
 from corpora.decoding import LONGEST_LINE_BYTES
 from corpora.errors import InputError
 from corpora.reading_notes import SourceNotes
@@ -99,7 +99,7 @@ def _rows_a_batch(file: Any, names: list[str], source: Source) -> int:
         longest = max(longest, sum(sizes) // max(1, group.num_rows))
     if longest > LONGEST_LINE_BYTES:
         raise InputError(
-            f"{source.shown}: expected texts in the columns {shown_columns(names)}, found rows of "
-            f"more than {LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
+            f"{source.shown}: expected rows of texts, found some of more than "
+            f"{LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
         )
     return max(1, min(PARQUET_BATCH_ROWS, LONGEST_LINE_BYTES // max(1, longest)))

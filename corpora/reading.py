@@ -408,7 +408,7 @@ def _json_record(
         )
     return Record(
         id=_identifier(None if places.id is None else row.get(keys[places.id]), source, number),
-        text=whole_characters(text),
+        text=text,
         label=_label(label, where, request),
         source=source.name,
         line=number,

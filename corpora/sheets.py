@@ -222,4 +222,4 @@ class _Merged:
 
 def _holds_something(row: Sequence[object]) -> bool:
     """Formatting without text leaves rows that hold nothing."""
-    return any(cell is not None for cell in row)
+    return row.count(None) < len(row)

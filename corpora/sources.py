@@ -28,8 +28,8 @@ SUPPORTED = (
 )
 
 # A block of 4 bytes may stand for 128 KiB: with this much compressed input at a time, one step
-# expands to 64 MiB at most.
-COMPRESSED_CHUNK_BYTES = 1 << 11
+# expands to 32 MiB at most.
+COMPRESSED_CHUNK_BYTES = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from corpora.table import Table
 from corpora.workbooks import SHEET_COLUMNS
 
 # What one table held in memory may be (assumptions): as many columns as a sheet has, 32 of them for
-# a full sheet, and a few times the largest upload's characters. About 3 GiB in all.
+# a full sheet, and a few times the characters of the largest upload.
 MOST_COLUMNS = SHEET_COLUMNS
 MOST_CELLS = 1 << 25
 MOST_CHARACTERS = 1 << 28

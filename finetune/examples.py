@@ -175,7 +175,7 @@ class _Reader:
     def add(self, record: Record, pair: str | None) -> None:
         """Take a row."""
         self._rows += 1
-        self._characters += len(record.text) + len(pair or "")
+        self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
         if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
             raise InputError(
                 f"{self._path}: expected at most {MOST_ROWS:,} labelled rows and "

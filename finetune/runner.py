@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from corpora.atomic import directory_at_once
 from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
+from corpora.paths import runs
 from corpora.work_folder import work_folder, worth_keeping
 from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
@@ -58,7 +59,7 @@ from finetune.tasks import REGRESSION_LABELS, main_score, score_name
 from finetune.training import TrainingData
 from pretrain.devices import choose_device
 
-_RUNS = Path("runs", "finetune")
+_RUNS = runs("finetune")
 
 
 def cross_validate(settings: KfoldSettings) -> None:

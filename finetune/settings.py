@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from corpora.errors import InputError
+from corpora.paths import runs, sample
 from corpora.sources import find_sources
 from finetune.label_names import parse_labels
 from finetune.model_places import check_source
@@ -13,9 +14,9 @@ from finetune.row_format import RowFormat
 from finetune.tasks import Task
 
 # The labelled samples that the project carries, found by their labels.
-OWN_DATA: dict[frozenset[str], Path] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): Path("corpora/memos"),
-    frozenset({"긍정", "부정", "중립"}): Path("corpora/reviews"),
+OWN_DATA: dict[frozenset[str], str] = {
+    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos",
+    frozenset({"긍정", "부정", "중립"}): "reviews",
 }
 
 # Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
@@ -174,7 +175,7 @@ class LlmSettings:
     """Further tries of a call that failed."""
     first_wait_seconds: float = 1.0
     """Before the first further try; doubles each time."""
-    cache: Path = Path("runs/finetune/llm-answers.jsonl")
+    cache: Path = runs("finetune") / "llm-answers.jsonl"
     """Where answers are kept, to go on from."""
 
     def check(self) -> None:
@@ -298,13 +299,13 @@ class KfoldSettings(TrainSettings):
         if self.data is not None:
             return self.data
         labels = self.label_names() or []
-        path = OWN_DATA.get(frozenset(labels))
-        if path is None:
+        name = OWN_DATA.get(frozenset(labels))
+        if name is None:
             raise InputError(
                 f"no sample of the project has the labels {', '.join(labels)}; "
                 "give your labelled texts with --data"
             )
-        return path
+        return sample(name)
 
     def check_places(self) -> None:
         """Raise InputError for the first path where nothing is; imports nothing that takes long."""

@@ -15,6 +15,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # Nothing is fetched from the Hub in tests: fail at once instead of after retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Tests stand in folders of their own, and find no run or label of this checkout there.
+os.environ["MALMOI_HOME"] = "."
 
 COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"
 # The first comments of each section. Golden pieces, vocabularies and losses in the tests are of

@@ -94,6 +94,19 @@ def test_no_texts(classifier: Classifier) -> None:
     assert classifier.predict([]) == []
 
 
+@pytest.mark.parametrize("one", ["꿈에서 날았다", b"abc"])
+def test_one_text_instead_of_several_is_refused(classifier: Classifier, one: str | bytes) -> None:
+    with pytest.raises(InputError, match=r"found one; .* predict\(\[text\]\)") as caught:
+        classifier.predict(one)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), 3, ["꿈"]])
+def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: object) -> None:
+    with pytest.raises(InputError, match=f"place 1, .* found {type(cell).__name__}"):
+        classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
+
+
 def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
     seen: list[tuple[int, int]] = []
     classifier.predict(some_texts(), progress=lambda done, total: seen.append((done, total)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from filelock import FileLock
 from transformers import AutoTokenizer
 
 from corpora.errors import InputError
@@ -95,6 +96,14 @@ def test_bad_flags_are_one_line_and_leave_nothing(tmp_path: Path, run: Run) -> N
         assert error.count("\n") == 1, error
         assert error.startswith("error: ") and message in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_run_into_one_directory_is_refused_at_once(tmp_path: Path, run: Run) -> None:
+    output = tmp_path / "made"
+    with FileLock(tmp_path / ".made.lock"):
+        code, printed, error = run("train", "--corpus", str(COMMENTS), "--output", str(output))
+    assert (code, printed, error.count("\n")) == (2, "", 1)
+    assert f"found one at work on {output}" in error and not output.exists()
 
 
 def test_evaluate_compares_directories_and_vocabularies(
