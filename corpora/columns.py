@@ -75,6 +75,7 @@ class ColumnRequest:
         need_label: whether a table without a label column is an error.
         header: the column names of a table that has no header row.
         names: what the cells of the label column mean; None keeps them as they are.
+        any_sheet: where no sheet of a workbook has the columns, the first will do.
     """
 
     text: str | None = None
@@ -82,6 +83,7 @@ class ColumnRequest:
     need_label: bool = False
     header: tuple[str, ...] | None = None
     names: LabelNames | None = None
+    any_sheet: bool = False
 
     @property
     def wants_label(self) -> bool:

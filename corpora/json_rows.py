@@ -67,8 +67,10 @@ def sampled(rows: Iterator[JsonRow]) -> tuple[list[JsonRow], list[str], list[lis
 
 
 def _is_lines(head: str) -> bool:
-    """Whether the first line is an object by itself."""
-    first = head.lstrip(_BLANK).split("\n", 1)[0].strip()
+    """Whether the first line is an object by itself, and not the whole file."""
+    first, _, rest = head.lstrip(_BLANK).partition("\n")
+    if not rest.strip(_BLANK):
+        return False
     try:
         return isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):

@@ -140,9 +140,8 @@ def load_table(
             frame = pd.DataFrame({"text": texts}, dtype="str")
         else:
             # Any header will do: which column is meant is asked later.
-            with open_table(
-                source, shape, _AnyColumn(), options, found, bad, keep_blank=True
-            ) as table:
+            request = ColumnRequest(text=options.text_column, any_sheet=True)
+            with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
                 columns, rows = all_rows(table, source, bad)
             cells = [[cell_text(cell, f"{name}:{n}") for cell in row] for n, row in rows]
             frame = pd.DataFrame(cells, columns=columns, dtype="str")
@@ -157,14 +156,6 @@ def _shown_cell(cell: object, where: str) -> str:
     if isinstance(cell, list | dict):
         return json.dumps(cell, ensure_ascii=False)
     return cell_text(cell, where)
-
-
-class _AnyColumn(ColumnRequest):
-    """Takes the first sheet with a header."""
-
-    def locate(self, *_: Any) -> ColumnPlaces:
-        """The first column."""
-        return ColumnPlaces(text=0, label=None, id=None)
 
 
 def _records_of_sources(

@@ -106,6 +106,8 @@ def _chosen(
             continue
         taken = names
         break
+    if taken is None and request.any_sheet:
+        taken = heads[0][1]
     if taken is None:
         assert refused is not None
         if len(heads) == 1:
