@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 from pretrain.places import check_discriminator_files, check_generator_files, is_hub_id
 from pretrain.recipe import (
@@ -93,7 +94,7 @@ FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 
 
 @dataclass(kw_only=True)
-class PretrainSettings:
+class PretrainSettings(ReadOptions):
     """What to train on, how large a model, for how long."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -107,8 +108,6 @@ class PretrainSettings:
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a
     folder of runs/cache/tokenized: all that another machine needs to train, without the texts."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
     default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
