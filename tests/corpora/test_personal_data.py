@@ -129,6 +129,11 @@ def test_an_account_has_10_to_16_digits(number: str, is_account: bool) -> None:
     assert [kind for _, _, kind in found] == ["account"] * is_account
 
 
+def test_before_a_bank_a_number_needs_two_hyphens() -> None:
+    assert mask_personal_data("번호 12345-678901 농협") == "번호 12345-678901 농협"
+    assert mask_personal_data("번호 123-456-78901 농협") == "번호 [계좌] 농협"
+
+
 def test_what_only_begins_like_a_date_is_an_account() -> None:
     assert mask_personal_data("입금 2024-13-150012") == "입금 [계좌]"
     assert mask_personal_data("입금 2101-01-150012") == "입금 [계좌]"

@@ -75,6 +75,10 @@ def test_splitting_off_a_part() -> None:
     assert not set(groups[kept]) & set(groups[dev])
 
 
+def test_a_part_is_rounded_to_the_nearest_of_equal_ones() -> None:
+    assert len(split_off(np.zeros(700, dtype=np.int64), np.arange(700), 0.15, 1)[1]) == 100
+
+
 def test_splitting_off_from_few_texts() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
