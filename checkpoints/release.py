@@ -525,11 +525,13 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
         if task == "reviews":
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
+            # Of the ratings the head is kept, too: it knows the labels.
+            flag = "--model" if start == encoder else "--continue-from"
             begin = weights_sha256(discriminator_folder(start))
             keep(settings.work, {"reviews_begin_sha256": begin})
-            _classify(start, settings.work, task, "--data", reviews)
+            _classify([flag, start, "--data", reviews], settings.work, task)
         else:
-            _classify(encoder, settings.work, task)
+            _classify(["--model", encoder], settings.work, task)
 
 
 def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:
@@ -558,10 +560,10 @@ def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path)
     return folder
 
 
-def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:
+def _classify(start: Sequence[object], work: Path, task: str) -> None:
     run = work / task
     if not (run / "report.json").is_file():
-        flags = ["--model", encoder, "--labels", ",".join(LABELS[task]), *data, *CLASSIFIERS[task]]
+        flags = [*start, "--labels", ",".join(LABELS[task]), *CLASSIFIERS[task]]
         _run(ROOT / "finetune" / "kfold.py", *flags, "--output", run)
 
 

@@ -9,6 +9,7 @@ from corpora.bad_rows import BadRows, EmptySourceError
 from corpora.columns import SAMPLE_ROWS
 from corpora.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
 from corpora.errors import InputError
+from corpora.nested import with_inner_keys
 from corpora.reading_notes import SourceNotes
 from corpora.sources import Source
 
@@ -49,7 +50,7 @@ def json_rows(source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[Json
             rows = _lines(head, text, source, bad)
         for number, row in rows:
             if isinstance(row, dict):
-                yield number, _flat(row)
+                yield number, with_inner_keys(row)
             else:
                 bad.add(
                     InputError(
@@ -173,16 +174,3 @@ def _one_object(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, 
         )
     # Lines are not known inside; items are counted.
     yield from enumerate(next(iter(lists.values()), [found]), 1)
-
-
-def _flat(row: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The row with objects inside it taken out: {"a": {"b": 1}} -> {"a.b": 1}."""
-    if not any(isinstance(value, dict) for value in row.values()):
-        return {prefix + key: value for key, value in row.items()} if prefix else row
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat

@@ -1,12 +1,14 @@
-"""Parquet files as rows, a bounded number of bytes at a time."""
+"""Parquet and Arrow files as rows, a bounded number of bytes at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 
+from corpora.arrow_files import class_names, named, open_arrow
 from corpora.columns import SAMPLE_ROWS
 from corpora.decoding import LONGEST_LINE_BYTES
 from corpora.errors import InputError
@@ -30,23 +32,66 @@ def open_parquet(source: Source, notes: SourceNotes) -> Iterator[Table]:
             file = pyarrow.parquet.ParquetFile(stored, pre_buffer=False)
         except (pyarrow.ArrowException, OSError) as error:
             raise damaged(source, "a Parquet file", error) from error
-        columns = list(file.schema_arrow.names)
+        columns, labels = list(file.schema_arrow.names), class_names(file.schema_arrow)
 
         def read(picks: Sequence[int], _: Sequence[int]) -> Iterator[Row]:
-            number = 1
-            for batch in _batches(file, [columns[pick] for pick in sorted(set(picks))], source):
-                cells_of = {p: _cells(batch, columns[p], source, number) for p in set(picks)}
-                for cells in zip(*(cells_of[p] for p in picks), strict=True):
-                    yield number, "", cells
-                    number += 1
+            names = [columns[pick] for pick in picks]
+            if twins := {name for name in names if columns.count(name) > 1}:
+                raise InputError(
+                    f"{source.shown}: expected different column names, found {', '.join(twins)} "
+                    "twice; rename one"
+                )
+            return _rows(_batches(file, sorted(set(names)), source), names, labels, source)
 
-        yield Table(columns=columns, sample=_sample(file, columns, source), read=read)
+        sample = _sample(file, columns, labels, source)
+        yield Table(columns=columns, sample=sample, read=read)
 
 
-def _sample(file: Any, columns: list[str], source: Source) -> list[Sequence[object]]:
-    """The first rows of the columns that hold texts, numbers or lists; the others as None."""
-    twins = len(set(columns)) < len(columns)
-    if twins or not columns:
+@contextmanager
+def open_arrow_table(source: Source, notes: SourceNotes) -> Iterator[Table]:
+    """Open an Arrow file, such as Hugging Face's `save_to_disk` writes.
+
+    Raises:
+        InputError: here or while reading: it is damaged.
+    """
+    notes.form = "arrow"
+    with source.open_stored() as stored, open_arrow(source, stored) as (schema, batches):
+        columns, labels = list(schema.names), class_names(schema)
+        first = next(batches, None)
+        sample = []
+        if first is not None:
+            head = first.slice(0, SAMPLE_ROWS)
+            cells = (named(_cells(head, name, source, 1), name, labels) for name in columns)
+            sample = list(zip(*cells, strict=True))
+            batches = chain([first], batches)
+        yield Table(
+            columns=columns,
+            sample=sample,
+            read=lambda picks, _: _rows(batches, [columns[p] for p in picks], labels, source),
+        )
+
+
+def _rows(
+    batches: Iterator[Any],
+    names: Sequence[str],
+    labels: Mapping[str, Sequence[str]],
+    source: Source,
+) -> Iterator[Row]:
+    number = 1
+    for batch in batches:
+        cells_of = {
+            name: named(_cells(batch, name, source, number), name, labels) for name in set(names)
+        }
+        for cells in zip(*(cells_of[name] for name in names), strict=True):
+            yield number, "", cells
+            number += 1
+
+
+def _sample(
+    file: Any, columns: list[str], labels: Mapping[str, Sequence[str]], source: Source
+) -> list[Sequence[object]]:
+    """The first rows; none where they cannot be had so."""
+    if len(set(columns)) < len(columns) or not columns:
         return []
     try:
         batch = next(_batches(file, columns, source, SAMPLE_ROWS), None)
@@ -54,7 +99,8 @@ def _sample(file: Any, columns: list[str], source: Source) -> list[Sequence[obje
         return []
     if batch is None:
         return []
-    return list(zip(*(_cells(batch, name, source, 1) for name in columns), strict=True))
+    cells = (named(_cells(batch, name, source, 1), name, labels) for name in columns)
+    return list(zip(*cells, strict=True))
 
 
 def _cells(batch: Any, name: str, source: Source, first: int) -> list[object]:

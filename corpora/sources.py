@@ -20,11 +20,11 @@ from corpora.folders import walk_once
 logger = logging.getLogger(__name__)
 
 TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".json")
-BINARY_FORMATS = (".parquet", ".xlsx")
+BINARY_FORMATS = (".parquet", ".arrow", ".xlsx")
 COMPRESSIONS = (".gz", ".zst")
 SUPPORTED = (
     f"{', '.join(TEXT_FORMATS)} (each plain, {' or '.join(COMPRESSIONS)}), "
-    f"{' and '.join(BINARY_FORMATS)}"
+    f"{', '.join(BINARY_FORMATS[:-1])} and {BINARY_FORMATS[-1]}"
 )
 
 # A block of 4 bytes may stand for 128 KiB: with this much compressed input at a time, one step

@@ -15,7 +15,7 @@ from corpora.delimiters import (
     shape_of_lines,
 )
 from corpora.errors import InputError
-from corpora.parquet_rows import open_parquet
+from corpora.parquet_rows import open_arrow_table, open_parquet
 from corpora.read_options import ReadOptions
 from corpora.reading_notes import SourceNotes
 from corpora.sheets import open_sheets
@@ -98,7 +98,8 @@ def open_table(
         ) as table:
             yield table
     else:
-        with open_parquet(source, notes) as table:
+        opener = open_arrow_table if source.format == ".arrow" else open_parquet
+        with opener(source, notes) as table:
             yield table
 
 

@@ -13,6 +13,7 @@ from corpora.errors import InputError
 from corpora.spreadsheet_cells import guarded_row
 from finetune.cross_validation import CrossValidation
 from finetune.examples import Examples
+from finetune.label_cells import write_list
 from finetune.scores import score, score_multi, score_regression
 from finetune.tasks import Task
 
@@ -91,7 +92,7 @@ def write_predictions(path: Path, examples: Examples, result: CrossValidation) -
 
 def _shown(examples: Examples, predicted: Any) -> str:
     if examples.task == "multi":
-        return ",".join(examples.labels[index] for index in np.flatnonzero(predicted))
+        return write_list([examples.labels[index] for index in np.flatnonzero(predicted)])
     if examples.task == "pair-regression":
         return f"{predicted:.4f}"
     return examples.labels[int(predicted)]

@@ -224,11 +224,19 @@ class KfoldSettings(TrainSettings):
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
-        "training": ("model", "epochs", "learning_rate", "batch_size", "max_length"),
+        "training": (
+            "model",
+            "continue_from",
+            "epochs",
+            "learning_rate",
+            "batch_size",
+            "max_length",
+        ),
         "measuring": (
             "folds",
             "seeds",
             "group_near_duplicates",
+            "group_column",
             "baselines",
             "learning_curve",
         ),
@@ -248,13 +256,18 @@ class KfoldSettings(TrainSettings):
     number for two texts."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
-    else the released one."""
+    else the released one. Of a finished classifier the head is left out."""
+    continue_from: str | None = None
+    """Finished classifier to go on from, with its head, instead of --model: its labels are those
+    of the data, by name. Texts that it has learnt are left out."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1
     """Repeat everything with so many seeds: --seed, --seed + 1, ..."""
     group_near_duplicates: bool = False
     """Keep texts that nearly equal each other in one fold (MinHash of character 3-grams)."""
+    group_column: str | None = None
+    """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
     near_duplicate_threshold: float | None = None
     """Similarity (Jaccard) from which texts are near duplicates, 0.7 to 1; by default 0.8."""
     jobs: int = 1
@@ -267,9 +280,11 @@ class KfoldSettings(TrainSettings):
     pair_column: str | None = None
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
     label_column: str | None = None
-    """Column of the labels, if it has an unusual name."""
-    label_separator: str = ","
-    """What stands between the labels of one cell, for `multi`."""
+    """Column of the labels, if it has an unusual name. For `multi` also columns of 0 and 1, each
+    a label, with commas between their names; without a label column they are found."""
+    label_separator: str | None = None
+    """What stands between the labels of one cell, for `multi`; by default a comma. Lists, as JSON
+    and Python write them, are read as they are."""
     ignore_ids: bool = False
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
     baselines: bool = False
@@ -312,8 +327,9 @@ class KfoldSettings(TrainSettings):
         path = self.data_path()
         if not path.exists():
             find_sources(path)
-        if self.model is not None and not Path(self.model).exists():
-            check_source(self.model)
+        for model in (self.model, self.continue_from):
+            if model is not None and not Path(model).exists():
+                check_source(model)
 
     def check(self) -> None:
         """As `TrainSettings.check`, and what only k-fold has."""
@@ -333,14 +349,19 @@ class KfoldSettings(TrainSettings):
                 "--near-duplicate-threshold says what --group-near-duplicates groups; add that or "
                 "leave it out"
             )
+        if self.continue_from is not None and (self.model is not None or self.random_weights):
+            flag = "--model" if self.model is not None else "--random-weights"
+            raise InputError(
+                f"--continue-from names what to begin with, and so does {flag}; leave one out"
+            )
         # Refuses a second text where the task has one.
         RowFormat(task=self.task, pair_column=self.pair_column)
-        if self.label_separator != "," and self.task != "multi":
+        if self.label_separator is not None and self.task != "multi":
             raise InputError(
                 f"--label-separator is for several labels in a cell, and --task {self.task} has "
                 "one; leave it out or give --task multi"
             )
-        if not self.label_separator.strip(" "):
+        if self.label_separator is not None and not self.label_separator.strip(" "):
             raise InputError("expected characters other than blanks in --label-separator")
         if self.task == "pair-regression" and self.labels is not None:
             raise InputError(

@@ -8,7 +8,14 @@ from sklearn.metrics import f1_score
 from torch.nn import functional
 
 from finetune.losses import balanced_weights, make_loss
-from finetune.scores import choose_thresholds, decide, score_multi, score_regression, summarize
+from finetune.scores import (
+    choose_thresholds,
+    decide,
+    score,
+    score_multi,
+    score_regression,
+    summarize,
+)
 
 LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 1.0, 0.0], [0.0, 4.0, 1.0]])
 IDS = torch.tensor([0, 2, 1, 1])
@@ -130,3 +137,13 @@ def test_no_interval_is_wider_than_the_score_itself() -> None:
     found = summarize([0.65, 0.59], 2)
     assert (found.low, found.high) == (0.0, 1.0)
     assert summarize([0.65, 0.59], 2, lowest=-1.0).low == pytest.approx(-0.0402, abs=1e-3)
+
+
+def test_a_label_that_was_not_expected_is_left_out_of_the_mean() -> None:
+    right = score([0, 1, 1], [0, 1, 1], ["가", "나", "다"])
+    assert right["macro_f1"] == right["weighted_f1"] == 1
+    assert right["labels"]["다"] == {"f1": 0, "precision": 0, "recall": 0, "support": 0}
+    # Whoever is taken for the third label is missed where it belongs.
+    assert score([0, 1, 1], [0, 1, 2], ["가", "나", "다"])["macro_f1"] == pytest.approx(5 / 6)
+    several = np.array([[1, 0, 0], [1, 1, 0]])
+    assert score_multi(several, several, ["가", "나", "다"])["macro_f1"] == 1
