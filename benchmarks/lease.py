@@ -129,8 +129,8 @@ def pack(settings: LeaseSettings) -> None:
             f"expected one tokenized corpus in {settings.tokenized}, found {len(folders)}; make it "
             "with pretrain/run.py --max-steps 0 and name its folder by --tokenized"
         )
-    if not list(folders[0].glob("skip-gram-*.npz")):
-        raise InputError(f"expected skip-gram vectors in {folders[0]}, found none (--init)")
+    if not list(folders[0].glob("word-vectors-*.npz")):
+        raise InputError(f"expected word vectors in {folders[0]}, found none (--init)")
     shutil.rmtree(CARRIED, ignore_errors=True)
     rows = CARRIED / "rows"
     rows.mkdir(parents=True)

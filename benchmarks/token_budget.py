@@ -39,15 +39,16 @@ from finetune.settings import TrainSettings
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-RESULTS = Path(__file__).parent / "results" / "token_budget.json"
+# token_budget.json is of runs that began with skip-gram vectors.
+RESULTS = Path(__file__).parent / "results" / "token_budget_word_vectors.json"
 
-# What an arm begins with, made once for each seed: skip-gram vectors or not, and a generator as
+# What an arm begins with, made once for each seed: word vectors or not, and a generator as
 # large as the discriminator where the two stages want one.
 STARTS: dict[str, list[str]] = {
     "random": ["--init", "random"],
-    "warm": ["--init", "skip-gram"],
-    "warm, equal sizes": ["--init", "skip-gram", "--generator-size", "1"],
-    "warm, 4,096 entries": ["--init", "skip-gram", "--vocab-size", "4096"],
+    "warm": ["--init", "word-vectors"],
+    "warm, equal sizes": ["--init", "word-vectors", "--generator-size", "1"],
+    "warm, 4,096 entries": ["--init", "word-vectors", "--vocab-size", "4096"],
 }
 # What the arms begin from; of a flag given twice the last counts.
 AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0, "--correction-weight", 0]
@@ -235,7 +236,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
-    """The untrained networks of a seed, with or without skip-gram vectors."""
+    """The untrained networks of a seed, with or without word vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
     flags += AS_IN_PAPER
     flags += vocabulary_flags(settings.corpus, settings.tokenizer)

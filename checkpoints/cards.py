@@ -12,7 +12,7 @@ from records import read_json
 from tokenizers import Tokenizer
 
 from corpora.errors import InputError
-from pretrain.settings import FEW_TOKENS
+from pretrain.settings import FEW_TOKENS, FROM_NOTHING
 
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
 REVIEWS = "reviews_rated.tsv.gz"
@@ -298,7 +298,7 @@ def _test_files(record: dict[str, Any]) -> str:
     if not _is_known(record):
         return OTHER_NSMC
     blocks = [NSMC, paragraph(OTHER_TESTS[record["corpus_sha256"]])]
-    if record["settings"]["init"] not in ("skip-gram", "random"):
+    if record["settings"]["init"] not in FROM_NOTHING:
         blocks.append(BEGAN_ELSEWHERE)
     return "\n\n".join(blocks)
 
@@ -330,6 +330,10 @@ def _start(init: str) -> dict[str, str]:
     """What the encoder began as, in two places of its card."""
     if init == "skip-gram":
         start = "Word embeddings started from skip-gram vectors of the same texts."
+        return {"origin": "from nothing", "start": start}
+    if init == "word-vectors":
+        start = "Word embeddings started from counts of which word pieces occur together in the "
+        start += "same texts."
         return {"origin": "from nothing", "start": start}
     if init == "random":
         return {"origin": "from nothing", "start": "All weights started at random."}

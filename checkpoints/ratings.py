@@ -8,6 +8,7 @@ from pathlib import Path
 
 from corpora.atomic import directory_at_once
 from finetune.encoders import load_encoder_tokenizer, load_for_classification
+from finetune.learnt_texts import text_keys, write_learnt
 from finetune.settings import TrainSettings
 from finetune.training import train_classifier
 from pretrain.saving import save_model
@@ -59,4 +60,5 @@ def learn_ratings(
     with directory_at_once(folder) as scratch:
         # As it came: training has told the other to cut texts.
         save_model(model, load_encoder_tokenizer(encoder), scratch)
+        write_learnt(scratch, text_keys([text for text, _ in rows]))
         (scratch / RECORD).write_text(json.dumps(learnt) + "\n", encoding="utf-8")

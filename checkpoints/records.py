@@ -9,10 +9,10 @@ from typing import Any
 
 from corpora.clean_corpus import corpus_hash
 from corpora.errors import InputError
-from pretrain.settings import PretrainSettings
+from pretrain.settings import FROM_NOTHING, PretrainSettings
 
-# The skip-gram vectors that a run begins with are never the same twice, because gensim's threads
-# race (docs/decisions.md), and sums in another order drift apart. Of 50 losses the mean difference
+# Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
+# which were never the same twice (docs/decisions.md). Of 50 losses the mean difference
 # was 0.34% on a CPU of another maker, but one of them differed by 3.0%: there the new run, in fp32
 # and in bf16, had a short rise of the loss that the recorded one had not (docs/experiments.md,
 # 2026-11-23). So the mean is what is held to a limit.
@@ -111,7 +111,7 @@ def read_released(released: Path, init: Path | None) -> Record:
         ) from error
     if not found.losses:
         raise InputError(f"expected losses in {released / 'metrics.jsonl'}, found none")
-    if (init is None) != (began in ("skip-gram", "random")):
+    if (init is None) != (began in FROM_NOTHING):
         raise InputError(
             f"expected --init as {released} began, with {began}, found {init}; with --check, name "
             "the encoder that it went on from, or none"

@@ -81,7 +81,7 @@ MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # corrects, too"; one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
 RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
-# Of a tiny encoder that begins as skip-gram vectors: twice its preset's batch, and a rate to match,
+# Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.
 TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 TOKENS = 80e6
@@ -122,7 +122,7 @@ class ReleaseSettings:
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
     """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
-    instead of beginning with skip-gram vectors; a released one needs another folder as --output."""
+    instead of beginning with word vectors; a released one needs another folder as --output."""
     preset: PresetName | None = None
     """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
     default those that suit that encoder."""
@@ -525,11 +525,13 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
         if task == "reviews":
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
+            # Of the ratings the head is kept, too: it knows the labels.
+            flag = "--model" if start == encoder else "--continue-from"
             begin = weights_sha256(discriminator_folder(start))
             keep(settings.work, {"reviews_begin_sha256": begin})
-            _classify(start, settings.work, task, "--data", reviews)
+            _classify([flag, start, "--data", reviews], settings.work, task)
         else:
-            _classify(encoder, settings.work, task)
+            _classify(["--model", encoder], settings.work, task)
 
 
 def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:
@@ -558,10 +560,10 @@ def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path)
     return folder
 
 
-def _classify(encoder: Path, work: Path, task: str, *data: object) -> None:
+def _classify(start: Sequence[object], work: Path, task: str) -> None:
     run = work / task
     if not (run / "report.json").is_file():
-        flags = ["--model", encoder, "--labels", ",".join(LABELS[task]), *data, *CLASSIFIERS[task]]
+        flags = [*start, "--labels", ",".join(LABELS[task]), *CLASSIFIERS[task]]
         _run(ROOT / "finetune" / "kfold.py", *flags, "--output", run)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpora.atomic import remove_unfinished
+from corpora.paths import runs
 
-CACHE = Path("runs/cache")
+CACHE = runs("cache")
 # Several corpora of a few million texts; a single larger one is kept while it is in use.
 MAX_BYTES = 20 * 2**30
 

@@ -36,22 +36,11 @@ find_hanja = re.compile(f"[{HANJA}]").findall
 part_at_hanja = re.compile(f"[{HANJA}]+").sub
 part_outside_kcbert = re.compile(f"[^{KCBERT_ALPHABET}]+").sub
 
-_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}]").search
 _drop_invisible = re.compile(f"[{_INVISIBLE}]+").sub
 _part_at_control = re.compile(f"[{_CONTROL}]").sub
 _drop_tags = re.compile(f"(\U0001f3f4[{_TAG}]+)|[{_TAG}]+").sub
 _drop_joiners = re.compile(f"(?<![{_PICTURE}\ufe0f])\u200d+|\u200d+(?![{_PICTURE}\u200d])").sub
 _has_composed_emoji = re.compile(f"[\u200d\ufe0f{_SKIN}{_FLAG_LETTER}{_TAG}]").search
-
-
-def remove_invisible(text: str) -> str:
-    """`text` without characters that show nothing; control characters become spaces."""
-    if _odd(text):
-        text = _part_at_control(" ", text)
-        text = _drop_invisible("", text)
-        text = _drop_tags(r"\1", text)
-        text = _drop_joiners("", text)
-    return text
 
 
 # As in Unicode's stream-safe text format (UAX #15, section 13): no language stacks more, and the
@@ -65,6 +54,23 @@ _MARKS_AND_LETTERS = (
 )
 _may_have_many_marks = re.compile(f"[{_MARKS_AND_LETTERS}]{{{MOST_MARKS + 1}}}").search
 _cut_marks = re.compile(f"[{_MARKS_AND_LETTERS}]{{{MOST_MARKS + 1},}}").sub
+
+
+# One look for both, as neither is in most texts.
+_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}{_MARKS_AND_LETTERS}]").search
+
+
+def visible_in_nfc(text: str) -> str:
+    """`text` in NFC, of a run of more than 30 combining marks the first 30, and without characters
+    that show nothing; control characters become spaces."""
+    if not _odd(text):
+        return unicodedata.normalize("NFC", text)
+    text = _part_at_control(" ", text)
+    text = _drop_invisible("", text)
+    text = _drop_tags(r"\1", text)
+    text = _drop_joiners("", text)
+    # After the invisible ones, for a filler between two jamo keeps them from composing.
+    return to_nfc(text)
 
 
 def to_nfc(text: str) -> str:

@@ -16,8 +16,7 @@ from corpora.characters import (
     is_repetitive,
     part_at_hanja,
     part_outside_kcbert,
-    remove_invisible,
-    to_nfc,
+    visible_in_nfc,
 )
 from corpora.code_points import PlainTexts
 from corpora.errors import InputError
@@ -145,9 +144,7 @@ def _clean_once(text: str, settings: CleaningSettings, kinds: tuple[Kind, ...]) 
         text = repair_mojibake(text)
     if settings.remove_html:
         text = remove_html(text)
-    text = remove_invisible(text)
-    # After the invisible ones, for a filler between two jamo keeps them from composing.
-    text = to_nfc(text)
+    text = visible_in_nfc(text)
     if settings.hanja == "space":
         text = part_at_hanja(" ", text)
     if settings.alphabet == "kcbert":

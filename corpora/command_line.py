@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from corpora.errors import InputError
-from corpora.flags import parse_flags
 
 Settings = TypeVar("Settings")
 _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
@@ -63,6 +62,9 @@ def run_command(
     """
 
     def run() -> None:
+        # Here, where Ctrl-C is one line already.
+        from corpora.flags import parse_flags
+
         main(parse_flags(settings_class, program=program, about=about, arguments=arguments))
 
     return _answered(run)
@@ -171,6 +173,8 @@ def run_one_of(
         return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")
 
     def run() -> None:
+        from corpora.flags import parse_flags
+
         command = importlib.import_module(commands[name][0])
         command.main(
             parse_flags(

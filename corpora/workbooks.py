@@ -10,28 +10,29 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from openpyxl.reader.excel import ExcelReader
-
 from corpora.errors import InputError
 from corpora.sources import Source, damaged
+from corpora.spreadsheet_cells import unguarded
 
 # Limits of the format itself (ECMA-376; Excel refuses more).
 SHEET_ROWS = 1_048_576
 SHEET_COLUMNS = 16_384
-# Assumptions, each far beyond what people make: a full sheet of 256 columns; what is read of one
-# workbook; of it one row, string or other thing that is held in memory as a whole; and the tags in
-# it, for each of which openpyxl makes an object: 32 a cell.
-MOST_CELLS = 1 << 28
-MOST_BYTES = 1 << 30
-LONGEST_ROW_BYTES = 1 << 24
+# Assumptions, each far beyond what people make: a full sheet of 64 columns; what is read of one
+# workbook, all of it twice; of it one row, string or other thing that is held in memory as a whole;
+# the tags in it, for each of which openpyxl makes an object: 32 a cell; and the strings in the
+# table of strings.
+MOST_CELLS = 1 << 26
+MOST_BYTES = 1 << 31
+LONGEST_ROW_BYTES = 1 << 23
 MOST_ROW_TAGS = 32 * SHEET_COLUMNS
-# Strings are kept in a table; each is an object.
-MOST_RECORDS = 1 << 23
+MOST_STRINGS = 1 << 22
 
 # Where a row or a string begins, and what such a beginning means nothing inside of.
 _marks = re.compile(rb"<(?:[\w.\-]+:)?(?:row|si)[\s/>]|<!\[CDATA\[|\]\]>|<!--|-->|<\?|\?>").finditer
 _ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->", b"<?": b"?>"}
 _LONGEST_MARK = 32
+_BLOCK_BYTES = 1 << 16
+_MERGED = re.compile(rb'<(?:[\w.\-]+:)?mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _KIND = "an Excel workbook"
 
@@ -41,16 +42,27 @@ class _OversizedError(Exception):
 
 
 class _BoundedArchive(zipfile.ZipFile):
-    """A ZIP archive whose parts, together, give a bounded number of bytes."""
+    """A ZIP archive whose parts, together, give a bounded number of bytes.
 
-    bytes_read = 0
+    Each part is gone through before it is first given: counting is many times as fast as parsing.
+    """
+
+    def __init__(self, stored: BinaryIO) -> None:
+        super().__init__(stored)
+        self.bytes_read = 0
+        self._seen: set[str] = set()
 
     def open(self, name: Any, mode: Any = "r", *args: Any, **options: Any) -> Any:
         """A part, to be read within the bounds."""
         info = self.getinfo(name) if isinstance(name, str) else name
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile(f"{info.filename} is compressed as no workbook's part is")
-        return _Part(super().open(name, mode, *args, **options), self)
+        if info.filename not in self._seen:
+            with _Part(super().open(info), self) as part:
+                while part.read(_BLOCK_BYTES):
+                    pass
+            self._seen.add(info.filename)
+        return _Part(super().open(info, mode, *args, **options), self)
 
 
 class _Part:
@@ -58,7 +70,8 @@ class _Part:
 
     def __init__(self, stream: Any, archive: _BoundedArchive) -> None:
         self._stream, self._archive = stream, archive
-        self._records = self._bytes = self._tags = 0  # the latter since the last record began
+        self._rows = self._strings = 0
+        self._bytes = self._tags = 0  # since the last row or string began
         self._tail = b""
         self._inside = b""  # what ends the comment, the like, that we are in
 
@@ -83,7 +96,7 @@ class _Part:
         self._archive.bytes_read += len(data)
         if self._archive.bytes_read > MOST_BYTES:
             raise _OversizedError(
-                f"expected at most {MOST_BYTES >> 30} GiB in the workbook once it is unpacked, "
+                f"expected at most {MOST_BYTES >> 31} GiB in the workbook once it is unpacked, "
                 "found more; save the table as .csv"
             )
         start = self._last_record(data)
@@ -96,10 +109,10 @@ class _Part:
                 "cells in the workbook, found a longer row, cell or list; make it shorter, or save "
                 "the table as .csv"
             )
-        if self._records > MOST_RECORDS:
+        if self._rows > SHEET_ROWS or self._strings > MOST_STRINGS:
             raise _OversizedError(
-                f"expected at most {MOST_RECORDS:,} rows or strings in the workbook, found more; "
-                "save the table as .csv"
+                f"expected at most {SHEET_ROWS:,} rows a sheet and {MOST_STRINGS:,} different "
+                "strings in the workbook, found more; save the table as .csv"
             )
         return data
 
@@ -116,7 +129,9 @@ class _Part:
             elif mark[0] in _ENDS:
                 self._inside = _ENDS[mark[0]]
             elif mark[0] not in _ENDS.values():
-                self._records += 1
+                is_row = b"row" in mark[0]
+                self._rows += is_row
+                self._strings += not is_row
                 last = mark.end() - before
         self._tail = (self._tail + data)[-_LONGEST_MARK:]
         return last
@@ -133,6 +148,8 @@ def open_book(stored: BinaryIO, source: Source, *, data_only: bool = True) -> An
     Raises:
         InputError: it is damaged, something else, or too large.
     """
+    from openpyxl.reader.excel import ExcelReader  # takes long to import; workbooks are rare
+
     try:
         reader = ExcelReader(stored, read_only=True, data_only=data_only, keep_links=False)
         reader.archive = _BoundedArchive(stored)
@@ -185,6 +202,40 @@ def sheet_rows(sheet: Any, source: Source, *, values_only: bool = True) -> Itera
         yield number, row
 
 
+def merged_ranges(source: Source, stored: BinaryIO, sheet: Any) -> list[tuple[int, int, int, int]]:
+    """First row, last row, first and last column, each from 1, of all merged cells of a sheet.
+
+    Only the first cell of a merged range holds its value; openpyxl tells nothing of the ranges when
+    it streams.
+
+    Raises:
+        InputError: the sheet is damaged.
+    """
+    found = []
+    try:
+        with _BoundedArchive(stored) as archive, archive.open(sheet._worksheet_path) as part:
+            before = b""
+            while chunk := part.read(1 << 20):
+                for match in _MERGED.finditer(before + chunk):
+                    first, _, last = match[1].decode().partition(":")
+                    if last:
+                        found.append((*_row_column(first), *_row_column(last)))
+                # A tag that two chunks share is found with the second.
+                cut = (before + chunk).rfind(b"<")
+                before = (before + chunk)[cut:] if cut >= 0 else b""
+    except Exception as error:
+        raise book_error(source, error) from error
+    return [(top, bottom, left, right) for top, left, bottom, right in found]
+
+
+def _row_column(cell: str) -> tuple[int, int]:
+    letters = cell.rstrip("0123456789")
+    column = 0
+    for letter in letters:
+        column = column * 26 + ord(letter) - ord("A") + 1
+    return int(cell[len(letters) :]), column
+
+
 def refuse_bare_formulas(
     source: Source, stored: BinaryIO, sheet: Any, picks: Sequence[int]
 ) -> None:
@@ -207,7 +258,7 @@ def refuse_bare_formulas(
         with source.open_stored() as again:
             formulas = open_book(again, source, data_only=False)
             results = open_book(stored, source)
-            _compare(formulas, results, source, picks)
+            _compare(formulas[sheet.title], results[sheet.title], source, picks)
             formulas.close()
             results.close()
     except Exception as error:
@@ -215,9 +266,7 @@ def refuse_bare_formulas(
 
 
 def _compare(formulas: Any, results: Any, source: Source, picks: Sequence[int]) -> None:
-    rows = [
-        sheet_rows(book.worksheets[0], source, values_only=False) for book in (formulas, results)
-    ]
+    rows = [sheet_rows(sheet, source, values_only=False) for sheet in (formulas, results)]
     for (number, with_formulas), (_, with_results) in zip(*rows, strict=True):
         for pick in picks:
             if pick < len(with_formulas) and with_formulas[pick].value is not None:
@@ -242,11 +291,13 @@ def _has_formulas(stored: BinaryIO, sheet: Any) -> bool:
 
 
 def plain_cell(value: object) -> object:
-    """A cell with its escapes undone.
+    """A cell with its escapes undone, and without the mark of a CSV file that was saved as XLSX.
 
     Excel writes a carriage return as _x000D_, and other control characters likewise (ECMA-376,
     Part 1, 22.9.2.19).
     """
-    if isinstance(value, str) and "_x" in value:
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
-    return value
+    if not isinstance(value, str):
+        return value
+    if "_x" in value:
+        value = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+    return unguarded(value)

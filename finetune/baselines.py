@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 
 from corpora.errors import InputError
 from corpora.morphemes import AnalyserError, analyse
+from finetune.scores import macro_f1
 
 # Stands for an answer that is no label (an LLM's): wrong whatever was expected.
 NO_LABEL = -1
@@ -43,8 +44,7 @@ class Baseline:
         name: for the table.
         predictions: label id of each of N texts by what did not train on it; `NO_LABEL` for an
             answer that is none; None where nothing was asked or came back.
-        fold_f1: macro F1 of each fold; or of all texts together, one number, where the folds are
-            too small to hold every label (an LLM's sample).
+        fold_f1: macro F1 of each fold that has predictions (`finetune.scores.macro_f1`).
         train_seconds: all folds together.
         latency_ms: median milliseconds for one text on its own; None if not measured.
         won_per_text: what an endpoint charged for a text; 0 for what runs on this machine.
@@ -243,26 +243,19 @@ def fold_f1(
 ) -> list[float]:
     """Macro F1 of each fold over the texts that have a prediction (not None).
 
-    Where a fold lacks one of the labels among those texts, its macro F1 would say more about the
-    sample than about the model, so all texts are scored together and one number comes back.
+    As the encoder's folds are scored; a fold without any prediction is left out.
     """
-    known = [place for place, prediction in enumerate(predicted) if prediction is not None]
-    folds: dict[int, list[int]] = {fold: [] for fold in sorted(set(fold_of))}
-    for place in known:
-        folds[fold_of[place]].append(place)
-    whole = all(
-        {expected[place] for place in places} == set(range(num_labels)) for places in folds.values()
-    )
-    return [
-        macro_f1([expected[p] for p in places], [predicted[p] for p in places], num_labels)
-        for places in (folds.values() if whole else [known])
-    ]
-
-
-def macro_f1(expected: Sequence[int], predicted: Sequence[int | None], num_labels: int) -> float:
-    """Mean over all labels of F1, as `finetune.scores.score`; `NO_LABEL` counts as wrong."""
-    ids = list(range(num_labels))
-    return float(f1_score(expected, predicted, labels=ids, average="macro", zero_division=0))
+    scores = []
+    for fold in sorted(set(fold_of)):
+        asked = [
+            (label, said)
+            for label, said, place in zip(expected, predicted, fold_of, strict=True)
+            if place == fold and said is not None
+        ]
+        if asked:
+            labels, found = zip(*asked, strict=True)
+            scores.append(macro_f1(labels, found, num_labels))
+    return scores
 
 
 def comparison_table(

@@ -19,7 +19,6 @@ from finetune.baselines import (
     classical_baselines,
     comparison_table,
     fold_f1,
-    macro_f1,
     median_latency_ms,
 )
 from finetune.batches import DeviceTokens
@@ -30,6 +29,7 @@ from finetune.examples import Examples
 from finetune.learning_curve import CurvePoint, learning_curve
 from finetune.llm_baseline import ask_llm
 from finetune.predicting import predict_probabilities
+from finetune.scores import macro_f1
 from finetune.settings import LlmSettings
 from finetune.training import train
 from pretrain.devices import choose_device
@@ -110,6 +110,7 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
     untaught = replace(
         experiment,
         random_weights=True,
+        keep_head=False,
         # Nothing is there that lower layers would have to keep.
         settings=replace(experiment.settings, layer_decay=1.0),
     )

@@ -156,6 +156,7 @@ class Experiment:
     Attributes:
         source: the encoder, see `finetune.encoders.encoder_source`.
         random_weights: start from the encoder's shape only.
+        keep_head: start from a finished classifier, see `load_for_classification`.
         tokenizer: saved with the model.
         data: all texts.
         settings: resolved; its seed is that of the first repetition and of the last training.
@@ -170,6 +171,7 @@ class Experiment:
     settings: TrainSettings
     folds: int
     fold_of: dict[int, np.ndarray]
+    keep_head: bool = False
 
     @property
     def jobs(self) -> list[tuple[int, int]]:
@@ -198,6 +200,7 @@ class Experiment:
             seed=seed,
             random_weights=self.random_weights,
             task=self.data.task,
+            keep_head=self.keep_head,
         )
 
 

@@ -7,17 +7,20 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.record import Record
-from finetune.label_names import normal_label
-from finetune.labelled_rows import iter_rows
+from finetune.label_cells import labels_in, write_list
+from finetune.label_names import in_order, joined_by, nearly_equal, normal_label
+from finetune.labelled_rows import found_form, iter_groups, iter_rows
 from finetune.row_format import RowFormat
 from finetune.tasks import REGRESSION_LABELS, Task
 
@@ -26,6 +29,8 @@ _ALIKE = 0.6
 # Comparing takes the square of the length; a longer name is no label (assumption).
 _LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
+# What may stand between labels besides the comma; doccano writes "#".
+_SEPARATORS = ("#", ";", "|", "/")
 # All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
 # that many, and no one machine goes through them five times).
 MOST_ROWS = 5_000_000
@@ -49,6 +54,8 @@ class Examples:
         pairs: the second text of each row, cleaned; None where a row has one text.
         label_sets: for `multi`, the label ids of each text, rising.
         values: for `pair-regression`, the value of each pair.
+        groups: [N] int64, equal for texts with equal cells of the group column; None without one.
+        label_columns: the columns of 0 and 1 that the labels were read from, if they were.
     """
 
     path: Path
@@ -63,6 +70,25 @@ class Examples:
     pairs: list[str] | None = None
     label_sets: list[tuple[int, ...]] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+    groups: np.ndarray | None = None
+    label_columns: tuple[str, ...] = ()
+
+    def only(self, places: np.ndarray) -> "Examples":
+        """These of the texts, the same labels; `places` is int64, rising."""
+
+        def some(values: list[Any]) -> list[Any]:
+            return [values[place] for place in places] if values else []
+
+        return replace(
+            self,
+            ids=some(self.ids),
+            texts=some(self.texts),
+            label_ids=some(self.label_ids),
+            pairs=None if self.pairs is None else some(self.pairs),
+            label_sets=some(self.label_sets),
+            values=some(self.values),
+            groups=None if self.groups is None else self.groups[places],
+        )
 
     @cached_property
     def targets(self) -> np.ndarray:
@@ -85,10 +111,15 @@ class Examples:
         found = Counter(all_ids if self.task == "multi" else self.label_ids)
         return {label: found[index] for index, label in enumerate(self.labels)}
 
+    @property
+    def without_label(self) -> int:
+        """Texts that have none of the labels; there are some for `multi` only."""
+        return sum(not ids for ids in self.label_sets)
+
     def label_of(self, place: int) -> str:
-        """The label of a text as its file has it; several joined by commas."""
+        """The label of a text as a cell; for `multi` a list, see `label_cells.write_list`."""
         if self.task == "multi":
-            return ",".join(self.labels[index] for index in self.label_sets[place])
+            return write_list([self.labels[index] for index in self.label_sets[place]])
         if self.task == "pair-regression":
             return f"{self.values[place]:g}"
         return self.labels[self.label_ids[place]]
@@ -112,8 +143,9 @@ def read_examples(
     per_label: int = 1,
     task: Task = "single",
     pair_column: str | None = None,
-    label_separator: str = ",",
+    label_separator: str | None = None,
     ignore_ids: bool = False,
+    group_column: str | None = None,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
 
@@ -122,29 +154,41 @@ def read_examples(
 
     Args:
         path: anything `corpora.reading.iter_records` reads, or the app's label database.
-        labels: the names expected, exactly; those of the data, sorted, when None.
+        labels: the names expected, as `normal_label` spells them; those of the data, sorted,
+            when None.
         text_column: see `iter_records`.
-        label_column: see `iter_records`.
+        label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
         task: what a row is.
         pair_column: the column of the second text, for tasks about pairs.
-        label_separator: what stands between the labels of one cell, for `multi`.
+        label_separator: what stands between the labels of one cell, for `multi`; None is a comma,
+            and asks where another one seems to be meant.
         ignore_ids: number the rows instead of reading a column `id`.
+        group_column: what texts that belong together have in common.
 
     Raises:
-        InputError: rows without a label, labels on one side only, too few texts of a label, one
+        InputError: rows without a label (but for `multi`), several labels in a cell (but for
+            `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
             label only, an id twice, or a value that is no number.
     """
-    form = RowFormat(
-        task=task, text_column=text_column, pair_column=pair_column, label_column=label_column
+    form = found_form(
+        path,
+        RowFormat(
+            task=task,
+            text_column=text_column,
+            pair_column=pair_column,
+            label_column=label_column,
+            group_column=group_column,
+        ),
     )
     rows = iter_rows(path, form, labels)
+    groups = repeat(None) if group_column is None else iter_groups(path, form)
     reader = _Reader(path, labels, task, label_separator, ignore_ids)
-    for record, pair in rows:
-        reader.add(record, pair)
-    examples = reader.examples(paired=form.paired)
+    for (record, pair), group in zip(rows, groups, strict=False):
+        reader.add(record, pair, group)
+    examples = reader.examples(paired=form.paired, grouped=group_column is not None)
     reader.check_enough(examples, per_label)
-    return examples
+    return replace(examples, label_columns=form.label_columns)
 
 
 class _Reader:
@@ -155,15 +199,15 @@ class _Reader:
         path: Path,
         labels: Sequence[str] | None,
         task: Task,
-        separator: str,
+        separator: str | None,
         ignore_ids: bool,
     ) -> None:
         self._path, self._task, self._separator = path, task, separator
         self._ignore_ids = ignore_ids
         self._expected = None if labels is None else set(labels)
         self._labels = None if labels is None else list(labels)
-        # Text (and pair) to the record's id and its labels as the cell has them.
-        self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        # Text (and pair) to the record's id, its labels and its group.
+        self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...], str | None]] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._ids: set[str] = set()
         self._characters = 0
@@ -172,10 +216,10 @@ class _Reader:
         self._found: Counter[str] = Counter()
         self._first_seen: dict[str, str] = {}
 
-    def add(self, record: Record, pair: str | None) -> None:
+    def add(self, record: Record, pair: str | None, group: str | None = None) -> None:
         """Take a row."""
         self._rows += 1
-        self._characters += len(record.text) + len(pair or "")
+        self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
         if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
             raise InputError(
                 f"{self._path}: expected at most {MOST_ROWS:,} labelled rows and "
@@ -199,7 +243,7 @@ class _Reader:
         if not text or (pair is not None and not second):
             self._empty += 1
             return
-        before = self._kept.setdefault((text, second), (identifier, names))
+        before = self._kept.setdefault((text, second), (identifier, names, group))
         if before[0] == identifier:
             return
         if before[1] == names:
@@ -209,25 +253,29 @@ class _Reader:
 
     def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
         """The label names of a cell, checked and counted; None where something is wrong."""
-        cell = normal_label(label or "")
+        cell = label or ""
         # What a table program writes for a missing value; a label of that name has to be listed.
-        missing = cell.lower() in ("", "nan") and cell not in (self._expected or ())
-        if missing:
-            self._first_unlabelled = self._first_unlabelled or where
-            self._unlabelled += 1
-            return None
+        plain = normal_label(cell)
+        if plain.lower() == "nan" and plain not in (self._expected or ()):
+            cell = ""
         if self._task == "pair-regression":
-            _number(cell, where)
-            names: tuple[str, ...] = (cell,)
-        elif self._task == "multi":
-            names = tuple(sorted({normal_label(part) for part in cell.split(self._separator)}))
-            if "" in names:
-                raise InputError(
-                    f"{where}: expected labels between the separators {self._separator!r}, found "
-                    f"{cell!r}; correct the row or give another --label-separator"
-                )
+            found = [plain] if cell.strip() else []
         else:
-            names = (cell,)
+            separator = (self._separator or ",") if self._task == "multi" else None
+            found = labels_in(cell, separator, where)
+        if self._task != "multi":
+            if not found:
+                self._first_unlabelled = self._first_unlabelled or where
+                self._unlabelled += 1
+                return None
+            if len(found) > 1:
+                raise InputError(
+                    f"{where}: expected one label, found {len(found)} ({', '.join(found)}); give "
+                    "--task multi to learn several labels a text, or keep one in each cell"
+                )
+        if self._task == "pair-regression":
+            _number(plain, where)
+        names = tuple(sorted(found))
         names = self._names.setdefault(names, names)  # one object for all equal ones
         if self._task != "pair-regression":
             self._found.update(names)
@@ -235,9 +283,11 @@ class _Reader:
                 self._first_seen.setdefault(name, where)
         return names
 
-    def examples(self, *, paired: bool) -> Examples:
+    def examples(self, *, paired: bool, grouped: bool) -> Examples:
         """All that was taken, once every row is known to be right."""
         if self._unlabelled:
+            if self._labels is None:
+                self._ask_about_separator()  # some with none and some with several are for `multi`
             raise InputError(
                 f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the "
                 f"first is {self._first_unlabelled}; label or remove them"
@@ -247,7 +297,7 @@ class _Reader:
         label_ids: list[int] = []
         label_sets: list[tuple[int, ...]] = []
         values: list[float] = []
-        for _, names in self._kept.values():
+        for _, names, _ in self._kept.values():
             if self._task == "pair-regression":
                 values.append(float(names[0]))
             elif self._task == "multi":
@@ -257,7 +307,7 @@ class _Reader:
         return Examples(
             path=self._path,
             labels=labels,
-            ids=[identifier for identifier, _ in self._kept.values()],
+            ids=[identifier for identifier, _, _ in self._kept.values()],
             texts=[text for text, _ in self._kept],
             label_ids=label_ids,
             repeats=self._repeats,
@@ -267,18 +317,21 @@ class _Reader:
             pairs=[second for _, second in self._kept] if paired else None,
             label_sets=label_sets,
             values=values,
+            groups=_numbered([group for _, _, group in self._kept.values()]) if grouped else None,
         )
 
     def _checked_labels(self) -> list[str]:
         if self._task == "pair-regression":
             return REGRESSION_LABELS
         if self._labels is None:
+            self._ask_about_separator()
+            self._ask_about_nearly_equal()
             if len(self._found) < 2:
                 raise InputError(
                     f"expected at least two labels in {self._path}, found only "
                     f"{', '.join(self._found) or 'none'}; there is nothing to tell apart"
                 )
-            return sorted(self._found)
+            return in_order(self._found)
         if self._found.keys() - set(self._labels):
             raise InputError(
                 f"{self._path} has labels that --labels lacks: {self._unexpected()}; "
@@ -288,17 +341,50 @@ class _Reader:
         if absent:
             raise InputError(
                 f"--labels has labels that {self._path} lacks: {', '.join(absent)}; it has "
-                f"{', '.join(sorted(self._found))}"
+                f"{', '.join(in_order(self._found))}"
             )
         return self._labels
+
+    def _ask_about_separator(self) -> None:
+        """Refuse names that seem to be several labels of a text, joined by some character."""
+        if self._separator is not None or any(len(names) > 1 for names in self._names):
+            return
+        several = self._task == "multi"
+        mark = joined_by(list(self._found), _SEPARATORS if several else (",", *_SEPARATORS))
+        if mark is None:
+            return
+        example = next(name for name in self._found if mark in name)
+        way = f'give {"" if several else "--task multi "}--label-separator "{mark}"'
+        apart = '--label-separator ","' if several else "--labels with all of them"
+        raise InputError(
+            f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"
+            f" in each cell, found what seems several with {mark!r} between them "
+            f"({self._told([example], [])}); {way}, or {apart} if they are one"
+        )
+
+    def _ask_about_nearly_equal(self) -> None:
+        """Refuse names that a person may have meant to be one label."""
+        pairs = nearly_equal(self._found)
+        if pairs:
+            raise InputError(
+                f"{self._path}: expected labels that differ in more than case, width or spaces, "
+                f"found {'; '.join(self._told(names, []) for names in pairs[:3])}; spell them "
+                "alike, or keep them apart by naming all labels with --labels"
+            )
 
     def _unexpected(self) -> str:
         expected = self._labels or []
         names = sorted(self._found.keys() - set(expected), key=lambda name: -self._found[name])
-        return self._told(names, self._found, expected)
+        return self._told(names, expected)
 
-    def _told(self, names: Sequence[str], counts: Mapping[str, int], others: Sequence[str]) -> str:
+    def _told(
+        self,
+        names: Sequence[str],
+        others: Sequence[str],
+        counts: Mapping[str, int] | None = None,
+    ) -> str:
         """How often and where labels were met, and which others they may have been meant to be."""
+        counts = self._found if counts is None else counts
         shown = []
         for name in names[:_SHOWN_LABELS]:
             near = nearest_label(name, others)
@@ -316,9 +402,21 @@ class _Reader:
             enough = [label for label in examples.labels if label not in few]
             raise InputError(
                 f"{examples.path} has too few different texts of "
-                f"{self._told(few, examples.counts, enough)}: each label needs at least "
+                f"{self._told(few, enough, examples.counts)}: each label needs at least "
                 f"{per_label}, one a fold; correct or add texts, or lower --folds"
             )
+
+
+def _numbered(groups: Sequence[str | None]) -> np.ndarray:
+    """A number for each name, int64 [N]; every None has its own."""
+    numbers: dict[object, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(place if group is None else group, len(numbers))
+            for place, group in enumerate(groups)
+        ],
+        dtype=np.int64,
+    )
 
 
 def nearest_label(name: str, labels: Sequence[str]) -> str | None:

@@ -1,13 +1,20 @@
 """The names of labels, as people type them and as they are compared."""
 
+import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
+from corpora.characters import visible_in_nfc
 from corpora.errors import InputError
+
+# What a table program makes of the whole number 1 in a column that has gaps.
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 
 def parse_labels(text: str) -> list[str]:
-    """Label names from "a, b,c", in NFC, for a terminal on macOS may type them decomposed.
+    """Label names from "a, b,c", as `normal_label` spells them.
 
     Raises:
         InputError: fewer than two names, an empty one, or one twice.
@@ -24,4 +31,49 @@ def parse_labels(text: str) -> list[str]:
 
 
 def normal_label(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
+    """The one spelling of names that look the same.
+
+    In NFC, without space around it and without characters that show nothing; `1.0` is `1`.
+    """
+    name = visible_in_nfc(name).strip()
+    whole = _WHOLE_NUMBER.fullmatch(name)
+    return whole[1] if whole else name
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Sorted; whole numbers by their value, before all others."""
+
+    def key(label: str) -> tuple[bool, int, str]:
+        whole = _INTEGER.fullmatch(label) is not None
+        return not whole, int(label) if whole else 0, label
+
+    return sorted(labels, key=key)
+
+
+def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
+    """Groups of labels that differ in case, width, inner space or leading zeros only."""
+    alike: dict[str, list[str]] = {}
+    for label in labels:
+        plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+        if _INTEGER.fullmatch(plain):
+            plain = str(int(plain))
+        alike.setdefault(plain, []).append(label)
+    return [names for names in alike.values() if len(names) > 1]
+
+
+def joined_by(cells: Sequence[str], separators: Sequence[str]) -> str | None:
+    """The separator that seems to stand between labels in these cells; None where none does.
+
+    It does where every part of a cell that it cuts is met elsewhere too.
+    """
+    for separator in separators:
+        parts = [
+            [part for one in cell.split(separator) if (part := one.strip())]
+            for cell in cells
+            if cell.strip()
+        ]
+        met = Counter(part for some in parts for part in set(some))
+        cut = [part for some in parts if len(some) > 1 for part in some]
+        if cut and all(met[part] > 1 for part in cut):
+            return separator
+    return None

@@ -3,29 +3,86 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from corpora.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
 from corpora.errors import InputError
-from corpora.reading import iter_records
+from corpora.reading import iter_records, load_table
 from corpora.record import Record
+from corpora.sources import find_sources
+from finetune.label_cells import write_list
 from finetune.label_database import is_label_database, iter_label_records
+from finetune.label_names import normal_label
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
 
-# Text, pair and label columns of pairs, tried in this order: KorSTS, Question pair, and our own.
-_PAIR_COLUMNS = (("sentence1", "sentence2"), ("question1", "question2"), ("text", "pair"))
+# Text, pair and label columns of pairs, tried in this order: KorSTS and KLUE's STS, Question pair,
+# KLUE's NLI, and our own.
+_PAIR_COLUMNS = (
+    *(("sentence1", "sentence2"), ("question1", "question2")),
+    *(("premise", "hypothesis"), ("text", "pair")),
+)
 _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
-    "pair": ("is_duplicate", "gold_label", "label"),
-    "pair-regression": ("score", "label"),
+    "pair": ("is_duplicate", "gold_label", "labels.binary-label", "label"),
+    "pair-regression": ("score", "labels.real-label", "labels.label", "label"),
 }
+# Cells of a column that says whether a text has a label.
+_YES, _NO = ("1", "true"), ("0", "false", "")
 
 Row = tuple[Record, str | None]
+
+
+def found_form(path: Path, form: RowFormat) -> RowFormat:
+    """`form` with the columns named that a file has: those of pairs, or of 0 and 1 for `multi`.
+
+    Raises:
+        InputError: single labels are wanted of a table that has columns of 0 and 1 instead.
+    """
+    if path.is_file() and is_label_database(path):
+        return form
+    if form.paired:
+        return _found_columns(path, form)
+    named = form.label_column
+    if named is not None:
+        names = tuple(name.strip() for name in named.split(","))
+        if form.task != "multi" or len(names) == 1 or _has_label(path, form):
+            return form
+        return replace(form, label_column=None, label_columns=names)
+    if _has_label(path, form):
+        return form
+    columns = _zero_one_columns(path, form)
+    if len(columns) > 1 and form.task != "multi":
+        raise InputError(
+            f"{path} has no label column, but columns of 0 and 1 ({', '.join(columns)}): give "
+            "--task multi to learn each as a label, or name a column with --label-column"
+        )
+    return replace(form, label_columns=columns) if len(columns) > 1 else form
+
+
+def iter_groups(path: Path, form: RowFormat) -> Iterator[str | None]:
+    """What stands in the group column of each row, in the order of `iter_rows`; None for nothing.
+
+    Raises:
+        InputError: as `corpora.reading.iter_records`, naming the flag of this column.
+    """
+    if path.is_file() and is_label_database(path):
+        raise InputError(f"{path} is the app's label database; leave out --group-column")
+    records = iter_records(
+        path, text_column=form.text_column, label_column=form.group_column, need_label=True
+    )
+    try:
+        for record in records:
+            yield record.label
+    except InputError as error:
+        told = str(error).replace("--label-column", "--group-column")
+        raise InputError(told.replace("no label column", "no group column")) from error
 
 
 def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) -> Iterator[Row]:
     """Record and second text of every row.
 
     Args:
+        form: as `found_form` gives it.
         labels: say which labels of the app's database are meant, where it has several tasks'.
 
     Raises:
@@ -43,14 +100,75 @@ def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) 
                 )
         records = iter_label_records(path, labels)
     elif form.paired:
-        yield from _pair_rows(path, _found_columns(path, form))
+        yield from _pair_rows(path, form)
         return
+    elif form.label_columns:
+        records = _zero_one_records(path, form)
     else:
         records = iter_records(
             path, text_column=form.text_column, label_column=form.label_column, need_label=True
         )
     for record in records:
         yield record, None
+
+
+def _has_label(path: Path, form: RowFormat) -> bool:
+    try:
+        next(
+            iter_records(
+                path, text_column=form.text_column, label_column=form.label_column, need_label=True
+            ),
+            None,
+        )
+    except InputError:
+        return False
+    return True
+
+
+def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
+    """Columns that hold nothing but 0 and 1, of the first file; none of one that is no table."""
+    source = find_sources(path)[0]
+    try:
+        with source.open_stored() as file:
+            table = load_table(PurePath(source.name).name, file.read())
+    except InputError:
+        return ()  # reading it will say what is wrong
+    names = {name: name.strip().lower() for name in table.columns}
+    if set(LABEL_COLUMNS) & set(names.values()):
+        return ()  # something else was wrong
+    others = {form.text_column, ID_COLUMN, *TEXT_COLUMNS}
+    found = []
+    for name, plain in names.items():
+        said = {_is_yes(cell) for cell in table[name].unique()}
+        if not {name, plain} & others and True in said and None not in said:
+            found.append(name)
+    return tuple(found)
+
+
+def _zero_one_records(path: Path, form: RowFormat) -> Iterator[Record]:
+    """Records with the list of their labels: the file is read once for each of them."""
+    readers = [
+        iter_records(path, text_column=form.text_column, label_column=name, need_label=True)
+        for name in form.label_columns
+    ]
+    for records in zip(*readers, strict=True):
+        names = []
+        for name, record in zip(form.label_columns, records, strict=True):
+            yes = _is_yes(record.label or "")
+            if yes is None:
+                raise InputError(
+                    f"{record.source}:{record.line}: expected 0 or 1 in {name}, found "
+                    f"{record.label!r}; correct it or name the label columns with --label-column"
+                )
+            if yes:
+                names.append(name)
+        yield replace(records[0], label=write_list(names))
+
+
+def _is_yes(cell: str) -> bool | None:
+    """Whether a cell says that a text has a label; None where it says something else."""
+    said = normal_label(cell).lower()
+    return True if said in _YES else False if said in _NO else None
 
 
 def _pair_rows(path: Path, form: RowFormat) -> Iterator[Row]:

@@ -9,9 +9,10 @@ from safetensors.torch import load_file, save_file
 
 from corpora.atomic import directory_at_once
 from corpora.errors import InputError
+from finetune.learnt_texts import LEARNT
 
 # Stock files and the classifier's own temperature; a folder may hold more, such as a lock.
-_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json")
+_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json", LEARNT)
 _WEIGHTS = "model.safetensors"
 
 

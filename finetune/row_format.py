@@ -10,6 +10,14 @@ from finetune.tasks import Task, reads_pairs
 class RowFormat:
     """Which columns hold what; None looks for known names.
 
+    Attributes:
+        task: what a row is.
+        text_column: the text, or the first of two.
+        pair_column: the second text.
+        label_column: the label, or several.
+        label_columns: instead, columns of 0 and 1 that are named like the labels (`multi`).
+        group_column: what texts that belong together have in common.
+
     Raises:
         InputError: a pair column for a task of single texts.
     """
@@ -18,6 +26,8 @@ class RowFormat:
     text_column: str | None = None
     pair_column: str | None = None
     label_column: str | None = None
+    label_columns: tuple[str, ...] = ()
+    group_column: str | None = None
 
     def __post_init__(self) -> None:
         if self.pair_column is not None and not self.paired:

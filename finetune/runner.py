@@ -14,9 +14,11 @@ from transformers import PreTrainedModel
 from corpora.atomic import directory_at_once
 from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
+from corpora.paths import runs
 from corpora.work_folder import work_folder, worth_keeping
 from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
+from finetune.beginning import Beginning, describe_beginning, find_beginning, without_learnt
 from finetune.comparison import (
     calibrate,
     compare,
@@ -32,18 +34,19 @@ from finetune.cross_validation import (
     model_facts,
     result_path,
 )
-from finetune.encoders import (
-    ENCODER,
-    encoder_source,
-    find_encoder,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
+from finetune.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
 from finetune.examples import Examples, read_examples
 from finetune.fitness import takes_token_types, tokenizer_warnings
 from finetune.fold_processes import run_jobs
-from finetune.folds import assign_folds, near_duplicate_groups, strata_of
+from finetune.folds import (
+    absent_kinds,
+    assign_folds,
+    joined_groups,
+    near_duplicate_groups,
+    strata_of,
+)
 from finetune.learning_curve import CurvePoint
+from finetune.learnt_texts import text_keys, write_learnt
 from finetune.llm_baseline import check_llm
 from finetune.model_files import longest_input
 from finetune.output import (
@@ -62,7 +65,7 @@ from finetune.training import TrainingData
 from pretrain.devices import choose_device
 from pretrain.places import is_hub_id
 
-_RUNS = Path("runs", "finetune")
+_RUNS = runs("finetune")
 
 
 def cross_validate(settings: KfoldSettings) -> None:
@@ -77,7 +80,8 @@ def cross_validate(settings: KfoldSettings) -> None:
     labels, path = settings.label_names(), settings.data_path()
     if settings.output is not None:
         check_free(settings.output)
-    examples = read_examples(
+    beginning = find_beginning(settings)
+    found = read_examples(
         path,
         labels,
         text_column=settings.text_column,
@@ -87,11 +91,16 @@ def cross_validate(settings: KfoldSettings) -> None:
         pair_column=settings.pair_column,
         label_separator=settings.label_separator,
         ignore_ids=settings.ignore_ids,
+        group_column=settings.group_column,
     )
+    examples = without_learnt(found, beginning, settings.folds)
+    left_out = len(found.texts) - len(examples.texts)
     if settings.llm.model is not None:
         check_llm(settings.llm, examples.labels)
-    experiment, untrained = _prepare(examples, settings)
+    experiment, untrained = _prepare(examples, beginning, settings)
     _print_header(examples, experiment, untrained, settings)
+    for line in describe_beginning(beginning, examples, left_out):
+        print(line, flush=True)
     plan = _plan(examples, experiment, untrained, settings, device.type)
     del untrained
     output = settings.output or _unfinished(plan) or _new_run(path)
@@ -101,6 +110,7 @@ def cross_validate(settings: KfoldSettings) -> None:
         with worth_keeping():
             print(fold_table(result), flush=True)
             report = _report(examples, result, experiment, settings, model_facts(work))
+            report["data"]["left_out"]["learnt"] = left_out
             baselines: list[Baseline] = []
             curve: list[CurvePoint] = []
             if settings.baselines:
@@ -128,6 +138,8 @@ def cross_validate(settings: KfoldSettings) -> None:
                         environment=package_versions() | {"device": device.type},
                     )
                     save_temperature(work / MODEL, calibration.temperature)
+                keys = text_keys(examples.texts, examples.pairs)
+                write_learnt(work / MODEL, keys, beginning.learnt)
                 check_free(output)  # hours have passed
                 (work / MODEL).rename(scratch / "model")
     if calibration is not None:
@@ -158,9 +170,11 @@ def _unfinished(plan: dict[str, Any]) -> Path | None:
     return None
 
 
-def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, PreTrainedModel]:
+def _prepare(
+    examples: Examples, beginning: Beginning, settings: KfoldSettings
+) -> tuple[Experiment, PreTrainedModel]:
     """Everything that the trainings share, and an untrained model of the first seed."""
-    source = encoder_source(settings.model or find_encoder(), settings.revision)
+    source = beginning.source
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
@@ -170,6 +184,7 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
         random_weights=settings.random_weights,
         tokenizer=tokenizer,
         task=settings.task,
+        keep_head=beginning.keep_head,
     )
     own = {field.name: getattr(settings, field.name) for field in fields(TrainSettings)}
     training = TrainSettings(**own).resolved(
@@ -208,6 +223,7 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
         fold_of={
             seed: np.array(assign_folds(strata, settings.folds, seed, groups)) for seed in seeds
         },
+        keep_head=beginning.keep_head,
     )
     _check_folds(experiment, examples)
     return experiment, model
@@ -215,21 +231,23 @@ def _prepare(examples: Examples, settings: KfoldSettings) -> tuple[Experiment, P
 
 def _model_name(settings: KfoldSettings, experiment: Experiment) -> str:
     """The directory, or the Hub id with the commit that was taken."""
-    if settings.model is None or not is_hub_id(settings.model):
+    given = settings.continue_from or settings.model or ""
+    if not is_hub_id(given):
         return experiment.source
     place = Path(experiment.source)
     commit = place.parent.name if place.name == ENCODER else place.name
-    return f"{settings.model}@{commit}"
+    return f"{given}@{commit}"
 
 
 def _groups(examples: Examples, settings: KfoldSettings) -> np.ndarray | None:
     if not settings.group_near_duplicates:
-        return None
+        return examples.groups
     texts = examples.texts
     if examples.pairs is not None:
         texts = [f"{text} {pair}" for text, pair in zip(texts, examples.pairs, strict=True)]
     threshold = settings.near_duplicate_threshold
-    return near_duplicate_groups(texts, DEFAULT_THRESHOLD if threshold is None else threshold)
+    alike = near_duplicate_groups(texts, DEFAULT_THRESHOLD if threshold is None else threshold)
+    return joined_groups(alike, examples.groups)
 
 
 def _check_folds(experiment: Experiment, examples: Examples) -> None:
@@ -242,11 +260,28 @@ def _check_folds(experiment: Experiment, examples: Examples) -> None:
                 examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
             ):
                 raise InputError(
-                    f"the near duplicates of {examples.path} form groups too large for "
+                    f"texts of {examples.path} that belong together form groups too large for "
                     f"{experiment.folds} folds: fold {fold} would leave nothing to predict or a "
-                    "label without training texts; lower --folds, raise "
-                    "--near-duplicate-threshold or remove the copies"
+                    "label without training texts; lower --folds, add texts of other groups, "
+                    "raise --near-duplicate-threshold or leave out the column of groups"
                 )
+
+
+def _absent_labels(experiment: Experiment, examples: Examples) -> list[str]:
+    """A line for each label that groups keep out of a fold, where labels are what is spread."""
+    groups = experiment.data.groups
+    if groups is None or examples.task not in ("single", "pair"):
+        return []
+    strata = experiment.data.strata
+    folds: dict[int, list[str]] = {}
+    for fold_of in experiment.fold_of.values():
+        for fold, label in absent_kinds(strata, fold_of, experiment.folds):
+            folds.setdefault(label, []).append(str(fold))
+    return [
+        f"the texts of {examples.labels[label]} are in {len(np.unique(groups[strata == label])):,} "
+        f"groups: without it fold {', '.join(without)}, scored by the other labels"
+        for label, without in folds.items()
+    ]
 
 
 def _print_header(
@@ -256,6 +291,8 @@ def _print_header(
     what = "texts" if examples.pairs is None else "pairs"
     shown = f" ({counts})" if counts else ""
     print(f"data: {examples.path}, {len(examples.texts):,} {what}{shown}")
+    if examples.label_columns:
+        print(f"labels: the columns of 0 and 1, {', '.join(examples.label_columns)}")
     training = experiment.settings
     for reason, count in (
         (f"left out {{:,}} repeated {what}", examples.repeats),
@@ -264,6 +301,7 @@ def _print_header(
             f"warning: left out {{:,}} {what} with another label than before",
             examples.contradictions,
         ),
+        (f"{{:,}} {what} have no label, which is learnt, too", examples.without_label),
         (
             f"{{:,}} {what} are longer than {training.max_length} tokens; the rest of them is cut "
             "off",
@@ -276,9 +314,12 @@ def _print_header(
     if groups is not None:
         sizes = np.bincount(groups)
         print(
-            f"near duplicates: {sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups, "
-            "each in one fold"
+            f"{'near duplicates' if examples.groups is None else 'groups'}: "
+            f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
+            "in one fold"
         )
+    for line in _absent_labels(experiment, examples):
+        print(line)
     millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     weights = ", random weights" if settings.random_weights else ""
     print(
@@ -385,11 +426,13 @@ def _report(
         },
         "model": _model_name(settings, experiment),
         "random_weights": settings.random_weights,
+        "head": "kept" if experiment.keep_head else "new",
         "settings": {
             "folds": settings.folds,
             "seeds": list(result.seeds),
             "group_near_duplicates": settings.group_near_duplicates,
             "near_duplicate_threshold": settings.near_duplicate_threshold,
+            "group_column": settings.group_column,
             "jobs": settings.jobs,
             **asdict(experiment.settings),
         },

@@ -20,7 +20,8 @@ def score(
 ) -> dict[str, Any]:
     """Scores of `predicted` against `expected`, ready for JSON.
 
-    A label that was never predicted, or never expected, scores 0 instead of being left out.
+    A label that was never predicted scores 0. One that was never expected is left out of the mean:
+    nothing can be right about it, and a fold in which all is right scores 1.
 
     Args:
         expected: label ids, N of them.
@@ -28,12 +29,12 @@ def score(
         labels: K names; their places are the ids.
 
     Returns:
-        `accuracy`, `macro_f1` (mean over labels), `weighted_f1` (weighted by support), all
+        `accuracy`, `macro_f1` (`mean_over_labels`), `weighted_f1` (weighted by support), all
         fractions; `labels`: name to `f1`, `precision`, `recall`, `support` (texts); and
         `confusion` [K, K]: texts by expected (row) and predicted (column) label.
     """
     ids = list(range(len(labels)))
-    parts = precision_recall_fscore_support(expected, predicted, labels=ids, zero_division=0)
+    parts = _parts(expected, predicted, len(labels))
     return {
         "accuracy": float(accuracy_score(expected, predicted)),
         **_over_labels(parts, labels),
@@ -64,6 +65,26 @@ def score_multi(
         "micro_f1": 2 * both / either if either else 0.0,
         **_over_labels(parts, labels),
     }
+
+
+def macro_f1(expected: Sequence[int], predicted: Sequence[int], num_labels: int) -> float:
+    """The macro F1 that `score` gives; a prediction that is no label's id counts as wrong."""
+    _, _, f1, support = _parts(expected, predicted, num_labels)
+    return mean_over_labels(f1, support)
+
+
+def mean_over_labels(f1: np.ndarray, support: np.ndarray) -> float:
+    """Mean F1 of the labels that were expected at all, of [K] each; 0 where none was."""
+    return float(f1[support > 0].mean()) if support.any() else 0.0
+
+
+def _parts(expected: Sequence[int], predicted: Sequence[int], num_labels: int) -> tuple[Any, ...]:
+    """Precision, recall, F1 and support, [K] each."""
+    ids = list(range(num_labels))
+    parts: tuple[Any, ...] = precision_recall_fscore_support(
+        expected, predicted, labels=ids, zero_division=0
+    )
+    return parts
 
 
 def score_regression(expected: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
@@ -183,7 +204,7 @@ def _over_labels(parts: tuple[Any, ...], labels: Sequence[str]) -> dict[str, Any
     precision, recall, f1, support = parts
     texts = int(support.sum())
     return {
-        "macro_f1": float(f1.mean()),
+        "macro_f1": mean_over_labels(f1, support),
         "weighted_f1": float((f1 * support).sum() / texts) if texts else 0.0,
         "labels": {
             name: {

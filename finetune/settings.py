@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from corpora.errors import InputError
+from corpora.paths import runs, sample
 from corpora.sources import find_sources
 from finetune.label_names import parse_labels
 from finetune.model_places import check_source
@@ -14,9 +15,9 @@ from finetune.tasks import Task
 from pretrain.places import is_hub_id
 
 # The labelled samples that the project carries, found by their labels.
-OWN_DATA: dict[frozenset[str], Path] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): Path("corpora/memos"),
-    frozenset({"긍정", "부정", "중립"}): Path("corpora/reviews"),
+OWN_DATA: dict[frozenset[str], str] = {
+    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos",
+    frozenset({"긍정", "부정", "중립"}): "reviews",
 }
 
 # Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
@@ -175,7 +176,7 @@ class LlmSettings:
     """Further tries of a call that failed."""
     first_wait_seconds: float = 1.0
     """Before the first further try; doubles each time."""
-    cache: Path = Path("runs/finetune/llm-answers.jsonl")
+    cache: Path = runs("finetune") / "llm-answers.jsonl"
     """Where answers are kept, to go on from."""
 
     def check(self) -> None:
@@ -224,11 +225,20 @@ class KfoldSettings(TrainSettings):
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
-        "training": ("model", "revision", "epochs", "learning_rate", "batch_size", "max_length"),
+        "training": (
+            "model",
+            "revision",
+            "continue_from",
+            "epochs",
+            "learning_rate",
+            "batch_size",
+            "max_length",
+        ),
         "measuring": (
             "folds",
             "seeds",
             "group_near_duplicates",
+            "group_column",
             "baselines",
             "learning_curve",
         ),
@@ -248,15 +258,21 @@ class KfoldSettings(TrainSettings):
     number for two texts."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
-    else the released one."""
+    else the released one. Of a finished classifier the head is left out."""
     revision: str | None = None
-    """Branch, tag or commit of the Hub id in --model, such as refs/pr/1; by default main."""
+    """Branch, tag or commit of the Hub id in --model or --continue-from, such as refs/pr/1; by
+    default main."""
+    continue_from: str | None = None
+    """Finished classifier to go on from, with its head, instead of --model: its labels are those
+    of the data, by name. Texts that it has learnt are left out."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1
     """Repeat everything with so many seeds: --seed, --seed + 1, ..."""
     group_near_duplicates: bool = False
     """Keep texts that nearly equal each other in one fold (MinHash of character 3-grams)."""
+    group_column: str | None = None
+    """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
     near_duplicate_threshold: float | None = None
     """Similarity (Jaccard) from which texts are near duplicates, 0.7 to 1; by default 0.8."""
     jobs: int = 1
@@ -269,9 +285,11 @@ class KfoldSettings(TrainSettings):
     pair_column: str | None = None
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
     label_column: str | None = None
-    """Column of the labels, if it has an unusual name."""
-    label_separator: str = ","
-    """What stands between the labels of one cell, for `multi`."""
+    """Column of the labels, if it has an unusual name. For `multi` also columns of 0 and 1, each
+    a label, with commas between their names; without a label column they are found."""
+    label_separator: str | None = None
+    """What stands between the labels of one cell, for `multi`; by default a comma. Lists, as JSON
+    and Python write them, are read as they are."""
     ignore_ids: bool = False
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
     baselines: bool = False
@@ -301,29 +319,31 @@ class KfoldSettings(TrainSettings):
         if self.data is not None:
             return self.data
         labels = self.label_names() or []
-        path = OWN_DATA.get(frozenset(labels))
-        if path is None:
+        name = OWN_DATA.get(frozenset(labels))
+        if name is None:
             raise InputError(
                 f"no sample of the project has the labels {', '.join(labels)}; "
                 "give your labelled texts with --data"
             )
-        return path
+        return sample(name)
 
     def check_places(self) -> None:
         """Raise InputError for the first path where nothing is; imports nothing that takes long."""
         path = self.data_path()
         if not path.exists():
             find_sources(path)
-        if self.model is not None and not Path(self.model).exists():
-            check_source(self.model)
+        for model in (self.model, self.continue_from):
+            if model is not None and not Path(model).exists():
+                check_source(model)
 
     def check(self) -> None:
         """As `TrainSettings.check`, and what only k-fold has."""
         super().check()
         self.check_task(self.task)
-        if self.revision is not None and not is_hub_id(self.model or ""):
+        source = self.continue_from or self.model or ""
+        if self.revision is not None and not is_hub_id(source):
             raise InputError(
-                f"--revision is of a Hub id in --model, found --model {self.model}; leave it out"
+                f"--revision is of a Hub id in --model, found {source or 'none'}; leave it out"
             )
         for flag, value, least in (
             ("--folds", self.folds, 2),
@@ -339,14 +359,19 @@ class KfoldSettings(TrainSettings):
                 "--near-duplicate-threshold says what --group-near-duplicates groups; add that or "
                 "leave it out"
             )
+        if self.continue_from is not None and (self.model is not None or self.random_weights):
+            flag = "--model" if self.model is not None else "--random-weights"
+            raise InputError(
+                f"--continue-from names what to begin with, and so does {flag}; leave one out"
+            )
         # Refuses a second text where the task has one.
         RowFormat(task=self.task, pair_column=self.pair_column)
-        if self.label_separator != "," and self.task != "multi":
+        if self.label_separator is not None and self.task != "multi":
             raise InputError(
                 f"--label-separator is for several labels in a cell, and --task {self.task} has "
                 "one; leave it out or give --task multi"
             )
-        if not self.label_separator.strip(" "):
+        if self.label_separator is not None and not self.label_separator.strip(" "):
             raise InputError("expected characters other than blanks in --label-separator")
         if self.task == "pair-regression" and self.labels is not None:
             raise InputError(

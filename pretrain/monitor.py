@@ -9,20 +9,23 @@ import math
 import time
 from collections import deque
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn
-from torch.utils.tensorboard import SummaryWriter
 
 from corpora.atomic import write_at_once
 from corpora.command_line import is_terminal
 from pretrain.objective import COUNT_NAMES, StepResult
 from pretrain.processes import Processes
 from pretrain.recipe import DISCRIMINATING, Recipe
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 # Below this the discriminator calls practically every token original.
 STUCK_RECALL = 0.01
@@ -82,7 +85,7 @@ class Monitor:
                 for before, row in zip([{}, *rows], rows, strict=False):
                     self._keep_first(row, int(row["step"] - before.get("step", 0)))
             self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
-            self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=first_step + 1)
+            self._board = _board(directory / "tensorboard", first_step)
         # All have to find the same loss exploded, or those that go on wait for the others forever.
         self._first_losses = processes.from_main(self._first_losses)
         self._bar = (
@@ -92,6 +95,11 @@ class Monitor:
         )
         self._task = self._bar.add_task("", total=1.0, line="") if self._bar else None
         self._reset()
+        if processes.is_main and self._board is None:
+            self.say(
+                "no TensorBoard files: metrics.jsonl has the same numbers; to have them too: "
+                "pip install -c constraints.txt -e '.[tensorboard]'"
+            )
 
     def __enter__(self) -> "Monitor":
         if self._bar:
@@ -106,9 +114,9 @@ class Monitor:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        if self._metrics is not None and self._board is not None:
-            self._metrics.close()
-            self._board.close()
+        for file in (self._metrics, self._board):
+            if file is not None:
+                file.close()
 
     def _reset(self) -> None:
         self._results: list[StepResult] = []
@@ -196,9 +204,10 @@ class Monitor:
         recent.append((len(self._results), row[watched]))
         while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
             recent.popleft()
-        if self._metrics is not None and self._board is not None:
+        if self._metrics is not None:
             self._metrics.write(json.dumps(row) + "\n")
             self._metrics.flush()
+        if self._board is not None:
             for name, value in row.items():
                 if name != "step":
                     self._board.add_scalar(name, value, step)
@@ -335,6 +344,15 @@ class Monitor:
         if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
             warning += " or replacements that are easier to find (--unigram-fraction 1)"
         self.warn(warning)
+
+
+def _board(directory: Path, first_step: int) -> "SummaryWriter | None":
+    """A writer that goes on after `first_step`; None without the optional package tensorboard."""
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(directory), purge_step=first_step + 1)
 
 
 def _rows_until(path: Path, step: int) -> list[dict[str, float]]:

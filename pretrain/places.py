@@ -75,7 +75,7 @@ def check_discriminator_files(directory: str | Path) -> None:
     for file in ("config.json", WEIGHTS):
         if not (folder / file).is_file() and not (file == WEIGHTS and weight_files(folder)):
             raise InputError(
-                "expected --init random, skip-gram, a Hub id such as owner/name, or a directory "
+                "expected --init random, word-vectors, a Hub id such as owner/name, or a directory "
                 "with discriminator/ (and generator/), or with a model's config.json and "
                 f"{WEIGHTS}, found {directory} and no {folder / file}; weights in other formats "
                 "are not read"

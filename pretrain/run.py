@@ -1,8 +1,10 @@
 """`python pretrain/run.py --corpus PATH`: pre-train an ELECTRA on Korean text."""
 
+import os
 import sys
 
 from corpora.command_line import run_command
+from corpora.errors import InputError
 from pretrain.settings import PretrainSettings
 
 ABOUT = (
@@ -19,8 +21,14 @@ def main(settings: PretrainSettings) -> None:
         Stopped: Ctrl-C or SIGTERM ended the run after a checkpoint.
         SystemExit: as InputError, in all but one of several processes, so that it is said once.
     """
-    settings.check()
-    settings.check_places()
+    try:
+        settings.check()
+        settings.check_places()
+    except InputError:
+        # Of several processes on a machine, which all fail alike, the first speaks.
+        if int(os.environ.get("LOCAL_RANK", "0")) == 0:
+            raise
+        raise SystemExit(2) from None
     # torch takes seconds to import.
     from pretrain.runner import pretrain
 

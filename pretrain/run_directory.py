@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import sync, sync_tree, write_at_once
 from corpora.errors import InputError
+from corpora.paths import runs
 from pretrain.checkpoint import has_state
 from pretrain.networks import ElectraPair
 from pretrain.places import discriminator_folder
@@ -23,7 +24,7 @@ from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import is_tokenized
 
-RUNS = Path("runs/pretrain")
+RUNS = runs("pretrain")
 # When a run ends, and how fast it learns: a resumed one may be given others. What belongs together
 # is left out, or given, together.
 _LENGTH_AND_RATES = (
@@ -267,6 +268,9 @@ def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
             continue
         if name in _PATHS and _same_place(found, value):
             continue
+        # Begun by an earlier version; what it began with is in its checkpoint.
+        if name == "init" and (found, value) == ("skip-gram", "word-vectors"):
+            continue
         flag = name.replace("_", "-")
         return f"it has --{flag} {found}, found --{flag} {value}; give the same flags"
     return ""
@@ -281,7 +285,7 @@ def _idle(settings: PretrainSettings) -> set[str]:
     """Flags that say nothing of a run with these others."""
     tokenized = is_tokenized(settings.corpus)
     trains = (settings.tokenizer, settings.generator_from) == (None, None)
-    fixed = tokenized or not trains or settings.init not in ("random", "skip-gram")
+    fixed = tokenized or not trains or settings.continues()
     idle = {
         "vocab_size": fixed,
         "text_column": tokenized,

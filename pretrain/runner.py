@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +149,13 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     tokens_an_epoch = corpus.num_tokens + 2 * len(corpus.lengths)
     planned = planned_tokens(settings, tokens_an_epoch, processes.device)
     start = starting_directory(settings.init, settings.revision)
-    if _continues(settings) and learnt_with_generator(start):
+    if settings.continues() and learnt_with_generator(start):
         planned = None  # it would forget what is hard
     decided = _as_recorded(settings, before).for_tokens(planned)
     if not before:
         decided = replace(decided, sharing=_sharing(decided))
     pair = _prepare_networks(decided, tokenizer, corpus)
-    has_own = _continues(settings) and (start / "generator").is_dir()
+    has_own = settings.continues() and (start / "generator").is_dir()
     if has_own and settings.schedule == "two-stage" and not before:
         print(
             f"the discriminator in {settings.init} will be replaced: after the first stage it "
@@ -165,7 +164,7 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
         )
     record: dict[str, Any] = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
-    if _continues(settings):  # of a resumed run, what it began with
+    if settings.continues():  # of a resumed run, what it began with
         record["init_sha256"] = before.get("init_sha256") or starting_sha256(start)
     threads = before.get("threads", record["threads"])
     if processes.device.type == "cpu" and threads != record["threads"]:
@@ -309,17 +308,13 @@ def _run(
     )
 
 
-def _continues(settings: PretrainSettings) -> bool:
-    return settings.init not in ("random", "skip-gram")
-
-
 def _with_preset(settings: PretrainSettings) -> PretrainSettings:
     """Fill in the preset: that of the checkpoint to go on from, else tiny.
 
     Raises:
         InputError: the generator cannot have the size that the flags give it.
     """
-    if not _continues(settings):
+    if not settings.continues():
         settings = replace(settings, preset=settings.preset or "tiny")
         check_generator_size(_preset(settings), _shape(settings))
         return settings
@@ -365,7 +360,7 @@ def _sharing(settings: PretrainSettings) -> Sharing:
     default = settings.resolved_sharing()
     start = starting_directory(settings.init, settings.revision)
     has_own = settings.recipe().needs_generator and (start / "generator").is_dir()
-    if settings.sharing is not None or default == "none" or not (_continues(settings) and has_own):
+    if settings.sharing is not None or default == "none" or not (settings.continues() and has_own):
         return default
     before = known_sharing(start)
     if before not in ("none", "word", "gdes"):
@@ -386,7 +381,7 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     given = None
     if settings.tokenizer is not None:
         given = load_tokenizer(settings.tokenizer)
-    elif _continues(settings):
+    elif settings.continues():
         given = load_tokenizer(
             discriminator_folder(starting_directory(settings.init, settings.revision))
         )
@@ -430,7 +425,7 @@ def _prepare_networks(
     settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast, corpus: TokenizedCorpus
 ) -> ElectraPair:
     shape = _shape(settings)
-    if _continues(settings):
+    if settings.continues():
         pair = load_pair(starting_directory(settings.init, settings.revision), shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
         if pair.generator is not None and settings.generator_size != 1 and not settings.resume:
@@ -443,12 +438,10 @@ def _prepare_networks(
                 )
     else:
         pair = build_pair(_preset(settings), tokenizer, shape=shape)
-    if settings.init == "skip-gram" and not settings.resume:
+    if settings.init == "word-vectors" and not settings.resume:
         began = time.perf_counter()
-        count = warm_start_embeddings(
-            pair, corpus, seed=settings.seed, report=lambda line: print(line, flush=True)
-        )
-        print(f"skip-gram: {count:,} word pieces in {time.perf_counter() - began:.0f} s")
+        count = warm_start_embeddings(pair, corpus, report=lambda line: print(line, flush=True))
+        print(f"word vectors: {count:,} word pieces in {time.perf_counter() - began:.0f} s")
     if settings.generator_from is not None:
         folder = settings.generator_from / "generator"
         pair.generator = load_network(folder, ElectraForMaskedLM)
@@ -521,9 +514,7 @@ def _describe(
         "threads": torch.get_num_threads(),
         "bf16": matrix_dtype(device, settings.precision) == torch.bfloat16,
         "versions": {
-            name: version(name)
-            for name in ("torch", "transformers", "tokenizers", "gensim")
-            if find_spec(name)  # without gensim one can go on, or train on a tokenized corpus
+            name: version(name) for name in ("torch", "transformers", "tokenizers", "scipy")
         },
     }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 from pretrain.places import check_discriminator_files, check_generator_files, is_hub_id
 from pretrain.recipe import (
@@ -78,6 +79,9 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+# What --init calls a start that is no checkpoint; skip-gram: in records of earlier versions.
+FROM_NOTHING = ("random", "word-vectors", "skip-gram")
+
 # Up to here runs learn by default from noise and a bag of words: above joint RTD from 1 to 20
 # million tokens (three seeds each; docs/experiments.md, "Token budgets"). Beyond 20 million nothing
 # was compared with joint RTD.
@@ -90,7 +94,7 @@ FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 
 
 @dataclass(kw_only=True)
-class PretrainSettings:
+class PretrainSettings(ReadOptions):
     """What to train on, how large a model, for how long."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -112,8 +116,6 @@ class PretrainSettings:
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a
     folder of runs/cache/tokenized: all that another machine needs to train, without the texts."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
     default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
@@ -132,9 +134,9 @@ class PretrainSettings:
     """Tokenizer directory; one is trained on the corpus when not given."""
     vocab_size: int = 32_000
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128."""
-    init: str = "skip-gram"
-    """random; skip-gram: word embeddings learnt from the corpus by skip-gram with negative
-    sampling first; or the directory of a run or a released checkpoint to continue from, or the
+    init: str = "word-vectors"
+    """random; word-vectors: word embeddings from counts of which word pieces occur together in
+    the corpus; or the directory of a run or a released checkpoint to continue from, or the
     Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a generator that
     is needed and not there begins new). A directory has to stay where it is until the run is
     finished: --resume reads its shape again."""
@@ -271,7 +273,7 @@ class PretrainSettings:
         """Raise InputError for the first path where nothing is; imports nothing that takes long."""
         if not self.corpus.exists():
             find_sources(self.corpus)
-        if self.init not in ("random", "skip-gram") and not is_hub_id(self.init):
+        if self.continues() and not is_hub_id(self.init):
             check_discriminator_files(self.init)
         if self.generator_from is not None:
             check_generator_files(self.generator_from)
@@ -326,7 +328,12 @@ class PretrainSettings:
             raise InputError(
                 f"expected one limit, found both {' and '.join(given)}; give one of them"
             )
-        continues = self.init not in ("random", "skip-gram")
+        if self.init == "skip-gram":
+            raise InputError(
+                "expected --init word-vectors, which has taken the place of skip-gram, found "
+                "--init skip-gram; give word-vectors, or leave --init out"
+            )
+        continues = self.continues()
         if self.revision is not None and not (continues and is_hub_id(self.init)):
             raise InputError(
                 f"--revision is of a Hub id in --init, found --init {self.init}; leave it out"
@@ -405,6 +412,10 @@ class PretrainSettings:
         except InputError:
             return False
         return True
+
+    def continues(self) -> bool:
+        """Whether --init names a checkpoint to go on from."""
+        return self.init not in FROM_NOTHING
 
     def resolved_sharing(self) -> Sharing:
         """The flag, else what the schedule allows."""

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
-from corpora.clean_report import REPORT_NAME, CleaningReport
+from corpora.clean_report import CleaningReport, report_path
 from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
 from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
@@ -97,7 +97,7 @@ def tokenize_corpus(
             shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     facts = {
         "corpus_sha256": corpus_sha256,
-        "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
+        "cleaning": json.loads(report_path(clean_directory).read_text(encoding="utf-8")),
         "max_length": max_length,
     }
     _write_arrays(clean_directory, tokenizer, facts, directory)

@@ -1,11 +1,13 @@
 """`python -m tokenizer evaluate DIR... --corpus PATH...`: tokenizers side by side."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 
 ABOUT = (
@@ -23,15 +25,15 @@ class Settings:
     corpus: tuple[Path, ...]
     """Files or folders of texts, each with rows of its own; texts are cleaned first."""
     output: Path | None = None
-    """JSON file to write, with a plot (.png) beside it."""
+    """JSON file to write, with a plot (.png) beside it if the extra `plots` is installed."""
     max_sample_bytes: int = 5_000_000
     """Text of each corpus to measure on, drawn evenly."""
     morpheme_texts: int = 5_000
     """Texts of each corpus that Kiwi cuts."""
     seed: int = 42
     """Seed of the draw."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
 
 
 def main(settings: Settings) -> None:
@@ -45,10 +47,14 @@ def main(settings: Settings) -> None:
     # These take seconds to import.
     from corpora.atomic import write_at_once
     from corpora.reading import iter_records
-    from tokenizer.evaluation import as_json, compare, format_table, write_plot
+    from corpora.reading_notes import ReadingNotes
+    from tokenizer.evaluation import as_json, can_plot, compare, format_table, write_plot
 
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
     corpora = {
-        str(path): (record.text for record in iter_records(path, text_column=settings.text_column))
+        str(path): (
+            record.text for record in iter_records(path, options=settings.reading, notes=notes)
+        )
         for path in settings.corpus
     }
     tokenizers = {str(path): path for path in settings.tokenizers}
@@ -62,5 +68,11 @@ def main(settings: Settings) -> None:
     print(format_table(rows))
     if settings.output is not None:
         write_at_once(settings.output, as_json(rows, about))
-        write_plot(rows, settings.output.with_suffix(".png"))
-        print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        if can_plot():
+            write_plot(rows, settings.output.with_suffix(".png"))
+            print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
+        else:
+            print(
+                f"written to {settings.output}; for a plot too: "
+                "pip install -c constraints.txt -e '.[plots]'"
+            )

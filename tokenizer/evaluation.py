@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from corpora.cleaning import clean_text
@@ -110,6 +111,11 @@ def as_json(rows: list[Row], about: dict[str, object]) -> str:
         for row in rows
     ]
     return json.dumps(about | {"rows": table}, ensure_ascii=False, indent=1) + "\n"
+
+
+def can_plot() -> bool:
+    """Whether the optional packages that draw are installed."""
+    return all(find_spec(name) is not None for name in ("matplotlib", "koreanize_matplotlib"))
 
 
 def write_plot(rows: list[Row], path: Path) -> None:

@@ -166,9 +166,11 @@ def test_no_label_is_wrong_and_no_prediction_is_left_out() -> None:
     assert fold_f1(label_ids, [0, 1, 0, NO_LABEL, None], fold_of, 2) == [1.0, 0.5]
 
 
-def test_folds_that_lack_a_label_are_scored_together() -> None:
+def test_a_fold_that_lacks_a_label_is_scored_by_the_others() -> None:
     label_ids, fold_of = [0, 1, 0, 1], [1, 1, 2, 2]
-    assert fold_f1(label_ids, [0, 1, 0, None], fold_of, 2) == [1.0]
+    assert fold_f1(label_ids, [0, 1, 0, None], fold_of, 2) == [1.0, 1.0]
+    assert fold_f1(label_ids, [0, 1, 1, None], fold_of, 2) == [1.0, 0.0]
+    assert fold_f1(label_ids, [0, 1, None, None], fold_of, 2) == [1.0]
     assert baseline(fold_f1=[1.0]).sd_f1 is None
 
 

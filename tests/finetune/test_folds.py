@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from corpora.errors import InputError
-from finetune.folds import assign_folds, near_duplicate_groups, split_off
+from finetune.folds import (
+    absent_kinds,
+    assign_folds,
+    joined_groups,
+    near_duplicate_groups,
+    split_off,
+    strata_of,
+)
 
 LONG = "어제 저녁에 친구와 함께 영화를 보러 갔다가 비를 맞고 집에 돌아와서 라면을 끓여 먹었다"
 
@@ -33,6 +40,16 @@ def test_groups_stay_whole_and_folds_even(seed: int) -> None:
     for label in range(3):
         counts = np.bincount(fold_of[labels == label], minlength=6)[1:]
         assert counts.max() - counts.min() <= 1, (label, counts)
+
+
+def test_what_is_spread_evenly() -> None:
+    """Of several labels the rarest of the data; of values their tenth."""
+    targets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
+    assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 0]
+    values = np.random.default_rng(0).permutation(100) / 7
+    tenths = strata_of("pair-regression", values)
+    assert np.bincount(tenths).tolist() == [10] * 10
+    assert (np.diff(tenths[values.argsort()]) >= 0).all()
 
 
 def test_groups_that_cannot_be_even() -> None:
@@ -63,6 +80,10 @@ def test_splitting_off_a_part() -> None:
         )
     kept, dev = split_off(labels, np.arange(1_000), 0.1, 3, groups)
     assert not set(groups[kept]) & set(groups[dev])
+
+
+def test_a_part_is_rounded_to_the_nearest_of_equal_ones() -> None:
+    assert len(split_off(np.zeros(700, dtype=np.int64), np.arange(700), 0.15, 1)[1]) == 100
 
 
 def test_splitting_off_from_few_texts() -> None:
@@ -97,3 +118,45 @@ def test_very_many_copies_are_one_group() -> None:
 def test_a_threshold_that_the_bands_cannot_keep() -> None:
     with pytest.raises(InputError, match=r"from 0.7 to 1, found 0.5"):
         near_duplicate_groups([LONG], 0.5)
+
+
+def test_groups_are_spread_so_that_no_fold_lacks_a_label() -> None:
+    # Three large groups of the first two labels, and a rare one in as many groups as folds.
+    strata = np.array([0, 1] * 45 + [2, 0] * 3)
+    groups = np.array([0] * 30 + [1] * 30 + [2] * 30 + [3, 3, 4, 4, 5, 5])
+    for seed in range(20):
+        fold_of = np.array(assign_folds(strata, 3, seed, groups))
+        assert absent_kinds(strata, fold_of, 3) == []
+    # In two groups it cannot be in three folds, and that is said.
+    groups[groups == 5] = 4
+    fold_of = np.array(assign_folds(strata, 3, 0, groups))
+    (absent,) = absent_kinds(strata, fold_of, 3)
+    assert absent[1] == 2 and not (strata[fold_of == absent[0]] == 2).any()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_mixed_groups_lack_no_label_that_reaches(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    groups = draw.integers(0, 20, 150)
+    strata = draw.choice(3, 150, p=(0.6, 0.35, 0.05))
+    for rare in draw.permutation(20)[:4]:
+        strata[np.flatnonzero(groups == rare)[:2]] = 2
+    assert absent_kinds(strata, np.array(assign_folds(strata, 4, seed, groups)), 4) == []
+
+
+def test_two_ways_of_grouping_are_joined() -> None:
+    one, other = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
+    joined = joined_groups(one, other)
+    assert joined is not None
+    assert joined[0] == joined[1] == joined[2]
+    assert len({joined[2], joined[3], joined[4]}) == 3
+    assert joined_groups(one, None) is one and joined_groups(None, other) is other
+
+
+def test_texts_without_a_label_are_spread_like_a_label_of_their_own() -> None:
+    targets = np.zeros((40, 2))
+    targets[:20, 0] = 1
+    targets[15:25, 1] = 1
+    strata = strata_of("multi", targets)
+    assert strata.tolist() == [0] * 15 + [1] * 10 + [2] * 15
+    assert np.bincount(assign_folds(strata[25:], 5, 1))[1:].tolist() == [3] * 5

@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification
 
 from corpora.errors import InputError
 from finetune.classifier import Classifier, find_classifiers
+from finetune.examples import read_examples
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
 
@@ -73,8 +74,11 @@ def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
     assert all(0 < threshold < 1 for threshold in stock.config.thresholds)
     with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["text"], row["label"]) for row in rows] == several_labels()
-    assert any("," in row["predicted"] for row in rows)
+    written = [(row["text"], ",".join(json.loads(row["label"]))) for row in rows]
+    assert written == several_labels()
+    assert any(len(json.loads(row["predicted"])) > 1 for row in rows)
+    again = read_examples(Path("run/predictions.csv"), task="multi")
+    assert [again.labels[index] for index in again.label_sets[0]] == json.loads(rows[0]["label"])
     with pytest.raises(InputError, match="gives several labels to a text; the classifier"):
         Classifier.load("run/model")
 

@@ -8,7 +8,14 @@ from sklearn.metrics import f1_score
 from torch.nn import functional
 
 from finetune.losses import balanced_weights, make_loss
-from finetune.scores import choose_thresholds, score_multi, score_regression, summarize
+from finetune.scores import (
+    choose_thresholds,
+    decide,
+    score,
+    score_multi,
+    score_regression,
+    summarize,
+)
 
 LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 1.0, 0.0], [0.0, 4.0, 1.0]])
 IDS = torch.tensor([0, 2, 1, 1])
@@ -73,6 +80,28 @@ def test_thresholds_are_the_best_there_are() -> None:
         assert chosen == pytest.approx(best)
 
 
+def test_no_threshold_stands_between_equal_probabilities() -> None:
+    """Between the second text and its equals it would be best, if it could be put there."""
+    own = np.array([0.9, 0.5, 0.5, 0.5, 0.5], dtype=np.float32)[:, None]
+    targets = np.array([1, 1, 0, 0, 0], dtype=np.float32)[:, None]
+    assert choose_thresholds(targets, own) == pytest.approx(0.7)
+    assert choose_thresholds(targets[1:4], own[1:4]) == pytest.approx(0.25)
+
+
+def test_a_threshold_is_half_way_and_the_highest_of_equally_good_ones() -> None:
+    own = np.array([[0.8], [0.6], [0.4], [0.1]], dtype=np.float32)
+    # The first alone, or the first four: F1 2/3 both.
+    assert choose_thresholds(np.array([[1], [0], [0], [1]]), own) == pytest.approx(0.7)
+    # The lowest probability of all: below it there is nothing but 0.
+    assert choose_thresholds(np.array([[0], [0], [0], [1]]), own) == pytest.approx(0.05)
+
+
+def test_a_probability_at_its_threshold_counts() -> None:
+    assert decide("multi", np.array([[0.5, 0.49]])).tolist() == [[1, 0]]
+    thresholds = np.array([0.6, 0.49])
+    assert decide("multi", np.array([[0.5, 0.49]]), thresholds).tolist() == [[0, 1]]
+
+
 def test_scores_of_several_labels_against_scikit_learn() -> None:
     drawn = np.random.default_rng(1)
     expected, predicted = drawn.random((2, 50, 4)) < 0.3
@@ -108,3 +137,13 @@ def test_no_interval_is_wider_than_the_score_itself() -> None:
     found = summarize([0.65, 0.59], 2)
     assert (found.low, found.high) == (0.0, 1.0)
     assert summarize([0.65, 0.59], 2, lowest=-1.0).low == pytest.approx(-0.0402, abs=1e-3)
+
+
+def test_a_label_that_was_not_expected_is_left_out_of_the_mean() -> None:
+    right = score([0, 1, 1], [0, 1, 1], ["가", "나", "다"])
+    assert right["macro_f1"] == right["weighted_f1"] == 1
+    assert right["labels"]["다"] == {"f1": 0, "precision": 0, "recall": 0, "support": 0}
+    # Whoever is taken for the third label is missed where it belongs.
+    assert score([0, 1, 1], [0, 1, 2], ["가", "나", "다"])["macro_f1"] == pytest.approx(5 / 6)
+    several = np.array([[1, 0, 0], [1, 1, 0]])
+    assert score_multi(several, several, ["가", "나", "다"])["macro_f1"] == 1

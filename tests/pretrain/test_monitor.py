@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,25 @@ def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_pa
         assert [event.step for event in events] == [100, 200]
         assert [event.value for event in events] == pytest.approx([row[name] for row in rows])
     assert [(e.step, e.value) for e in board.Scalars("cost/parameters")] == [(200, 5_000)]
+
+
+def test_without_tensorboard_one_line_names_the_extra_and_the_rows_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(name: str) -> list[dict[str, float]]:
+        (tmp_path / name).mkdir()
+        with watch(tmp_path / name, [result(6.0), result(4.0)]) as monitor:
+            monitor.add_cost({"parameters": 5_000})
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) | {"tokens_per_second": 0.0} for line in lines]
+
+    expected = rows("with")
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    assert rows("without") == expected
+    printed = capsys.readouterr().out
+    assert printed.count("'.[tensorboard]'") == 1
+    assert not (tmp_path / "without" / "tensorboard").exists()
 
 
 def test_a_resumed_run_keeps_its_points_on_tensorboard(tmp_path: Path) -> None:

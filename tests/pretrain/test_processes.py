@@ -58,7 +58,6 @@ def started_by(folder: Path, launcher: list[str], plan: list[Scenario], output: 
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=500,
     )
     assert done.returncode == 0, done.stderr
 
@@ -92,7 +91,9 @@ def folder(
         ]
         for scenario in plan[1:]:
             scenario.port = free_port()
-        started_by(folder, ["torch.distributed.run", "--nproc-per-node", "2"], plan, ".")
+        launcher = ["torch.distributed.run", "--nproc-per-node", "2"]
+        # By default all meet at one port of the machine.
+        started_by(folder, [*launcher, "--master-port", str(free_port())], plan, ".")
         yield folder
     finally:
         os.chdir(before)

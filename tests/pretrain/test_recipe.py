@@ -152,7 +152,7 @@ def check(**flags: Any) -> None:
         ({**ALONE, "sharing": "gdes"}, "would change the table that the discriminator's is a"),
         (
             {"schedule": "frozen-discriminator"},
-            "that is trained already, found --init skip-gram; give a run's directory as --init",
+            "that is trained already, found --init word-vectors; give a run's directory as --init",
         ),
         ({"first_stage": 0.7}, "--schedule joint has one stage, so --first-stage has no effect"),
         ({"muon_learning_rate": 1e-3}, "has no Muon, so --muon-learning-rate has no effect"),

@@ -111,7 +111,7 @@ def test_a_repository_that_cannot_be_had_is_one_line(
 def test_a_folder_here_is_never_asked_of_the_hub(tmp_path: Path) -> None:
     assert starting_directory(f"{tmp_path}/run") == tmp_path / "run"
     assert starting_directory("tests/none") == Path("tests/none")
-    assert starting_directory("skip-gram") == Path("skip-gram")
+    assert starting_directory("word-vectors") == Path("word-vectors")
 
 
 @pytest.mark.parametrize(

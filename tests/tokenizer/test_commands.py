@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from filelock import FileLock
+from tokenizers import Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
 from corpora.errors import InputError
@@ -97,6 +99,14 @@ def test_bad_flags_are_one_line_and_leave_nothing(tmp_path: Path, run: Run) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_second_run_into_one_directory_is_refused_at_once(tmp_path: Path, run: Run) -> None:
+    output = tmp_path / "made"
+    with FileLock(tmp_path / ".made.lock"):
+        code, printed, error = run("train", "--corpus", str(COMMENTS), "--output", str(output))
+    assert (code, printed, error.count("\n")) == (2, "", 1)
+    assert f"found one at work on {output}" in error and not output.exists()
+
+
 def test_evaluate_compares_directories_and_vocabularies(
     tmp_path: Path, pair_of: Callable[..., Pair], run: Run
 ) -> None:
@@ -115,6 +125,19 @@ def test_evaluate_compares_directories_and_vocabularies(
     assert by_name[str(vocabulary), "games"]["unknown_tokens"] > 0.9
     assert table["analyser"].startswith("kiwipiepy")
     assert (tmp_path / "compared.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluate_without_the_packages_that_draw_writes_the_json_alone(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    vocabulary = str(vocabulary_file(tmp_path, "영"))
+    output = tmp_path / "compared.json"
+    flags = ["--corpus", str(COMMENTS / "games.txt"), "--output", str(output)]
+    code, printed, _ = run("evaluate", vocabulary, *flags)
+    assert code == 0 and printed.count("'.[plots]'") == 1
+    assert json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert not (tmp_path / "compared.png").exists()
 
 
 def vocabulary_file(folder: Path, *entries: str) -> Path:
@@ -138,6 +161,28 @@ def test_measures_of_a_vocabulary_made_by_hand(tmp_path: Path) -> None:
     assert measures.morpheme_recall == pytest.approx(2 / 3)
     assert measures.entries_used == 1
     assert measures.texts_per_second > 0
+
+
+def test_cuts_are_counted_by_whose_they_are(tmp_path: Path) -> None:
+    """Precision is of the tokenizer's cuts, recall of Kiwi's, which are more here."""
+    tokenizer = load_any_tokenizer(vocabulary_file(tmp_path, "학교에서", "갔", "##다", "[UNUSED1]"))
+    texts = ["학교에서 갔다"]
+    # Kiwi: 학교|에서 갔|다
+    measures = measure(tokenizer, texts, cut_by_kiwi(texts))
+    assert measures.morpheme_precision == 1
+    assert measures.morpheme_recall == pytest.approx(1 / 2)
+    assert measures.morpheme_f1 == pytest.approx(2 / 3)
+    assert measures.entries_used == 1
+
+
+def test_spaces_inside_unknown_tokens_are_no_characters(tmp_path: Path) -> None:
+    """One [UNK] may stand for several words."""
+    tokenizer = load_any_tokenizer(vocabulary_file(tmp_path, "가"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("[가-나]"), "isolated")
+    texts = ["가뷁 뷁"]
+    measures = measure(tokenizer, texts, cut_by_kiwi([]))
+    assert measures.unknown_tokens == pytest.approx(1 / 2)
+    assert measures.unknown_characters == pytest.approx(2 / 3)
 
 
 def test_measures_of_a_vocabulary_without_entries(tmp_path: Path) -> None:

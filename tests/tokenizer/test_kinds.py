@@ -252,7 +252,7 @@ JOINED_TO_NEXT = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     text=st.text(
         st.one_of(

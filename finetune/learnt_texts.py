@@ -1,0 +1,66 @@
+"""Which texts a classifier has learnt: a list beside its weights, so that none of them scores it.
+
+The list holds 8 bytes of each text's SHA-256, not the text; who has both the list and a text can
+tell whether it was learnt.
+"""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from corpora.atomic import write_at_once
+from corpora.errors import InputError
+
+LEARNT = "learnt_texts.npy"
+
+
+def text_keys(texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
+    """uint64 [N], equal for equal texts, or pairs of texts.
+
+    Args:
+        texts: cleaned.
+        pairs: the second text of each, cleaned; cleaned texts hold no NUL.
+    """
+    rows = texts if pairs is None else [f"{a}\0{b}" for a, b in zip(texts, pairs, strict=True)]
+    digests = b"".join(hashlib.sha256(row.encode()).digest()[:8] for row in rows)
+    return np.frombuffer(digests, dtype="<u8")
+
+
+def read_learnt(model: str | Path) -> np.ndarray | None:
+    """The keys of what a classifier has learnt, uint64; None where it does not say.
+
+    Raises:
+        InputError: the list is damaged.
+    """
+    path = Path(model) / LEARNT
+    if not path.is_file():
+        return None
+    try:
+        keys = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(
+            f"{path}: expected the list of what {model} has learnt, found {error}; copy the model "
+            "again"
+        ) from error
+    if keys.dtype != np.uint64 or keys.ndim != 1:
+        raise InputError(
+            f"{path}: expected a list of numbers of 8 bytes, found {keys.dtype} {keys.shape}; copy "
+            "the model again"
+        )
+    return np.asarray(keys)
+
+
+def write_learnt(model: Path, keys: np.ndarray, before: np.ndarray | None = None) -> None:
+    """Keep the list beside the weights, whole or not at all.
+
+    Args:
+        keys: of `text_keys`.
+        before: what the model it began as had learnt.
+    """
+    known = keys if before is None else np.concatenate([keys, before])
+    buffer = io.BytesIO()
+    np.save(buffer, np.unique(known).astype("<u8"))
+    write_at_once(model / LEARNT, buffer.getvalue())

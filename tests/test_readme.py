@@ -1,0 +1,113 @@
+"""README's commands can be typed: what they name is there, or an earlier one of them made it."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from corpora.public.catalog import find_source
+
+ROOT = Path(__file__).parents[1]
+READMES = ("README.md", "README.ko.md")
+# Flags that name what a command writes.
+_WRITES = ("--output", "--work", "--rejects")
+_FILE = re.compile(r".*\.(csv|tsv|txt|xlsx|jsonl|json|parquet|py|gz|zst|db)")
+
+
+def commands_in(name: str) -> list[list[str]]:
+    """The words of every command in the fenced blocks of a README, in their order."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found: list[list[str]] = []
+    for block in re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        for line in block.replace("\\\n", " ").split("\n"):
+            for command in line.split("&&"):
+                if words := shlex.split(command, comments=True):
+                    found.append(words)
+    return [words for words in found if words[0] in ("make", "python", "streamlit", "torchrun")]
+
+
+def made_by(words: list[str]) -> list[Path]:
+    """Where a command writes, relative to the repository."""
+    made = [Path(value) for flag, value in pairwise(words) if flag in _WRITES]
+    if words[:4] == ["python", "-m", "corpora", "fetch"]:
+        source = find_source(words[4])
+        made += [Path("data", source.name)]
+        made += [Path("data", source.name, file.name) for file in source.files]
+    return made
+
+
+def paths_in(words: list[str]) -> list[Path]:
+    """What a command names that looks like a file or folder, but for what it writes itself."""
+    written = made_by(words)
+    values = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    paths = [Path(word) for word in values if "/" in word or _FILE.fullmatch(word)]
+    return [path for path in paths if path not in written]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_path_in_a_command_exists_or_was_made_by_an_earlier_one(name: str) -> None:
+    made: set[Path] = set()
+    missing = []
+    commands = commands_in(name)
+    assert len(commands) >= 15
+    for words in commands:
+        for path in paths_in(words):
+            if path not in made and not (ROOT / path).exists():
+                missing.append(f"{path} in: {shlex.join(words)}")
+        made |= set(made_by(words))
+    assert not missing
+
+
+def without_launcher(words: list[str]) -> list[str]:
+    """`python ...` for a script that torchrun starts."""
+    if words[0] != "torchrun":
+        return words
+    script = next(number for number, word in enumerate(words) if word.endswith(".py"))
+    return ["python", *words[script:]]
+
+
+@cache
+def help_of(command: tuple[str, ...]) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, *command, "--help"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_flag_in_a_command_is_one_of_its_help(name: str) -> None:
+    unknown = []
+    for words in map(without_launcher, commands_in(name)):
+        if words[0] != "python":
+            continue
+        known = help_of(tuple(words[1:4] if words[1] == "-m" else words[1:2]))
+        flags = [word for word in words[2:] if word.startswith("--")]
+        for flag in flags:
+            if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w.-])", known):
+                unknown.append(f"{flag} in: {shlex.join(words)}")
+    assert not unknown
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_make_target_and_every_extra_exists(name: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {words[1] for words in commands_in(name) if words[0] == "make"}
+    assert named and named <= targets
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / name).read_text(encoding="utf-8")
+    extras = {extra for each in re.findall(r"'\.\[(.*?)\]'", text) for extra in each.split(",")}
+    assert extras <= project["optional-dependencies"].keys()
