@@ -22,6 +22,7 @@ from finetune.model_files import check_vocabulary, load_tokenizer, loading, loca
 from finetune.model_places import CONFIG, has_weights
 from finetune.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from pretrain.places import discriminator_folder
+from pretrain.weights import complete_config, fill_token_types
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -135,6 +136,7 @@ def load_for_classification(
     place = encoder_source(source)
     with loading(place, "the configuration"):
         config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = complete_config(config, Path(place))
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)
@@ -269,11 +271,10 @@ def _renew_head(model: PreTrainedModel, report: dict[str, Any], seed: int) -> No
 def _check_only_head_is_new(model: PreTrainedModel, report: dict[str, Any], place: str) -> None:
     mismatched = _names_of_mismatched(report)
     prefix = f"{model.base_model_prefix}."
+    missing = set(report["missing_keys"]) - fill_token_types(model, report["missing_keys"])
     # A pooler is part of the head in all but name: masked-language models are saved without it.
     new = sorted(
-        key
-        for key in {*report["missing_keys"], *mismatched}
-        if key.startswith(prefix) and ".pooler." not in key
+        key for key in {*missing, *mismatched} if key.startswith(prefix) and ".pooler." not in key
     )
     if new:
         shown = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")

@@ -20,6 +20,7 @@ from pretrain.places import (
 )
 from pretrain.saving import quiet_transformers
 from pretrain.settings import PRESETS, PresetName
+from pretrain.weights import complete_config
 
 _DISCRIMINATOR = "ElectraForPreTraining"
 
@@ -111,9 +112,10 @@ def config_in(folder: Path, directory: str | Path) -> Any:
     """
     try:
         with quiet_transformers():
-            return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of OSError and ValueError, but also of types of its own
         raise InputError(
             f"cannot read the configuration in {directory}: {' '.join(str(error).split())}; copy "
             "or download it again"
         ) from error
+    return complete_config(config, folder)
