@@ -29,8 +29,8 @@ def check_source(source: str | Path) -> str:
             raise InputError(f"{path} is not a model: it has no {CONFIG}")
         if not has_weights(path) and (path / PICKLED).is_file():
             raise InputError(
-                f"expected {WEIGHTS[0]} in {path}, found {PICKLED} alone, which is not read; "
-                f"{conversion(path, '--model')}"
+                f"{path} has no weights: expected {WEIGHTS[0]} beside {CONFIG}, found {PICKLED} "
+                f"alone, which is not read; {conversion(path, path, '--model')}"
             )
         if not has_weights(path):
             raise InputError(

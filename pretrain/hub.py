@@ -49,7 +49,8 @@ def _without_safetensors(name: str, revision: str | None, flag: str, directory: 
             f"{expected} none on this branch; the branch {branch} has it: add --revision {branch}"
         )
     if PICKLED in found:
-        return f"{expected} {PICKLED} alone, which is not read; {conversion(name, flag, revision)}"
+        line = conversion(name, discriminator_folder(directory), flag, revision)
+        return f"{expected} {PICKLED} alone, which is not read; {line}"
     return (
         f"{expected} none in {directory}; weights in other formats are not read, and without a "
         "network only what was downloaded before is there"

@@ -36,16 +36,27 @@ def weight_files(folder: Path) -> list[Path]:
     return files if all(file.is_file() for file in files) else []
 
 
-def conversion(source: str | Path, flag: str, revision: str | None = None) -> str:
+def conversion(source: str | Path, folder: Path, flag: str, revision: str | None = None) -> str:
     """How weights that were pickled become safetensors, for a message.
 
     They are not read here, for a pickle can run any code.
+
+    Args:
+        source: what is named in the line, a folder or a Hub id.
+        folder: has its config.json, which says whether there is a classifier's head to keep.
+        flag: that the new folder is for.
+        revision: of the Hub id.
     """
+    try:
+        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        kind = ""
+    head = "SequenceClassification" if str(kind).endswith("Classification") else "PreTraining"
     at = "" if revision is None else f", revision='{revision}'"
     return (
-        "convert it once, if you trust it, and give the new folder as "
-        f'{flag}: python -c "from transformers import AutoModelForPreTraining as M, AutoTokenizer '
-        f"as T; [a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\""
+        f"convert it once, if you trust it, and give the new folder as {flag}: "
+        f'python -c "from transformers import AutoModelFor{head} as M, AutoTokenizer as T; '
+        f"[a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\""
     )
 
 
@@ -70,7 +81,7 @@ def check_discriminator_files(directory: str | Path) -> None:
     if not weight_files(folder) and (folder / PICKLED).is_file():
         raise InputError(
             f"expected {WEIGHTS} in {folder}, found {PICKLED} alone, which is not read; "
-            f"{conversion(folder, '--init')}"
+            f"{conversion(folder, folder, '--init')}"
         )
     for file in ("config.json", WEIGHTS):
         if not (folder / file).is_file() and not (file == WEIGHTS and weight_files(folder)):

@@ -224,6 +224,12 @@ def test_pickled_weights_alone_are_refused_with_a_line_that_converts_them(
     with pytest.raises(InputError, match=r"found pytorch_model\.bin alone") as error:
         encoder_source(NAME)
     assert f"from_pretrained('{NAME}')" in str(error.value)
+    assert "AutoModelForPreTraining" in str(error.value)
+    config = json.loads(files["config.json"]) | {"architectures": ["XForSequenceClassification"]}
+    hub.branches["main"] = pickled(files | {"config.json": json.dumps(config).encode()})
+    (tmp_path / "hub").rename(tmp_path / "hub before")
+    with pytest.raises(InputError, match="AutoModelForSequenceClassification"):
+        encoder_source(NAME)  # whose head is not to be lost
     # The same line on a folder, run as it is printed.
     folder = tmp_path / "downloaded"
     folder.mkdir()
