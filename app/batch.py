@@ -1,6 +1,7 @@
 """Classifying a whole table, without any user interface."""
 
 import io
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,11 @@ from typing import Any, Protocol
 import pandas as pd
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
 from corpora.cleaning import clean_text
-from corpora.columns import TEXT_COLUMNS
+from corpora.columns import TEXT_COLUMNS, whole_characters
 from corpora.errors import InputError
+from corpora.spreadsheet_cells import MARK, guarded
 
 PREDICTION = "예측"
 CONFIDENCE = "확신도"
@@ -23,6 +24,10 @@ PERCENT = "%.1f%%"
 # Limits of the XLSX format itself.
 EXCEL_ROWS = 1_048_576
 EXCEL_CELL = 32_767
+# What no XML 1.0 document holds; Excel calls a workbook with one of them damaged.
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# Spreadsheets read _x0041_ as the character of that number, so such a text is escaped itself.
+_LOOKS_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
 class PredictionLike(Protocol):
@@ -159,10 +164,18 @@ def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 def to_csv(table: pd.DataFrame) -> bytes:
     """CSV in UTF-8 with a byte order mark, without which Excel shows broken Hangul.
 
+    No cell is a formula: see `corpora.spreadsheet_cells`.
+
     Rows end as RFC 4180 has it. Python 3.11 quotes only characters of that ending: with a bare
     line feed, a lone carriage return in a cell would cut its row in two.
     """
-    return table.to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
+    texts = [
+        place for place, kind in enumerate(table.dtypes) if not pd.api.types.is_numeric_dtype(kind)
+    ]
+    shown = table.set_axis([_csv_cell(name) for name in table.columns], axis="columns")
+    for place in texts:
+        shown.isetitem(place, [_csv_cell(cell) for cell in table.iloc[:, place]])
+    return shown.to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
 
 
 def to_xlsx(table: pd.DataFrame) -> bytes:
@@ -185,12 +198,21 @@ def to_xlsx(table: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
+def _csv_cell(value: Any) -> Any:
+    return guarded(whole_characters(value)) if isinstance(value, str) else value
+
+
 def _excel_cell(sheet: Any, value: object) -> object:
     if not isinstance(value, str):
         return None if pd.isna(value) else value  # type: ignore[call-overload]
     if not value:
         return None
-    cell = WriteOnlyCell(sheet, value=ILLEGAL_CHARACTERS_RE.sub("", value)[:EXCEL_CELL])
+    text = _NOT_IN_XML.sub("", whole_characters(value))[:EXCEL_CELL]
+    if text.startswith(MARK):
+        text = guarded(text)  # readers take one mark away
+    # XML would make a line feed of a carriage return.
+    escaped = _LOOKS_ESCAPED.sub("_x005F_", text).replace("\r", "_x000D_")
+    cell = WriteOnlyCell(sheet, value=escaped)
     # openpyxl guesses a formula from "=" and an error from "#N/A".
     cell.data_type = "s"
     return cell

@@ -2,9 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePath
 
 import pandas as pd
@@ -16,16 +14,14 @@ from app.batch import (
     as_percent,
     classify_table,
     default_text_column,
-    to_csv,
-    to_xlsx,
 )
+from app.downloads import offer_table
 from app.explanation import explain
 from corpora.columns import has_text_column
 from corpora.errors import InputError
 from corpora.reading import load_table
 from finetune.classifier import Classifier
 
-XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _TABLE, _RESULT = "file_table", "file_result"
 _PREVIEW_ROWS = 5
 _SHOWN_ROWS = 10_000
@@ -171,10 +167,7 @@ def _show_result(result: BatchResult, name: str) -> None:
         },
     )
 
-    stem = PurePath(name).stem
-    csv, xlsx, _ = st.columns([1, 1, 2])
-    _download(csv, "CSV 내려받기", f"{stem}_예측.csv", "text/csv", partial(to_csv, table))
-    _download(xlsx, "XLSX 내려받기", f"{stem}_예측.xlsx", XLSX_MIME, partial(to_xlsx, table))
+    offer_table(lambda: table, f"{PurePath(name).stem}_예측")
 
 
 def _results_first(result: BatchResult) -> pd.DataFrame:
@@ -182,22 +175,3 @@ def _results_first(result: BatchResult) -> pd.DataFrame:
     columns = list(result.table.columns)
     start = columns.index(result.prediction_column)
     return result.table[[*columns[start : start + 2], *columns[:start], *columns[start + 2 :]]]
-
-
-def _download(
-    place: st.delta_generator.DeltaGenerator,
-    label: str,
-    file_name: str,
-    mime: str,
-    make: Callable[[], bytes],
-) -> None:
-    """A button whose file is made when it is clicked; clicking does not rerun the page."""
-    place.download_button(
-        label,
-        make,
-        file_name,
-        mime,
-        on_click="ignore",
-        icon=":material/download:",
-        width="stretch",
-    )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from app.batch import PERCENT, as_percent, to_csv
+from app.batch import PERCENT, as_percent
+from app.downloads import offer_table
 from app.store import LabelStore
 
 _SHOWN = 200
@@ -66,15 +67,8 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
             "확신도": st.column_config.NumberColumn(format=PERCENT),
         },
     )
-    st.download_button(
-        "CSV 내려받기",
-        lambda: to_csv(store.export(labels)),
-        "labels.csv",
-        "text/csv",
-        on_click="ignore",
-        icon=":material/download:",
-        help="글마다 마지막 라벨 하나씩 들어 있습니다.",
-    )
+    offer_table(lambda: store.export(labels), "labels")
+    st.caption("글마다 마지막 라벨 하나씩 들어 있습니다.")
     if len(counts) < 2:
         st.caption("라벨이 두 가지 이상 모이면 이 파일로 모델을 다시 학습할 수 있습니다.")
         return
@@ -92,7 +86,7 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
 
 def retraining_command(labels: Sequence[str]) -> str:
     """What a shell runs to train on the downloaded file, which has these labels."""
-    command = "python finetune/kfold.py --data labels.csv"
+    command = "python finetune/kfold.py --data labels.xlsx"
     # The flag cannot name a label with a comma; without it all labels of the file are learnt.
     if any("," in label for label in labels):
         return command

@@ -1,7 +1,13 @@
-"""The labelling app: `streamlit run app/main.py` from the repository root."""
+"""The labelling app: `streamlit run app/main.py`, or with its full path from any other folder.
+
+Streamlit takes the settings in `.streamlit/` beside this file whichever folder it is started from.
+"""
 
 import importlib
 import logging
+import os
+import signal
+import time
 
 import streamlit as st
 
@@ -28,12 +34,19 @@ KOREAN_CHROME = """
 """
 
 
+# Long enough for the page to get the sentence that says why the server ends.
+_SECONDS_TO_READ = 2
+
+
 def main() -> None:
     """Draw the app once; Streamlit calls this again at every interaction."""
     st.set_page_config(page_title="말모이", page_icon="🧺", layout="centered")
     st.html(KOREAN_CHROME)
     st.title("말모이", anchor=False)
     st.caption("한국어 리뷰와 댓글을 분류하고, 틀린 라벨을 고쳐 모읍니다.")
+    if _open_to_all():
+        _refuse()
+        return
     try:
         # torch and transformers take seconds to import: the page stands before that.
         with st.spinner("여는 중입니다…"):
@@ -45,6 +58,30 @@ def main() -> None:
         # Streamlit's own page for this is in English. Its control flow is not an Exception.
         logger.exception("unexpected error")
         st.error("예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.")
+
+
+def _open_to_all() -> bool:
+    """Whether a browser is connected to a server that nobody told which address to listen on.
+
+    Streamlit listens on every interface then. It happens where its settings were not found, as by
+    way of a link to this file; an address that somebody gave is theirs to give.
+    """
+    return bool(st.context.headers) and not st.get_option("server.address")
+
+
+def _refuse() -> None:
+    """Say why, on the page and in the log, and end the server: the app has no login."""
+    logger.error(
+        "expected an address to listen on, found none, so that the whole network could come in; "
+        "start the app as streamlit run %s, or name one with --server.address",
+        os.path.realpath(__file__),
+    )
+    st.error(
+        "이 서버는 로그인 없이 모든 네트워크에 열려 있어 끝냅니다. 로그에 있는 명령으로 다시 "
+        "시작하거나, 여러 사람이 쓰려면 `--server.address`로 주소를 정해 주세요."
+    )
+    time.sleep(_SECONDS_TO_READ)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니
 
 
 def available_models() -> list[Path]:
-    """Usable models below the working directory, newest first."""
-    return find_classifiers(Path())
+    """Usable models of this project, wherever the app was started, newest first."""
+    return find_classifiers()
 
 
 def preferred(models: Sequence[Path]) -> int:

@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy import (
     text as sql,
 )
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import NullPool
@@ -42,10 +42,13 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.types import TypeDecorator
 
 from corpora.cleaning import clean_text
+from corpora.columns import whole_characters
 from corpora.errors import InputError
+from corpora.paths import label_database
 from finetune.label_database import label_set, sets_within
 
-DEFAULT_URL = "sqlite:///runs/labels.db"
+_EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
+_SUPPORTED = ("sqlite", "postgresql")
 EXPORT_COLUMNS = [
     "text",
     "label",
@@ -109,14 +112,22 @@ class Saved:
     new: bool
 
 
-def database_url() -> str:
-    """The URL of the label database: `MALMOI_DATABASE`, or a SQLite file under `runs/`."""
-    return os.environ.get("MALMOI_DATABASE") or DEFAULT_URL
+def database_url() -> str | URL:
+    """The URL of the label database: `MALMOI_DATABASE`, or the SQLite file of this project."""
+    return os.environ.get("MALMOI_DATABASE") or URL.create("sqlite", database=str(label_database()))
+
+
+def storable(text: str) -> str:
+    """The text as every database can hold it: without NUL and without half a character.
+
+    PostgreSQL has no NUL, UTF-8 has no lone surrogate, and nobody means either of them.
+    """
+    return whole_characters(text.replace("\x00", ""))
 
 
 def text_hash(text: str) -> str:
     """SHA-256 of the text once it is clean; as it is where nothing is left of it then."""
-    text = text.replace("\x00", "")
+    text = storable(text)
     return hashlib.sha256((clean_text(text) or text).encode("utf-8")).hexdigest()
 
 
@@ -127,7 +138,7 @@ class LabelStore:
     and closes it, and a transaction is one statement.
     """
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | URL | None = None) -> None:
         """Open the store, making the file, its folder and the table where they are missing.
 
         Args:
@@ -141,10 +152,10 @@ class LabelStore:
             _set_up(self._engine)
         except (SQLAlchemyError, ImportError, OSError) as error:
             # The URL may hold a password, so only the driver's own words are repeated.
-            detail = getattr(error, "orig", None) or error
+            detail = " ".join(str(getattr(error, "orig", None) or error).split())
             raise InputError(
                 f"the label database cannot be opened ({detail}); check MALMOI_DATABASE "
-                f"(default {DEFAULT_URL})"
+                f"(default {label_database()})"
             ) from error
 
     def save(
@@ -174,25 +185,28 @@ class LabelStore:
 
         Returns:
             The row's id and whether this call wrote it.
+
+        All of it is stored as `storable` has it.
+
+        Raises:
+            InputError: nothing that can be stored is left of the label or the request's id.
         """
-        # PostgreSQL has no NUL in text, and nobody means one.
-        text = text.replace("\x00", "")
-        try:
-            sha256 = text_hash(text)
-        except UnicodeEncodeError as error:
-            raise InputError("the text holds half a character (a lone surrogate)") from error
+        request_id = storable(request_id)
         row = Label(
-            text=text,
-            text_sha256=sha256,
-            predicted_label=predicted_label,
+            text=storable(text),
+            text_sha256=text_hash(text),
+            predicted_label=None if predicted_label is None else storable(predicted_label),
             confidence=confidence,
-            label=label,
-            label_set=label_set(labels),
-            model=model,
-            annotator=annotator,
+            label=storable(label),
+            label_set=label_set([storable(one) for one in labels]),
+            model=None if model is None else storable(model),
+            annotator=storable(annotator),
             created_at=datetime.now(UTC),
             request_id=request_id,
         )
+        for name in ("label", "request_id"):
+            if not getattr(row, name):
+                raise InputError(f"expected a {name} with at least one whole character, found none")
         try:
             with Session(self._engine) as session, session.begin():
                 session.add(row)
@@ -262,6 +276,7 @@ class LabelStore:
     def _of_task(self, session: Session, labels: Sequence[str] | None) -> ColumnElement[bool]:
         if labels is None:
             return true()
+        labels = [storable(one) for one in labels]
         sets = [one for one in session.scalars(select(Label.label_set).distinct()) if one]
         before = and_(Label.label_set.is_(None), Label.label.in_(labels))
         return or_(Label.label_set.in_(sets_within(sets, labels)), before)
@@ -283,18 +298,26 @@ class LabelStore:
         return frame
 
 
-def _make_engine(url: str) -> Engine:
+def _make_engine(url: str | URL) -> Engine:
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
         raise InputError(
-            f"MALMOI_DATABASE is not a database URL; use one like {DEFAULT_URL} or "
-            "postgresql+psycopg://user@host/name"
+            f"MALMOI_DATABASE is not a database URL; use one like {_EXAMPLES}"
         ) from error
-    if parsed.get_backend_name() != "sqlite":
-        known = parsed.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
-        return create_engine(parsed, poolclass=NullPool, connect_args=_POSTGRES if known else {})
-    if parsed.database and parsed.database != ":memory:":
+    if parsed.get_backend_name() not in _SUPPORTED:
+        raise InputError(
+            f"MALMOI_DATABASE names {parsed.get_backend_name()}; labels are kept in SQLite or "
+            f"PostgreSQL: use a URL like {_EXAMPLES}"
+        )
+    if parsed.get_backend_name() == "postgresql":
+        return _postgres_engine(parsed)
+    if _in_memory(parsed):
+        raise InputError(
+            f"MALMOI_DATABASE names a SQLite database in memory ({parsed}), which would be empty "
+            "for every new connection; name a file, as in sqlite:///runs/labels.db"
+        )
+    if parsed.database and not parsed.database.startswith("file:"):
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     # A connection for each call: a pooled one would outlive a deleted or replaced file.
     engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
@@ -304,6 +327,23 @@ def _make_engine(url: str) -> Engine:
         connection.execute(f"PRAGMA busy_timeout={_BUSY_SECONDS * 1000}")
 
     return engine
+
+
+def _in_memory(url: URL) -> bool:
+    name = url.database or ""
+    return name in ("", "file:") or ":memory:" in name or url.query.get("mode") == "memory"
+
+
+def _postgres_engine(url: URL) -> Engine:
+    known = url.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
+    try:
+        return create_engine(url, poolclass=NullPool, connect_args=_POSTGRES if known else {})
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"MALMOI_DATABASE names PostgreSQL, whose driver {error.name} is not installed; run "
+            "pip install -c constraints.txt -e '.[postgres]' and let the URL begin with "
+            "postgresql+psycopg://"
+        ) from error
 
 
 def _set_up(engine: Engine) -> None:

@@ -33,7 +33,7 @@ from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.reading import iter_records
-from finetune.training import TrainSettings
+from finetune.settings import TrainSettings
 from pretrain.settings import PresetName
 
 matplotlib.use("Agg")

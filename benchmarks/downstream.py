@@ -9,6 +9,7 @@ docs/experiments.md ("Texts that pre-training has not seen").
 import json
 import math
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,8 @@ from finetune.encoders import (
     load_for_classification,
     shape_of,
 )
-from finetune.training import TrainSettings, train_classifier
+from finetune.settings import TrainSettings
+from finetune.training import train_classifier
 from pretrain.devices import choose_device, prefers_bf16
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
@@ -175,9 +177,10 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
     if any((output / "state").glob("step-*")):
         arguments.append("--resume")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), *arguments]
-    if code := subprocess.run(command, cwd=ROOT, check=False).returncode:
+    code = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if code not in (0, 128 + signal.SIGINT, 128 + signal.SIGTERM):
         raise SystemExit(code)
-    # SIGTERM ends a run in good order, with its weights unfinished.
+    # Signals end a run in good order, with its weights unfinished.
     if _record_so_far(output).get("status") != "finished":
         raise InputError(
             f"expected a finished run in {output}, found it stopped; the same command goes on"

@@ -36,7 +36,8 @@ from finetune.encoders import (
 )
 from finetune.examples import Examples, read_examples
 from finetune.folds import assign_folds, strata_of
-from finetune.training import TrainingData, TrainSettings
+from finetune.settings import TrainSettings
+from finetune.training import TrainingData
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "kfold.json"

@@ -48,7 +48,8 @@ from finetune.batches import DeviceTokens, TokenizedTexts, tokenize_all
 from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
 from finetune.predicting import predict_probabilities
 from finetune.scores import score_task
-from finetune.training import TrainingData, TrainSettings, train
+from finetune.settings import TrainSettings
+from finetune.training import TrainingData, train
 from pretrain.devices import choose_device
 from pretrain.saving import save_model
 from tokenizer.training import load_tokenizer

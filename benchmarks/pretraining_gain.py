@@ -25,7 +25,7 @@ from downstream import (
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from finetune.encoders import encoder_source, find_encoder
-from finetune.training import TrainSettings
+from finetune.settings import TrainSettings
 
 RANDOM = "random weights"
 RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"

@@ -48,7 +48,8 @@ from finetune.folds import assign_folds, strata_of
 from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
 from finetune.scores import choose_thresholds, decide, score_multi, score_regression, score_task
-from finetune.training import TrainingData, TrainSettings, train
+from finetune.settings import TrainSettings
+from finetune.training import TrainingData, train
 from pretrain.devices import choose_device
 from pretrain.saving import save_model
 

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -154,7 +155,11 @@ def _run_with_kills(
         sitting = _start(settings, folder, resume=_has_checkpoint(state))
         if number % _START_EVERY == 0:
             kind = "start"
-            time.sleep(draw.uniform(0, startup))
+            # It may start sooner than the first did, and must not be done before it is killed.
+            timer = threading.Timer(draw.uniform(0, startup), sitting.process.kill)
+            timer.start()
+            last_step = max(last_step, sitting.read_until_step(0))
+            timer.cancel()
         else:
             kind = "writing" if number % _WRITING_EVERY else "step"
             first = sitting.read_until_step(0)

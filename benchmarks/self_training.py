@@ -52,7 +52,8 @@ from finetune.encoders import (
     load_for_classification,
 )
 from finetune.predicting import predict_probabilities
-from finetune.training import TrainingData, TrainSettings, train
+from finetune.settings import TrainSettings
+from finetune.training import TrainingData, train
 from pretrain.saving import save_model
 from tokenizer.training import load_tokenizer
 

@@ -34,7 +34,7 @@ from downstream import (
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from corpora.mirror import file_sha256
-from finetune.training import TrainSettings
+from finetune.settings import TrainSettings
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

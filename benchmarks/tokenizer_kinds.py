@@ -25,7 +25,7 @@ from downstream import (
 
 from corpora.command_line import run_command
 from corpora.errors import InputError
-from finetune.training import TrainSettings
+from finetune.settings import TrainSettings
 
 RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
 

@@ -27,8 +27,9 @@ from corpora.cleaning import clean_text
 from corpora.command_line import run_command
 from corpora.reading import iter_records
 from tokenizer.evaluation import as_json, compare, format_table, write_plot
+from tokenizer.kinds import ModelKind
 from tokenizer.sampling import iter_batches, mark_morphemes, sample_evenly
-from tokenizer.training import ModelKind, Trained, train_tokenizer
+from tokenizer.training import Trained, train_tokenizer
 
 RESULTS = Path(__file__).parent / "results" / "vocabularies.json"
 SHARED = Path(__file__).parents[2] / "shared" / "data"

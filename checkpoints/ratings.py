@@ -8,7 +8,8 @@ from pathlib import Path
 
 from corpora.atomic import directory_at_once
 from finetune.encoders import load_encoder_tokenizer, load_for_classification
-from finetune.training import TrainSettings, train_classifier
+from finetune.settings import TrainSettings
+from finetune.training import train_classifier
 from pretrain.saving import save_model
 
 # Of each label. The only number and the only settings tried, on one fold (docs/experiments.md,

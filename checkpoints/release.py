@@ -65,8 +65,9 @@ from corpora.errors import InputError
 from corpora.mirror import file_sha256
 from finetune.packing import pack_classifier, pack_encoder, pack_generator
 from pretrain.checkpoint import has_state
+from pretrain.places import discriminator_folder
 from pretrain.settings import PresetName
-from pretrain.starting_point import discriminator_folder, preset_of
+from pretrain.starting_point import preset_of
 
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
 classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
@@ -462,7 +463,7 @@ def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequ
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # it saves, and goes on from there
         code = process.wait()
-        if code == -signal.SIGTERM:  # before it has networks it just ends
+        if code in (128 + signal.SIGTERM, -signal.SIGTERM):  # the latter while it starts
             return False
     _leave_with(code)
     return _is_finished(run)

@@ -10,6 +10,7 @@ COMMANDS = {
     "fetch": ("corpora.commands.fetch", "fetch a public source, verified"),
     "clean": ("corpora.commands.clean", "clean texts and drop duplicates"),
     "stats": ("corpora.commands.stats", "count what is in a corpus"),
+    "cache": ("corpora.commands.cache", "show or remove the copies that runs keep"),
     "sample": ("corpora.commands.sample", "show texts before and after cleaning"),
 }
 

@@ -5,8 +5,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 
 @contextmanager
@@ -14,7 +16,8 @@ def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path
     """Yield a hidden folder that becomes `directory` if all goes well and vanishes if not.
 
     Made before the work whose result it takes, so that a place that cannot be written to is found
-    in the first second and not in the last. Parents made for it vanish too.
+    in the first second and not in the last. Parents made for it vanish too, and so do hidden
+    folders beside it that a killed process has left.
 
     Args:
         directory: must not exist yet, its parents may be missing.
@@ -27,7 +30,8 @@ def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path
     made = [path for path in directory.parents if not path.exists()]
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+        remove_unfinished(directory.parent)
+        scratch, lock = _held_scratch(directory)
         try:
             with full_disk_as_oserror(directory):
                 yield scratch
@@ -42,9 +46,49 @@ def directory_at_once(directory: Path, *, shared: bool = False) -> Iterator[Path
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+        finally:
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
     except BaseException:
         _remove_empty(made)
         raise
+
+
+def remove_unfinished(parent: Path) -> int:
+    """Remove what `directory_at_once` left in `parent` when its process was killed.
+
+    Each hidden folder has a lock beside it, `.NAME-xxxxxxxx.lock`, that is free once its process
+    has ended. Folders without one are not ours and stay.
+
+    Returns:
+        How many were removed.
+    """
+    removed = 0
+    for file in parent.glob(f".*-{'[a-z0-9_]' * 8}.lock"):
+        lock = FileLock(file)
+        try:
+            lock.acquire(timeout=0)
+        except (Timeout, OSError):  # at work, or somebody else's
+            continue
+        with suppress(OSError):
+            shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+            file.unlink(missing_ok=True)
+            removed += 1
+        lock.release()
+    return removed
+
+
+def _held_scratch(directory: Path) -> tuple[Path, FileLock]:
+    """A new hidden folder beside `directory`, and the lock that says somebody is at work in it."""
+    while True:
+        scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+        lock = FileLock(scratch.with_name(f"{scratch.name}.lock"))
+        lock.acquire()
+        if Path(lock.lock_file).exists():
+            return scratch, lock
+        # Another process found the lock before it was taken, and removed it as left over.
+        lock.release()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _remove_empty(directories: list[Path]) -> None:

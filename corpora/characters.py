@@ -1,6 +1,7 @@
 """Single characters: which of them show nothing, which repeat, which writing they belong to."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -35,7 +36,6 @@ find_hanja = re.compile(f"[{HANJA}]").findall
 part_at_hanja = re.compile(f"[{HANJA}]+").sub
 part_outside_kcbert = re.compile(f"[^{KCBERT_ALPHABET}]+").sub
 
-_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}]").search
 _drop_invisible = re.compile(f"[{_INVISIBLE}]+").sub
 _part_at_control = re.compile(f"[{_CONTROL}]").sub
 _drop_tags = re.compile(f"(\U0001f3f4[{_TAG}]+)|[{_TAG}]+").sub
@@ -43,14 +43,53 @@ _drop_joiners = re.compile(f"(?<![{_PICTURE}\ufe0f])\u200d+|\u200d+(?![{_PICTURE
 _has_composed_emoji = re.compile(f"[\u200d\ufe0f{_SKIN}{_FLAG_LETTER}{_TAG}]").search
 
 
-def remove_invisible(text: str) -> str:
-    """`text` without characters that show nothing; control characters become spaces."""
-    if _odd(text):
-        text = _part_at_control(" ", text)
-        text = _drop_invisible("", text)
-        text = _drop_tags(r"\1", text)
-        text = _drop_joiners("", text)
-    return text
+# As in Unicode's stream-safe text format (UAX #15, section 13): no language stacks more, and the
+# time that normalising takes grows with the square of such a run.
+MOST_MARKS = 30
+# Where combining marks are among Unicode's blocks, other letters included, but none of what Korean
+# texts are made of: an exact list would be slower and differ by Python's version.
+_MARKS_AND_LETTERS = (
+    "\u0300-\u10ff\u135d-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u302f\u3099\u309a\ua66f-\uabff"
+    "\ufb1e\ufe20-\ufe2f\U000101fd-\U0001efff"
+)
+_may_have_many_marks = re.compile(f"[{_MARKS_AND_LETTERS}]{{{MOST_MARKS + 1}}}").search
+_cut_marks = re.compile(f"[{_MARKS_AND_LETTERS}]{{{MOST_MARKS + 1},}}").sub
+
+
+# One look for both, as neither is in most texts.
+_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}{_MARKS_AND_LETTERS}]").search
+
+
+def visible_in_nfc(text: str) -> str:
+    """`text` in NFC, of a run of more than 30 combining marks the first 30, and without characters
+    that show nothing; control characters become spaces."""
+    if not _odd(text):
+        return unicodedata.normalize("NFC", text)
+    text = _part_at_control(" ", text)
+    text = _drop_invisible("", text)
+    text = _drop_tags(r"\1", text)
+    text = _drop_joiners("", text)
+    # After the invisible ones, for a filler between two jamo keeps them from composing.
+    return to_nfc(text)
+
+
+def to_nfc(text: str) -> str:
+    """`text` in NFC, in linear time: of a run of more than 30 combining marks the first 30."""
+    if _may_have_many_marks(text):
+        text = _cut_marks(_first_marks, text)
+    return unicodedata.normalize("NFC", text)
+
+
+def _first_marks(run: re.Match[str]) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in run[0]:
+        # A few marks count as none themselves but are made of some (U+0F73).
+        first = unicodedata.normalize("NFD", character)[0]
+        marks = marks + 1 if unicodedata.combining(first) else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ keeps what they lose: hanja, every emoji, numbers, and spacing where a character
 `clean_text` and `reason_to_drop` say what cleaning is; `clean_batch` does the same faster.
 """
 
-import unicodedata
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,7 @@ from corpora.characters import (
     is_repetitive,
     part_at_hanja,
     part_outside_kcbert,
-    remove_invisible,
+    visible_in_nfc,
 )
 from corpora.code_points import PlainTexts
 from corpora.errors import InputError
@@ -110,14 +110,24 @@ DEFAULTS = CleaningSettings()
 def clean_text(text: str, settings: CleaningSettings = DEFAULTS) -> str:
     """Clean one text; never raises.
 
-    NFC; nothing invisible; single spaces, none at the ends; the rest as `settings` say. Cleaning
-    a clean text changes nothing.
+    NFC; nothing invisible; single spaces, none at the ends; at most 30 combining marks in a row;
+    the rest as `settings` say. Cleaning a clean text changes nothing.
     """
     # What one step removes may bring together what an earlier step looks for (a zero-width space
     # in an address), so it goes on until nothing changes: twice, as a rule.
+    passes = 0
     while (cleaned := _clean_once(text, settings)) != text:
         text = cleaned
+        passes += 1
+        if passes % _MOST_PASSES == 0 and settings.remove_html:
+            text = _part_at_html_signs(" ", text)
     return text
+
+
+# Entities inside entities would otherwise take a pass for each of thousands of levels; pages that
+# were escaped again and again need three (assumption).
+_MOST_PASSES = 10
+_part_at_html_signs = re.compile("[&<]+").sub
 
 
 def _clean_once(text: str, settings: CleaningSettings) -> str:
@@ -125,9 +135,7 @@ def _clean_once(text: str, settings: CleaningSettings) -> str:
         text = repair_mojibake(text)
     if settings.remove_html:
         text = remove_html(text)
-    text = remove_invisible(text)
-    # After the invisible ones, for a filler between two jamo keeps them from composing.
-    text = unicodedata.normalize("NFC", text)
+    text = visible_in_nfc(text)
     if settings.hanja == "space":
         text = part_at_hanja(" ", text)
     if settings.alphabet == "kcbert":

@@ -146,17 +146,23 @@ def _place(columns: Sequence[str], names: Sequence[str]) -> int | None:
     return None
 
 
-def _missing(
-    where: str, columns: Sequence[str], kind: str, requested: str | None, known: Sequence[str]
-) -> InputError:
-    expected = f"a column named {requested!r}" if requested else f"one of {', '.join(known)}"
+def shown_columns(columns: Sequence[str]) -> str:
+    """The first of these names, cut where they are long, for a message."""
     shown = [
         column if len(column) <= SHOWN_CHARACTERS else f"{column[:SHOWN_CHARACTERS]}…"
         for column in columns[:SHOWN_COLUMNS]
     ]
     if len(columns) > SHOWN_COLUMNS:
         shown.append(f"and {len(columns) - SHOWN_COLUMNS} more")
+    return ", ".join(shown)
+
+
+def _missing(
+    where: str, columns: Sequence[str], kind: str, requested: str | None, known: Sequence[str]
+) -> InputError:
+    expected = f"a column named {requested!r}" if requested else f"one of {', '.join(known)}"
     return InputError(
-        f"{where}: no {kind} column: expected {expected}, found the columns {', '.join(shown)}; "
-        f"name the right one with --{kind}-column (the first row must be the header)"
+        f"{where}: no {kind} column: expected {expected}, found the columns "
+        f"{shown_columns(columns)}; name the right one with --{kind}-column (the first row must be "
+        "the header)"
     )

@@ -4,17 +4,38 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
-
-import tyro
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from corpora.errors import InputError
 
 Settings = TypeVar("Settings")
 _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 _PLACE_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+# How libraries that are not Python's say that there is no memory: torch, and the loader of shared
+# libraries.
+_MEMORY_WORDS = (
+    "not enough memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "std::bad_alloc",
+)
+
+
+class Stopped(BaseException):
+    """A signal asked the process to end. Not an `Exception`, so that nothing takes it for a fault.
+
+    Attributes:
+        number: of the signal; the exit code is 128 more.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def run_command(
@@ -28,45 +49,94 @@ def run_command(
     """Parse the flags, run `main`, and turn errors of the user's input into one line.
 
     Args:
-        settings_class: keyword-only dataclass whose fields are the flags.
-        main: what the command does.
+        settings_class: keyword-only dataclass whose fields are the flags; see `parse_flags`.
+        main: what the command does. What takes long to import it imports itself, so that the help
+            and a mistyped flag are answered at once.
         about: first paragraph of `--help`.
         arguments: the flags; those of the process when None.
         program: what `--help` calls the command; the script's name when None.
 
     Returns:
-        The exit code: 0, 2 for bad input or a full disk, 130 after Ctrl-C. Any other exception
-        is a defect of ours and keeps its traceback.
+        The exit code: 0, 2 for bad input, a full disk or too little memory, 130 after Ctrl-C, 143
+        after SIGTERM. Any other exception is a defect of ours and keeps its traceback.
     """
+
+    def run() -> None:
+        # Here, where Ctrl-C is one line already.
+        from corpora.flags import parse_flags
+
+        main(parse_flags(settings_class, program=program, about=about, arguments=arguments))
+
+    return _answered(run)
+
+
+def _answered(run: Callable[[], None]) -> int:
+    """Call `run`, say in one line what its user must know, and return the exit code."""
+    if sys.stdout is None:
+        return _fail("expected a standard output, found it closed; redirect it to a file")
     # An emoji on its way to a file or pipe in CP949 must not end a run of hours.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        # tyro itself exits with code 2 for an unknown or malformed flag.
-        settings = tyro.cli(
-            settings_class,
-            prog=program,
-            description=about,
-            args=arguments,
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
-        main(settings)
+        with _sigterm_raises():
+            run()
+            sys.stdout.flush()
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:
         # Somebody piped us into `head` and has seen enough; nor can Python flush at exit then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except OSError as error:
-        if is_full_disk(error):
-            return _fail(full_disk_line(error, "run the command again"))
-        if isinstance(error, _PLACE_ERRORS) or error.errno in _PLACE_NUMBERS:
-            return _fail(f"cannot use {error.filename}: {error.strerror}; check the path")
-        raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as stop:
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
         print("stopped", file=sys.stderr)
-        return 130
+        return 128 + number
+    except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        if line := _resource_line(error):
+            return _fail(line)
+        raise
     return 0
+
+
+def _resource_line(error: Exception) -> str:
+    """What to say where disk, memory or a path is what is wrong; empty where it is not."""
+    number = error.errno if isinstance(error, OSError) else None
+    words = " ".join(str(error).split())
+    if (
+        isinstance(error, MemoryError)
+        or number == errno.ENOMEM
+        or any(sign in words.lower() for sign in _MEMORY_WORDS)
+    ):
+        detail = f" ({words[:200]})" if words else ""
+        return (
+            f"not enough memory{detail}; close other programs, raise the limit (ulimit -v) or give "
+            "less at a time"
+        )
+    if isinstance(error, OSError):
+        if is_full_disk(error):
+            return full_disk_line(error, "run the command again")
+        if isinstance(error, _PLACE_ERRORS) or number in _PLACE_NUMBERS:
+            return f"cannot use {error.filename}: {error.strerror}; check the path"
+    return ""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that half-written files are removed."""
+
+    def stop(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)  # a second one must not end the cleaning up
+        raise Stopped(number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: the caller handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def is_full_disk(error: OSError) -> bool:
@@ -101,18 +171,23 @@ def run_one_of(
         return 0
     if name not in commands:
         return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")
-    command = importlib.import_module(commands[name][0])
-    return run_command(
-        command.Settings,
-        command.main,
-        command.ABOUT,
-        arguments=rest,
-        program=f"{program} {name}",
-    )
+
+    def run() -> None:
+        from corpora.flags import parse_flags
+
+        command = importlib.import_module(commands[name][0])
+        command.main(
+            parse_flags(
+                command.Settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest
+            )
+        )
+
+    return _answered(run)
 
 
 def _fail(message: str) -> int:
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return 2
 

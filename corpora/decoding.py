@@ -111,10 +111,7 @@ def _first_bad_byte(source: Source, encoding: str) -> int | None:
     with source.open_bytes() as stream:
         while True:
             chunk = stream.read(CHUNK_BYTES)
-            line_end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
-            if line_end >= 0:
-                line_start = consumed + line_end + 1
-            elif consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
+            if consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
                 line = _decode_start(source, encoding, line_start)[0]
                 raise InputError(
                     f"{source.shown}:{line}: expected lines of text, found one of more than "
@@ -122,12 +119,16 @@ def _first_bad_byte(source: Source, encoding: str) -> int | None:
                 )
             pending = len(decoder.getstate()[0])
             try:
-                decoder.decode(chunk, final=not chunk)
+                text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
                 return consumed - pending + error.start
             if not chunk:
                 return None
             consumed += len(chunk)
+            # Of the text: in UTF-16 the byte of a line feed is half of other characters too. Where
+            # in the chunk the line begins does not matter, it is shorter than the bound.
+            if "\n" in text or "\r" in text:
+                line_start = consumed
 
 
 def _decode_start(source: Source, encoding: str, length: int) -> tuple[int, int]:

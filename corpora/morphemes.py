@@ -8,7 +8,6 @@ analysed in pieces; offsets are those of the text that was given all the same.
 
 import os
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from importlib.metadata import version
 from typing import Literal
 
 from kiwipiepy import Kiwi
+
+from corpora.characters import to_nfc
 
 # More than eight repeats of up to four characters say nothing that eight do not (assumption).
 _MAX_REPEATS = 8
@@ -100,7 +101,7 @@ def analyse(text: str) -> list[Morpheme]:
     Raises:
         AnalyserError: Kiwi failed on it.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = to_nfc(text)
     found: list[Morpheme] = []
     for first, piece in _pieces(text):
         folded, origin = _fold_repeats(piece)
@@ -124,7 +125,7 @@ def morpheme_boundaries(text: str) -> list[int]:
     Raises:
         AnalyserError: Kiwi failed on the text.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = to_nfc(text)
     edges: set[int] = set()
     inside: set[int] = set()
     for morpheme in analyse(text):
@@ -177,7 +178,7 @@ def correct_spacing(text: str) -> str:
     Raises:
         AnalyserError: Kiwi failed on the text.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = to_nfc(text)
     corrected: list[str] = []
     for _, piece in _pieces(text):
         done = 0
@@ -196,7 +197,7 @@ def split_sentences(text: str) -> list[str]:
     Raises:
         AnalyserError: Kiwi failed on the text.
     """
-    text = unicodedata.normalize("NFC", text)
+    text = to_nfc(text)
     sentences: list[str] = []
     for _, piece in _pieces(text):
         folded, origin = _fold_repeats(piece)

@@ -5,8 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from corpora.columns import (
     ColumnPlaces,
@@ -21,7 +20,10 @@ from corpora.public.description import Layout
 from corpora.public.fetched import layout_of
 from corpora.record import Record
 from corpora.sources import Source, find_sources, source_of_upload
-from corpora.tables import all_rows, first_line, no_rows, open_table, split_tsv
+from corpora.tables import HeldTable, all_rows, first_line, no_rows, open_table, split_tsv
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ def iter_source_records(
     return _records_of_sources(sources, request)
 
 
-def load_table(name: str, data: bytes) -> pd.DataFrame:
+def load_table(name: str, data: bytes) -> "pd.DataFrame":
     """An uploaded file as a table of strings, empty cells as "".
 
     Args:
@@ -84,21 +86,29 @@ def load_table(name: str, data: bytes) -> pd.DataFrame:
         of their keys.
 
     Raises:
-        InputError: as `iter_records` does for the same file, or two columns have one name.
+        InputError: as `iter_records` does for the same file, or two columns have one name, or the
+            table is too large to be held (`corpora.tables.HeldTable`).
     """
+    import pandas as pd  # only the app wants tables, and it takes half a second
+
     source = source_of_upload(name, data)
     file_format = _real_format(source, None)
+    held = HeldTable(source)
     if file_format == ".txt":
-        texts = [text for _, text in _lines(source)]
+        texts = []
+        for _, text in _lines(source):
+            held.add((text,), columns=1)
+            texts.append(text)
         return pd.DataFrame({"text": texts}, dtype="str")
     if file_format == ".jsonl":
-        objects = [
-            {
-                whole_characters(key): cell_text(cell, f"{source.shown}:{line}")
-                for key, cell in row.items()
-            }
-            for line, row in _json_objects(source)
-        ]
+        objects = []
+        keys: set[str] = set()
+        for line, row in _json_objects(source):
+            where = f"{source.shown}:{line}"
+            named = {whole_characters(key): cell_text(cell, where) for key, cell in row.items()}
+            keys.update(named)
+            held.add(named.values(), columns=len(keys))
+            objects.append(named)
         return pd.DataFrame(objects, dtype="str").fillna("")
     columns, rows = all_rows(source, file_format)
     cells = [[cell_text(cell, f"{source.shown}:{n}") for cell in row] for n, row in rows]

@@ -4,6 +4,7 @@ import gzip
 import io
 import logging
 import os
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,8 +27,9 @@ SUPPORTED = (
     f"{' and '.join(BINARY_FORMATS)}"
 )
 
-# 16 KiB of compressed input at a time bounds what one step can expand to.
-COMPRESSED_CHUNK_BYTES = 1 << 14
+# A block of 4 bytes may stand for 128 KiB: with this much compressed input at a time, one step
+# expands to 32 MiB at most.
+COMPRESSED_CHUNK_BYTES = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +57,12 @@ class Source:
         """The bytes as stored, compressed ones still compressed.
 
         Raises:
-            InputError: the file cannot be opened.
+            InputError: the file cannot be opened, or is none.
         """
         if self.path is None:
             return io.BytesIO(self.data)
         try:
+            refuse_devices(self.path, self.shown)
             return self.path.open("rb")
         except OSError as error:
             raise InputError(
@@ -126,6 +129,43 @@ class _ZstdReader(io.RawIOBase):
         return size
 
 
+def refuse_devices(path: Path, shown: str) -> None:
+    """Refuse what is neither file nor folder: a pipe may never give a byte, a device never end.
+
+    They are read several times besides, for their encoding and their hash.
+
+    Raises:
+        InputError: it is one of these.
+        OSError: nothing is there, or it cannot be looked at.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = (
+            "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        )
+        raise InputError(
+            f"{shown}: expected a file or folder, found {kind}; write what it gives to a file"
+        )
+
+
+def damaged(source: Source, kind: str, error: Exception) -> InputError:
+    """The error for a file that a library cannot read as what its name says.
+
+    Args:
+        source: the file.
+        kind: what was expected, with its article.
+        error: what the library raised.
+    """
+    with source.open_stored() as stored:
+        if not stored.read(1):
+            return InputError(f"{source.shown}: the file is empty; expected {kind}")
+    reason = " ".join(str(error).split())[:200]
+    return InputError(
+        f"{source.shown}: expected {kind}, found a damaged file or another kind ({reason}); "
+        "export or download it again"
+    )
+
+
 def split_suffixes(name: str) -> tuple[str, str]:
     """The format and compression suffixes: ("reviews.tsv.gz") -> (".tsv", ".gz")."""
     pure = PurePath(name.lower())
@@ -157,8 +197,8 @@ def find_sources(path: str | Path) -> list[Source]:
     of a fetched one are documentation; any other file of an unsupported kind is named in a warning.
 
     Raises:
-        InputError: nothing is there, the file is of an unsupported kind, or the folder holds no
-            readable file.
+        InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
+            the folder holds no readable file.
     """
     path = Path(path)
     if path.is_dir():
@@ -173,6 +213,7 @@ def find_sources(path: str | Path) -> list[Source]:
             f"no such file or folder: {path}; expected a file of a supported kind ({SUPPORTED}) "
             "or a folder of them; check the path"
         )
+    refuse_devices(path, _readable(str(path)))
     _require_supported(path.name, str(path))
     return [Source(name=_readable(path.name), shown=_readable(str(path)), path=path)]
 

@@ -2,26 +2,38 @@
 
 import csv
 import io
-import re
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
-from openpyxl import load_workbook
 
-from corpora.decoding import open_text
+from corpora.columns import shown_columns
+from corpora.decoding import LONGEST_LINE_BYTES, open_text
 from corpora.errors import InputError
-from corpora.sources import Source
+from corpora.sources import Source, damaged
+from corpora.spreadsheet_cells import unguarded
+from corpora.workbooks import (
+    SHEET_COLUMNS,
+    open_book,
+    plain_cell,
+    refuse_bare_formulas,
+    sheet_rows,
+)
 
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
 PARQUET_BATCH_ROWS = 4096
-_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+# What one table held in memory may be (assumptions): as many columns as a sheet has, 32 of them for
+# a full sheet, and a few times the characters of the largest upload.
+MOST_COLUMNS = SHEET_COLUMNS
+MOST_CELLS = 1 << 25
+MOST_CHARACTERS = 1 << 28
 
 Row = tuple[int, Sequence[object]]
 
@@ -81,7 +93,7 @@ def no_rows(source: Source) -> InputError:
 
 def split_tsv(line: str) -> list[str]:
     """The fields of one line of a TSV file."""
-    return [_unquote(field) for field in line.split("\t")]
+    return [_tsv_cell(field) for field in line.split("\t")]
 
 
 @contextmanager
@@ -90,30 +102,44 @@ def _open_csv(source: Source, keep_blank: bool) -> Iterator[Table]:
     with open_text(source, keep_newlines=True) as text:
         rows = _csv_rows(text, source)
         advice = "quote a field that contains a comma"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=unguarded)
 
 
 def _csv_rows(text: io.TextIOWrapper, source: Source) -> Iterator[tuple[int, list[str]]]:
+    # Each line may close a quote and open the next: no field is long, and the row never ends.
+    held = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal held
+        for line in text:
+            held += len(line)
+            if held > LONGEST_CSV_ROW_CHARACTERS:
+                raise InputError(
+                    f"{source.shown}:{start}: expected a CSV row, found one of more than "
+                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
+                )
+            yield line
+
     # strict: otherwise an unclosed quote takes the rest of the file as one field, silently.
-    reader = csv.reader(text, strict=True)
+    reader = csv.reader(lines(), strict=True)
     while True:
-        line = reader.line_num + 1
+        start, held = reader.line_num + 1, 0
         try:
             row = next(reader, None)
         except csv.Error as error:
             if "field limit" in str(error):
                 raise InputError(
-                    f"{source.shown}:{line}: expected a CSV row, found a field of more than "
+                    f"{source.shown}:{start}: expected a CSV row, found a field of more than "
                     f"{LONGEST_CSV_FIELD_CHARACTERS:,} characters; close the quote that opens it, "
                     "or take the row out"
                 ) from error
             raise InputError(
-                f"{source.shown}:{line}: expected a CSV row, found one with broken quoting "
+                f"{source.shown}:{start}: expected a CSV row, found one with broken quoting "
                 f"({error}); close the quote and double the quotes inside a field"
             ) from error
         if row is None:
             return
-        yield line, row
+        yield start, row
 
 
 @contextmanager
@@ -125,7 +151,7 @@ def _open_tsv(
         if header is not None:
             rows = chain([(0, list(header))], rows)
         advice = "a field cannot contain a tab or a line break; save such texts as .csv"
-        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_unquote)
+        yield _table_of_rows(rows, source, keep_blank, advice=advice, convert=_tsv_cell)
 
 
 def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
@@ -133,6 +159,10 @@ def _tsv_rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text, 1):
         line = line.removesuffix("\n")
         yield number, line.split("\t") if line.strip(" ") else []
+
+
+def _tsv_cell(field: str) -> str:
+    return unguarded(_unquote(field))
 
 
 def _unquote(field: str) -> str:
@@ -152,7 +182,7 @@ def _table_of_rows(
     keep_blank: bool,
     *,
     advice: str,
-    convert: Callable[[str], str] = str,
+    convert: Callable[[str], str],
 ) -> Table:
     """A table from rows of text, the first of which that holds something is the header."""
     header = next(((line, row) for line, row in rows if row), None)
@@ -179,16 +209,10 @@ def _table_of_rows(
 @contextmanager
 def _open_xlsx(source: Source, keep_blank: bool) -> Iterator[Table]:
     with source.open_stored() as stored:
-        # openpyxl lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
-        # ParseError, ...), so any exception inside it means a file that it cannot read.
+        book = open_book(stored, source)
         try:
-            book = load_workbook(stored, read_only=True, data_only=True)
-        except Exception as error:
-            raise _damaged(source, "an Excel workbook", error) from error
-        try:
-            if not book.worksheets:
-                raise InputError(f"{source.shown}: expected a worksheet, found none; add one")
-            rows = _xlsx_rows(book.worksheets[0], source)
+            sheet = book.worksheets[0]
+            rows = sheet_rows(sheet, source)
             header = next(((number, row) for number, row in rows if _holds_something(row)), None)
             if header is None:
                 raise InputError(f"{source.shown}: the first sheet is empty; expected a header")
@@ -197,90 +221,22 @@ def _open_xlsx(source: Source, keep_blank: bool) -> Iterator[Table]:
                 columns.pop()
 
             def read(picks: Sequence[int]) -> Iterator[Row]:
-                try:
-                    _refuse_bare_formulas(source, stored, picks)
-                except InputError:
-                    raise
-                except Exception as error:  # as above
-                    raise _damaged(source, "an Excel workbook", error) from error
+                refuse_bare_formulas(source, stored, sheet, picks)
                 for number, cells in rows:
                     if keep_blank or _holds_something(cells):
-                        yield number, [_cell(cells[i]) if i < len(cells) else None for i in picks]
+                        yield (
+                            number,
+                            [plain_cell(cells[i]) if i < len(cells) else None for i in picks],
+                        )
 
             yield Table(columns=columns, read=read)
         finally:
             book.close()
 
 
-def _refuse_bare_formulas(source: Source, stored: BinaryIO, picks: Sequence[int]) -> None:
-    """Refuse formulas without a result, which would be read as empty cells.
-
-    Excel stores the result beside the formula; programs that only write files do not.
-    """
-    if not _has_formulas(stored):
-        return
-    with source.open_stored() as again:
-        formulas = load_workbook(again, read_only=True, data_only=False)
-        results = load_workbook(stored, read_only=True, data_only=True)
-        sheets = [book.worksheets[0] for book in (formulas, results)]
-        for sheet in sheets:
-            sheet.reset_dimensions()
-        pairs = zip(*(sheet.iter_rows() for sheet in sheets), strict=True)
-        for number, (with_formulas, with_results) in enumerate(pairs, 1):
-            for pick in picks:
-                if pick < len(with_formulas) and with_formulas[pick].value is not None:
-                    found = with_results[pick] if pick < len(with_results) else None
-                    # A formula whose result is an empty text has the type of a text.
-                    if found is not None and (found.value is not None or found.data_type == "str"):
-                        continue
-                    raise InputError(
-                        f"{source.shown}:{number}: expected a value, found a formula without its "
-                        "result; open the file in a spreadsheet program and save it"
-                    )
-        formulas.close()
-        results.close()
-
-
-def _has_formulas(stored: BinaryIO) -> bool:
-    with zipfile.ZipFile(stored) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                with archive.open(name) as sheet:
-                    before = b""
-                    while chunk := sheet.read(1 << 20):
-                        if re.search(rb"<f[ >/]", before + chunk):
-                            return True
-                        before = chunk[-2:]
-    return False
-
-
-def _xlsx_rows(sheet: Any, source: Source) -> Iterator[Row]:
-    # The size that a sheet declares is often wrong, and openpyxl would stop there.
-    sheet.reset_dimensions()
-    cells = sheet.iter_rows(values_only=True)
-    number = 0
-    while True:
-        try:
-            row = next(cells, None)
-        except Exception as error:  # as above
-            raise _damaged(source, "an Excel workbook", error) from error
-        if row is None:
-            return
-        number += 1
-        yield number, row
-
-
 def _holds_something(row: Sequence[object]) -> bool:
     """Formatting without text leaves rows that hold nothing."""
-    return any(cell is not None for cell in row)
-
-
-def _cell(value: object) -> object:
-    # Excel writes a carriage return as _x000D_, and other control characters likewise (ECMA-376,
-    # Part 1, 22.9.2.19).
-    if isinstance(value, str) and "_x" in value:
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
-    return value
+    return row.count(None) < len(row)
 
 
 @contextmanager
@@ -289,7 +245,7 @@ def _open_parquet(source: Source, keep_blank: bool) -> Iterator[Table]:
         try:
             file = pyarrow.parquet.ParquetFile(stored, pre_buffer=False)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(source, "a Parquet file", error) from error
+            raise damaged(source, "a Parquet file", error) from error
         columns = list(file.schema_arrow.names)
         _refuse_twins(columns, source)
 
@@ -311,46 +267,97 @@ def _open_parquet(source: Source, keep_blank: bool) -> Iterator[Table]:
 
 
 def _parquet_batches(file: Any, names: list[str], source: Source) -> Iterator[Any]:
-    batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, columns=names)
+    rows = _rows_a_batch(file, names, source)
+    batches = file.iter_batches(batch_size=rows, columns=names)
     while True:
         try:
             batch = next(batches, None)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(source, "a Parquet file", error) from error
+            raise damaged(source, "a Parquet file", error) from error
         if batch is None:
             return
         yield batch
 
 
+def _rows_a_batch(file: Any, names: list[str], source: Source) -> int:
+    """How many rows to read at once; less than `PARQUET_BATCH_ROWS` where cells are long."""
+    picked = set(names)
+    longest = 0  # bytes a row, on average over a row group
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        columns = (group.column(place) for place in range(group.num_columns))
+        sizes = (
+            column.total_uncompressed_size
+            for column in columns
+            # A column of lists has a path of several parts, and so has one with a dot in its name.
+            if {path := column.path_in_schema, path.split(".")[0]} & picked
+        )
+        longest = max(longest, sum(sizes) // max(1, group.num_rows))
+    if longest > LONGEST_LINE_BYTES:
+        raise InputError(
+            f"{source.shown}: expected rows of texts, found some of more than "
+            f"{LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
+        )
+    return max(1, min(PARQUET_BATCH_ROWS, LONGEST_LINE_BYTES // max(1, longest)))
+
+
 def _refuse_twins(columns: Sequence[str], source: Source) -> None:
-    twins = sorted({name for name in columns if list(columns).count(name) > 1})
+    twins = [name for name, count in Counter(columns).items() if count > 1]
     if twins:
         raise InputError(
-            f"{source.shown}: expected different column names, found {', '.join(twins)} twice; "
+            f"{source.shown}: expected different column names, found {shown_columns(twins)} twice; "
             "rename one"
         )
 
 
-def _damaged(source: Source, kind: str, error: Exception) -> InputError:
-    with source.open_stored() as stored:
-        if not stored.read(1):
-            return InputError(f"{source.shown}: the file is empty; expected {kind}")
-    reason = " ".join(str(error).split())[:200]
-    return InputError(
-        f"{source.shown}: expected {kind}, found a damaged file or another kind ({reason}); "
-        "export or download it again"
-    )
+class HeldTable:
+    """Counts what of a table is in memory: a small compressed file may hold any number of cells.
+
+    Args:
+        source: what messages name.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._shown = source.shown
+        self._rows = self._characters = 0
+
+    def add(self, cells: Collection[object], *, columns: int, rows: int = 1) -> None:
+        """Count rows of cells.
+
+        Args:
+            cells: those of the last of these rows; the others are blank.
+            columns: of the whole table, as far as it is known.
+            rows: how many they are.
+
+        Raises:
+            InputError: it has become too large.
+        """
+        self._rows += rows
+        self._characters += sum(len(cell) for cell in cells if isinstance(cell, str))
+        if columns > MOST_COLUMNS:
+            raise InputError(
+                f"{self._shown}: expected at most {MOST_COLUMNS:,} columns, found {columns:,}; "
+                "leave only those that are needed"
+            )
+        if self._rows * columns > MOST_CELLS or self._characters > MOST_CHARACTERS:
+            raise InputError(
+                f"{self._shown}: expected a table of at most {MOST_CELLS:,} cells and "
+                f"{MOST_CHARACTERS:,} characters, found more; split it into several files"
+            )
 
 
 def all_rows(source: Source, file_format: str) -> tuple[list[str], list[Row]]:
     """A whole table in memory: its header, unnamed columns numbered, and its rows.
 
     Raises:
-        InputError: as `open_table`, or two columns have one name, or there are no rows.
+        InputError: as `open_table`, or two columns have one name, or there are no rows, or it is
+            too large (`HeldTable`).
     """
+    held = HeldTable(source)
     with open_table(source, file_format, keep_blank=True) as table:
         stripped = [name.strip("\ufeff ") for name in table.columns]
         columns = [name or f"column {number}" for number, name in enumerate(stripped, 1)]
+        held.add(columns, columns=len(columns))
         _refuse_twins(columns, source)
         # Blank rows keep their place, for whoever pastes a column back; those at the end have
         # none, and a formatted sheet has a million of them, so they are only counted.
@@ -360,6 +367,7 @@ def all_rows(source: Source, file_format: str) -> tuple[list[str], list[Row]]:
             if not _holds_something(cells):
                 blank += 1
                 continue
+            held.add(cells, columns=len(columns), rows=blank + 1)
             rows += [(number, [None] * len(columns))] * blank
             rows.append((number, cells))
             blank = 0

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpora.spreadsheet_cells import guarded_row
+
 ROWS_PER_PART = 1_000_000
 ROWS_PER_GROUP = 10_000
 
@@ -85,9 +87,9 @@ class FileWriter:
         self._file = path.open("w", encoding=encoding, newline="" if is_csv else None)
         self._write_row: Callable[[dict[str, Any]], Any] = self._write_json
         if is_csv:
-            rows = csv.DictWriter(self._file, schema.names)
-            rows.writeheader()
-            self._write_row = rows.writerow
+            self._rows = csv.writer(self._file)
+            self._rows.writerow(guarded_row(schema.names))
+            self._write_row = self._write_cells
 
     def write(self, table: pa.Table) -> None:
         """Append rows."""
@@ -97,6 +99,9 @@ class FileWriter:
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
+
+    def _write_cells(self, row: dict[str, Any]) -> None:
+        self._rows.writerow(guarded_row(row.values()))
 
     def _write_json(self, row: dict[str, Any]) -> None:
         self._file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -34,7 +34,7 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     folder = output.with_name(f".{output.name}.work")
     made = [path for path in output.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    with _held(folder, output):
+    with _locked(folder / _LOCK, output):
         # As JSON gives it back: lists for tuples.
         plan = json.loads(json.dumps(plan))
         if _plan_of(folder) != plan:
@@ -72,8 +72,36 @@ def worth_keeping() -> Iterator[None]:
 
 
 @contextmanager
-def _held(folder: Path, output: Path) -> Iterator[None]:
-    lock = FileLock(folder / _LOCK)
+def only_run(output: Path) -> Iterator[None]:
+    """Inside, no other run makes the same output: for one that keeps nothing when it is killed.
+
+    The lock is the hidden file `.NAME.lock` beside the output, gone when the run ends.
+
+    Args:
+        output: what the run makes; its parents may be missing.
+
+    Raises:
+        InputError: another run is at work on it.
+    """
+    made = [path for path in output.parents if not path.exists()]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    lock = output.with_name(f".{output.name}.lock")
+    try:
+        with _locked(lock, output):
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+    except BaseException:
+        with suppress(OSError):  # another run may have put something there meanwhile
+            for path in made:
+                path.rmdir()
+        raise
+
+
+@contextmanager
+def _locked(path: Path, output: Path) -> Iterator[None]:
+    lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
     except Timeout as error:

@@ -19,17 +19,12 @@ from transformers import (
 
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
+from corpora.paths import home
 from finetune.batches import batches_by_length, pad_batch, tokenize
 from finetune.devices import convert_matrices
 from finetune.encoders import architecture, read_config
-from finetune.model_files import (
-    check_source,
-    check_vocabulary,
-    has_weights,
-    load_tokenizer,
-    loading,
-    longest_input,
-)
+from finetune.model_files import check_vocabulary, load_tokenizer, loading, longest_input
+from finetune.model_places import check_source, has_weights
 from pretrain.devices import autocast, choose_device
 
 # Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden
@@ -149,7 +144,11 @@ class Classifier:
         Args:
             texts: any number, any lengths; what exceeds the model's length is cut off.
             progress: called with (texts done, texts in all) after every batch.
+
+        Raises:
+            InputError: one text instead of several, or something that is no text.
         """
+        _check_texts(texts)
         rows: dict[str, list[int]] = {}
         for index, text in enumerate(texts):
             rows.setdefault(clean_text(text), []).append(index)
@@ -187,6 +186,17 @@ class Classifier:
     def _prediction(self, row: list[float], cut: bool) -> Prediction:
         best = max(range(len(row)), key=row.__getitem__)
         return Prediction(self.labels[best], dict(zip(self.labels, row, strict=True)), cut)
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str | bytes):
+        raise InputError("expected several texts, found one; for one text write predict([text])[0]")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"expected a text (str) at place {place}, counted from 0, found "
+                f"{type(text).__name__}; leave it out or write it as text"
+            )
 
 
 def _temperature(source: str) -> float:
@@ -232,12 +242,16 @@ def _name(path: str | Path) -> str:
     return place.parent.name if place.name == "model" else place.name
 
 
-def find_classifiers(root: Path = Path()) -> list[Path]:
+def find_classifiers(root: Path | None = None) -> list[Path]:
     """Classifiers on disk that `Classifier.load` accepts: own runs, newest first, then released.
 
     Only complete runs count: weights and report.json are both there. Models of several labels, of
     pairs and of values are left out.
+
+    Args:
+        root: the folder with `runs/` and `checkpoints/`; `corpora.paths.home()` without one.
     """
+    root = home() if root is None else root
     runs = [
         path
         for path in (root / "runs" / "finetune").glob("*/model")

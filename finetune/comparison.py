@@ -28,8 +28,9 @@ from finetune.classifier import CALIBRATION, Classifier
 from finetune.cross_validation import CrossValidation, Experiment, FoldResult, result_path, run_job
 from finetune.examples import Examples
 from finetune.learning_curve import CurvePoint, learning_curve
-from finetune.llm_baseline import LlmSettings, ask_llm
+from finetune.llm_baseline import ask_llm
 from finetune.predicting import predict_probabilities
+from finetune.settings import LlmSettings
 from finetune.training import train
 from pretrain.devices import choose_device
 

@@ -20,8 +20,9 @@ from finetune.batches import DeviceTokens
 from finetune.encoders import load_for_classification
 from finetune.predicting import predict_probabilities
 from finetune.scores import Summary, decide, score_task, summarize
+from finetune.settings import TrainSettings
 from finetune.tasks import Task, main_score
-from finetune.training import Progress, Trained, TrainingData, TrainSettings, steps_in, train
+from finetune.training import Progress, Trained, TrainingData, steps_in, train
 from pretrain.devices import choose_device
 from pretrain.saving import save_model
 

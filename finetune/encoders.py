@@ -13,16 +13,11 @@ from transformers import (
 )
 
 from corpora.errors import InputError
-from finetune.model_files import (
-    CONFIG,
-    check_source,
-    check_vocabulary,
-    has_weights,
-    load_tokenizer,
-    loading,
-)
+from corpora.paths import home
+from finetune.model_files import check_vocabulary, load_tokenizer, loading
+from finetune.model_places import CONFIG, check_source, has_weights
 from finetune.tasks import PROBLEM_TYPES, Task
-from pretrain.starting_point import discriminator_folder
+from pretrain.places import discriminator_folder
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -41,12 +36,16 @@ def architecture(directory: Path) -> str:
     return str(names[0])
 
 
-def find_encoder(root: Path = Path()) -> Path:
+def find_encoder(root: Path | None = None) -> Path:
     """The newest finished pre-training run's discriminator, else a released one.
+
+    Args:
+        root: the folder with `runs/` and `checkpoints/`; `corpora.paths.home()` without one.
 
     Raises:
         InputError: there is neither.
     """
+    root = home() if root is None else root
     finished = [
         run / ENCODER
         for run in (root / "runs" / "pretrain").glob("*")

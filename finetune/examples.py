@@ -16,12 +16,20 @@ import numpy as np
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.record import Record
-from finetune.labelled_rows import RowFormat, iter_rows
+from finetune.label_names import normal_label
+from finetune.labelled_rows import iter_rows
+from finetune.row_format import RowFormat
 from finetune.tasks import REGRESSION_LABELS, Task
 
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
 _ALIKE = 0.6
+# Comparing takes the square of the length; a longer name is no label (assumption).
+_LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
+# All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
+# that many, and no one machine goes through them five times).
+MOST_ROWS = 5_000_000
+MOST_CHARACTERS = 1 << 29
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,23 +103,6 @@ class Examples:
         return digest.hexdigest()
 
 
-def parse_labels(text: str) -> list[str]:
-    """Label names from "a, b,c", in NFC, for a terminal on macOS may type them decomposed.
-
-    Raises:
-        InputError: fewer than two names, an empty one, or one twice.
-    """
-    labels = [_normal(name) for name in text.split(",")]
-    if "" in labels:
-        raise InputError(f"expected names between the commas of --labels, found {text!r}")
-    twice = [label for label, count in Counter(labels).items() if count > 1]
-    if twice:
-        raise InputError(f"--labels has {', '.join(twice)} more than once")
-    if len(labels) < 2:
-        raise InputError(f"expected at least two names in --labels, found {text!r}")
-    return labels
-
-
 def read_examples(
     path: Path,
     labels: Sequence[str] | None = None,
@@ -175,6 +166,7 @@ class _Reader:
         self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._ids: set[str] = set()
+        self._characters = 0
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._first_unlabelled = ""
         self._found: Counter[str] = Counter()
@@ -183,6 +175,12 @@ class _Reader:
     def add(self, record: Record, pair: str | None) -> None:
         """Take a row."""
         self._rows += 1
+        self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
+        if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
+            raise InputError(
+                f"{self._path}: expected at most {MOST_ROWS:,} labelled rows and "
+                f"{MOST_CHARACTERS:,} characters, found more; give a part of them"
+            )
         # A record's own id says nothing about the file; the default one is "file:line" already.
         own = not record.id.startswith(record.source)
         place = f"{record.source}:{record.line}"
@@ -211,7 +209,7 @@ class _Reader:
 
     def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
         """The label names of a cell, checked and counted; None where something is wrong."""
-        cell = _normal(label or "")
+        cell = normal_label(label or "")
         # What a table program writes for a missing value; a label of that name has to be listed.
         missing = cell.lower() in ("", "nan") and cell not in (self._expected or ())
         if missing:
@@ -222,7 +220,7 @@ class _Reader:
             _number(cell, where)
             names: tuple[str, ...] = (cell,)
         elif self._task == "multi":
-            names = tuple(sorted({_normal(part) for part in cell.split(self._separator)}))
+            names = tuple(sorted({normal_label(part) for part in cell.split(self._separator)}))
             if "" in names:
                 raise InputError(
                     f"{where}: expected labels between the separators {self._separator!r}, found "
@@ -328,9 +326,12 @@ def nearest_label(name: str, labels: Sequence[str]) -> str | None:
 
     Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two.
     """
-    letters = {unicodedata.normalize("NFD", label.casefold()): label for label in labels}
-    own = unicodedata.normalize("NFD", name.casefold())
-    near = difflib.get_close_matches(own, list(letters), n=1, cutoff=_ALIKE)
+
+    def jamo(label: str) -> str:
+        return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())
+
+    letters = {jamo(label): label for label in labels}
+    near = difflib.get_close_matches(jamo(name), list(letters), n=1, cutoff=_ALIKE)
     return letters[near[0]] if near else None
 
 
@@ -355,7 +356,3 @@ def _number(cell: str, where: str) -> float:
     if not math.isfinite(value):
         raise InputError(f"{where}: expected a number as the value of the pair, found {cell!r}")
     return value
-
-
-def _normal(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()

@@ -1,7 +1,7 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from corpora.errors import InputError
 from corpora.reading import iter_records
 from corpora.record import Record
 from finetune.label_database import is_label_database, iter_label_records
-from finetune.tasks import Task, reads_pairs
+from finetune.row_format import RowFormat
+from finetune.tasks import Task
 
 # Text, pair and label columns of pairs, tried in this order: KorSTS, Question pair, and our own.
 _PAIR_COLUMNS = (("sentence1", "sentence2"), ("question1", "question2"), ("text", "pair"))
@@ -19,32 +20,6 @@ _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
 }
 
 Row = tuple[Record, str | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowFormat:
-    """Which columns hold what; None looks for known names.
-
-    Raises:
-        InputError: a pair column for a task of single texts.
-    """
-
-    task: Task = "single"
-    text_column: str | None = None
-    pair_column: str | None = None
-    label_column: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.pair_column is not None and not self.paired:
-            raise InputError(
-                f"--pair-column names a second text, and --task {self.task} reads one; leave it "
-                "out or give --task pair or pair-regression"
-            )
-
-    @property
-    def paired(self) -> bool:
-        """Whether a row has two texts."""
-        return reads_pairs(self.task)
 
 
 def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) -> Iterator[Row]:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import tempfile
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from corpora.characters import to_nfc
 from corpora.errors import InputError
 from finetune.baselines import NO_LABEL, Baseline, fold_f1
 from finetune.llm_endpoint import (
@@ -32,8 +32,8 @@ from finetune.llm_endpoint import (
     Patience,
     check_client,
 )
+from finetune.settings import OPENAI_URL, LlmSettings
 
-OPENAI_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -47,83 +47,6 @@ _CORRECTION = "그것은 라벨 이름이 아니다. 다음 가운데 하나만 
 _FAILURES_IN_A_ROW = 5
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(kw_only=True)
-class LlmSettings:
-    """Which model to ask, at what price, how patiently; the key is read from OPENAI_API_KEY."""
-
-    model: str | None = None
-    """Model that the endpoint offers; without it no LLM is asked."""
-    base_url: str = OPENAI_URL
-    """Endpoint that speaks OpenAI's protocol; the texts are sent there."""
-    input_dollars: float | None = None
-    """Price of a million input tokens in dollars; 0 for a server of your own."""
-    output_dollars: float | None = None
-    """Price of a million output tokens in dollars; 0 for a server of your own."""
-    won_per_dollar: float | None = None
-    """Exchange rate; not needed where the prices are 0."""
-    budget_won: float = 5000.0
-    """Never spend more on this sample; answers of earlier runs count, calls of theirs that broke
-    off do not."""
-    sample: int = 300
-    """Texts to ask about, spread evenly over labels and folds."""
-    prompt: Path | None = None
-    """Instructions for the model, {labels} stands for their names; default: the guideline of the
-    project's own labels."""
-    max_characters: int = 4000
-    """Longest part of a text that is sent; one very long text would use up the budget."""
-    max_output_tokens: int = 32
-    """Longest answer; a label name takes up to about 10."""
-    concurrency: int = 4
-    """Calls under way at a time."""
-    timeout_seconds: float = 30.0
-    """Of one call."""
-    retries: int = 5
-    """Further tries of a call that failed."""
-    first_wait_seconds: float = 1.0
-    """Before the first further try; doubles each time."""
-    cache: Path = Path("runs/finetune/llm-answers.jsonl")
-    """Where answers are kept, to go on from."""
-
-    def check(self) -> None:
-        """Check what can be checked before anything is sent.
-
-        Raises:
-            InputError: a value is missing or out of its bounds.
-        """
-        if not self.model:
-            raise InputError("expected a model to ask, found none; give --llm.model")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise InputError(
-                f"expected --llm.base-url to begin with https://, found {self.base_url}"
-            )
-        if self.input_dollars is None or self.output_dollars is None:
-            raise InputError(
-                "expected the prices of a million tokens, found none; give --llm.input-dollars "
-                "and --llm.output-dollars (0 for a server of your own)"
-            )
-        if (self.input_dollars or self.output_dollars) and self.won_per_dollar is None:
-            raise InputError(
-                "expected an exchange rate to count won with, found none; give --llm.won-per-dollar"
-            )
-        bounds: dict[str, tuple[float, float]] = {
-            "input_dollars": (self.input_dollars, 0),
-            "output_dollars": (self.output_dollars, 0),
-            "won_per_dollar": (self.won_per_dollar or 0, 0),
-            "budget_won": (self.budget_won, 0),
-            "sample": (self.sample, 1),
-            "max_characters": (self.max_characters, 1),
-            "max_output_tokens": (self.max_output_tokens, 1),
-            "concurrency": (self.concurrency, 1),
-            "timeout_seconds": (self.timeout_seconds, 0.001),
-            "retries": (self.retries, 0),
-            "first_wait_seconds": (self.first_wait_seconds, 0),
-        }
-        for name, (value, least) in bounds.items():
-            if not value >= least:  # nan, too
-                flag = name.replace("_", "-")
-                raise InputError(f"expected --llm.{flag} of at least {least:g}, found {value:g}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +245,7 @@ def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"{chosen}: expected a prompt to read, found {reason}") from error
-    text = unicodedata.normalize("NFC", text).replace("{labels}", ", ".join(labels))
+    text = to_nfc(text).replace("{labels}", ", ".join(labels))
     absent = [label for label in labels if label not in text]
     if absent:
         raise InputError(
@@ -334,7 +257,7 @@ def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
 
 def parse_answer(text: str, labels: Sequence[str]) -> int:
     """The id of the label that an answer is, space around it aside; `NO_LABEL` for all else."""
-    answer = unicodedata.normalize("NFC", text).strip()
+    answer = to_nfc(text).strip()
     return labels.index(answer) if answer in labels else NO_LABEL
 
 

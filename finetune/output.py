@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from corpora.errors import InputError
+from corpora.spreadsheet_cells import guarded_row
 from finetune.cross_validation import CrossValidation
 from finetune.examples import Examples
 from finetune.scores import score, score_multi, score_regression
@@ -58,33 +59,34 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
 def write_predictions(path: Path, examples: Examples, result: CrossValidation) -> None:
     """Write every text with its label and what the model that never saw it predicted.
 
-    UTF-8 with BOM, for spreadsheets; of several seeds first all texts of the one, then of the
-    other. The columns `probability LABEL` are fractions; a regression has none.
+    UTF-8 with BOM, for spreadsheets, and guarded (`corpora.spreadsheet_cells`); of several seeds
+    first all texts of the one, then of the other. The columns `probability LABEL` are fractions;
+    a regression has none.
     """
     regression = examples.task == "pair-regression"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         pair = [] if examples.pairs is None else ["pair"]
         columns = [] if regression else [f"probability {label}" for label in examples.labels]
-        writer.writerow(["id", "text", *pair, "label", "predicted", "fold", "seed", *columns])
+        header = ["id", "text", *pair, "label", "predicted", "fold", "seed", *columns]
+        writer.writerow(guarded_row(header))
         for seed in result.seeds:
             probabilities = result.probabilities(seed)
             predicted = result.predicted(seed)
             fold_of = result.fold_of(seed)
             for place, text in enumerate(examples.texts):
                 row = [] if regression else [f"{value:.6f}" for value in probabilities[place]]
-                writer.writerow(
-                    [
-                        examples.ids[place],
-                        text,
-                        *([] if examples.pairs is None else [examples.pairs[place]]),
-                        examples.label_of(place),
-                        _shown(examples, predicted[place]),
-                        int(fold_of[place]),
-                        seed,
-                        *row,
-                    ]
-                )
+                cells = [
+                    examples.ids[place],
+                    text,
+                    *([] if examples.pairs is None else [examples.pairs[place]]),
+                    examples.label_of(place),
+                    _shown(examples, predicted[place]),
+                    int(fold_of[place]),
+                    seed,
+                    *row,
+                ]
+                writer.writerow(guarded_row(cells))
 
 
 def _shown(examples: Examples, predicted: Any) -> str:

@@ -1,6 +1,6 @@
 """The report's style sheet: one column that fits a phone, light and dark as the reader has it."""
 
-# Fonts with Hangul that systems carry, as in .streamlit/config.toml; nothing is fetched.
+# Fonts with Hangul that systems carry, as in app/.streamlit/config.toml; nothing is fetched.
 STYLE = """
 :root {
   color-scheme: light dark;

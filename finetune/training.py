@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from finetune.losses import Loss, balanced_weights, make_loss
 from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
 from finetune.scores import choose_thresholds, score_task
+from finetune.settings import TrainSettings
 from finetune.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
 from finetune.tasks import Task, main_score
 from pretrain.devices import attention_for, autocast, choose_device
@@ -33,9 +33,6 @@ from pretrain.devices import attention_for, autocast, choose_device
 # LengthGroupedSampler sorts up to 50 together.
 BATCHES_IN_CHUNK = 32
 
-# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
-THRESHOLD_FRACTION = 0.1
-
 # Epochs without a better score after which training stops, where nothing else is said.
 PATIENCE = 2
 
@@ -43,123 +40,6 @@ PATIENCE = 2
 _STEPS_BETWEEN_CHECKS = 50
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(kw_only=True)
-class TrainSettings:
-    """How to fine-tune; the defaults follow ELECTRA and KcELECTRA."""
-
-    epochs: int = 10
-    """Passes over the training texts (ELECTRA paper, Appendix B: 10 for its small data sets)."""
-    learning_rate: float | None = None
-    """Highest learning rate; by default 3e-4 for encoders up to 256 wide (ELECTRA paper,
-    Appendix B, small) and 5e-5 for wider ones (KcELECTRA's fine-tuning of base)."""
-    layer_decay: float | None = None
-    """Learning rate of a layer as a fraction of that of the layer above; by default 0.8 up to 256
-    wide (ELECTRA paper, Appendix B), else 1; 1 for random weights, which have nothing to keep."""
-    warmup_fraction: float = 0.1
-    """Fraction of the steps in which the learning rate rises; it then falls linearly to 0."""
-    weight_decay: float = 0.01
-    """AdamW's; not applied to LayerNorm and biases."""
-    batch_size: int = 32
-    """Texts in one optimizer step."""
-    max_length: int = 128
-    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; the rest is cut off."""
-    dropout: float = 0.1
-    """Fraction dropped in the encoder and before the classification head."""
-    class_weights: Literal["none", "balanced"] = "none"
-    """`balanced`: texts of rare labels count more in the loss, so that all labels count alike."""
-    focal_gamma: float = 0.0
-    """Above 0 the focal loss: texts that are easy already count less (Lin et al. 2017 use 2)."""
-    label_smoothing: float = 0.0
-    """Fraction of the target that is spread evenly over all labels."""
-    subword_dropout: float = 0.0
-    """Above 0 every epoch cuts the words of a text anew, overlooking longer pieces with this
-    probability (MaxMatch-Dropout, Hiraoka 2022): few texts teach more. WordPiece only."""
-    early_stopping_fraction: float = 0.0
-    """Above 0: this part of each training fold is kept out of training, scored after every epoch,
-    and the weights of the best epoch are taken; the held-out fold decides nothing."""
-    patience: int | None = None
-    """Epochs without a better score after which training stops early; 2 by default."""
-    gradient_checkpointing: bool = False
-    """Compute activations twice instead of keeping them: less memory, about a third slower."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
-    seed: int = 42
-    """Of folds, new weights, dropout and the order of texts."""
-
-    def check(self) -> None:
-        """Refuse values that cannot train, and combinations that make no sense.
-
-        Raises:
-            InputError: naming the first bad value and what was expected.
-        """
-        bounds: list[tuple[str, bool, str]] = [
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("learning_rate", _fraction(self.learning_rate), "above 0 and at most 1"),
-            ("layer_decay", _fraction(self.layer_decay), "above 0 and at most 1"),
-            ("warmup_fraction", 0 <= self.warmup_fraction < 1, "from 0 to below 1"),
-            ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
-            ("batch_size", self.batch_size >= 1, "at least 1"),
-            ("max_length", self.max_length >= 3, "at least 3 tokens"),
-            ("dropout", 0 <= self.dropout < 1, "from 0 to below 1"),
-            ("focal_gamma", 0 <= self.focal_gamma <= 10, "from 0 to 10"),
-            ("label_smoothing", 0 <= self.label_smoothing < 1, "from 0 to below 1"),
-            ("subword_dropout", 0 <= self.subword_dropout < 1, "from 0 to below 1"),
-            ("early_stopping_fraction", 0 <= self.early_stopping_fraction <= 0.5, "from 0 to 0.5"),
-            ("patience", self.patience is None or self.patience >= 1, "at least 1 epoch"),
-            ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
-        ]
-        for name, good, expected in bounds:
-            if not good:
-                flag = "--" + name.replace("_", "-")
-                raise InputError(f"expected {flag} {expected}, found {getattr(self, name)}")
-        if self.focal_gamma and self.label_smoothing:
-            raise InputError(
-                "expected --focal-gamma or --label-smoothing, found both: one makes sure texts "
-                "count less, the other makes no text sure; choose one"
-            )
-        if self.patience is not None and not self.early_stopping_fraction:
-            raise InputError(
-                "--patience needs texts to score after every epoch; add "
-                "--early-stopping-fraction 0.1 or leave it out"
-            )
-        if self.early_stopping_fraction and self.epochs == 1:
-            raise InputError(
-                "--early-stopping-fraction chooses among epochs, found --epochs 1; raise --epochs"
-            )
-
-    def check_task(self, task: Task) -> None:
-        """Refuse what does not go with the task.
-
-        Raises:
-            InputError: class weights, focal loss or label smoothing for a regression.
-        """
-        if task != "pair-regression":
-            return
-        for flag, used in (
-            ("--class-weights", self.class_weights != "none"),
-            ("--focal-gamma", self.focal_gamma > 0),
-            ("--label-smoothing", self.label_smoothing > 0),
-        ):
-            if used:
-                raise InputError(
-                    f"{flag} is about labels, and --task pair-regression has values; leave it out"
-                )
-
-    def resolved(self, hidden_size: int, *, random_weights: bool = False) -> "TrainSettings":
-        """These settings with the values that depend on the encoder's width filled in."""
-        small = hidden_size <= 256
-        learning_rate, layer_decay = self.learning_rate, self.layer_decay
-        if learning_rate is None:
-            learning_rate = 3e-4 if small else 5e-5
-        if layer_decay is None:
-            layer_decay = 0.8 if small and not random_weights else 1.0
-        return replace(self, learning_rate=learning_rate, layer_decay=layer_decay)
-
-    def dev_fraction(self, task: Task) -> float:
-        """The part of the training texts that is not trained on but chooses something."""
-        return self.early_stopping_fraction or (THRESHOLD_FRACTION if task == "multi" else 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -511,7 +391,3 @@ def parameter_groups(model: PreTrainedModel, settings: TrainSettings) -> list[di
         }
         for (below, matrices), parameters in groups.items()
     ]
-
-
-def _fraction(value: float | None) -> bool:
-    return value is None or 0 < value <= 1

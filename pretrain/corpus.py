@@ -11,6 +11,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
+from corpora.cache import CACHE, bound, mark_used
 from corpora.clean_corpus import corpus_hash, is_whole, iter_clean_texts, write_clean_corpus
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
@@ -26,7 +27,6 @@ from tokenizer.training import (
     train_tokenizer,
 )
 
-CACHE = Path("runs/cache")
 _UNKNOWN = "[UNK]"
 # Ours leave 0.004% of their own corpora unknown (measured on six of them).
 _MANY_UNKNOWN = 0.05
@@ -57,6 +57,11 @@ def prepare_corpus(
         max_length=settings.max_length,
         cache=CACHE / "tokenized",
     )
+    in_use = [clean_directory, corpus.directory]
+    for path in in_use:
+        mark_used(path)
+    if removed := bound(CACHE, keep=in_use):
+        print(f"{CACHE} had grown large: removed {removed / 2**30:.1f} GiB not used for long")
     return corpus, tokenizer
 
 
@@ -85,6 +90,7 @@ def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedToke
     directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if directory.is_dir():
         try:
+            mark_used(directory)
             return load_tokenizer(directory)
         except InputError as error:
             print(f"warning: {error}; doing so", file=sys.stderr, flush=True)

@@ -3,13 +3,12 @@
 import ctypes
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal
 
 import torch
 
 from corpora.errors import InputError
+from pretrain.recipe import Precision
 
-Precision = Literal["auto", "bf16", "fp32"]
 # Of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4

@@ -1,6 +1,7 @@
 """The training loop: batches in, steps, checkpoints, stop."""
 
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ from pretrain.processes import Processes
 from pretrain.settings import PretrainSettings, batch_tokens, peak_learning_rate
 from pretrain.tokenized import TokenizedCorpus
 
+# A kill loses no more than these seconds and a step, however long --save-steps take.
+_SECONDS_BETWEEN_SAVES = 240.0
 # First steps of a sitting or stage: without the compiled networks, compiling, recording graphs.
 _COMPILING_STEPS = 5
 
@@ -149,18 +152,32 @@ def make_objective(
 
 
 @contextmanager
-def collect_sigterm() -> Iterator[list[int]]:
-    """Collect SIGTERM instead of dying of it."""
+def collect_signals() -> Iterator[list[int]]:
+    """Collect SIGTERM and the first Ctrl-C instead of dying of them; a second Ctrl-C stops at once.
+
+    Raises:
+        KeyboardInterrupt: at the second Ctrl-C.
+    """
     received: list[int] = []
+
+    def collect(number: int, frame: object) -> None:
+        if number == signal.SIGINT:
+            if number in received:
+                raise KeyboardInterrupt
+            # Not print: the signal may have come in the middle of one.
+            os.write(2, b"\nfinishing this step, then saving; Ctrl-C again stops at once\n")
+        received.append(number)
+
     try:
-        before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+        before = {n: signal.signal(n, collect) for n in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not in the main thread: the caller handles signals
         yield received
         return
     try:
         yield received
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Trainer:
@@ -204,6 +221,7 @@ class Trainer:
         self._random = torch.Generator(device=processes.device)
         self._checked_step = progress.step
         self._lap_began = 0.0
+        self._saved_at = time.monotonic()
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -252,11 +270,11 @@ class Trainer:
         """Train until the run's end, and write a checkpoint there.
 
         Args:
-            received: where `collect_sigterm` puts what it gets: once there is something, the step
+            received: where `collect_signals` puts what it gets: once there is something, the step
                 is finished and saved, and no other is taken.
 
         Returns:
-            True when the run is complete, False when SIGTERM ended it after a checkpoint.
+            True when the run is complete, False when a signal ended it after a checkpoint.
 
         Raises:
             InputError: the loss or the gradient is not finite, or the loss explodes.
@@ -309,7 +327,9 @@ class Trainer:
                 stopping = asks and fraction < 1 and processes.any_of(bool(received))
                 # The last one before the average of weights takes their place: who is killed before
                 # the networks are written goes on from the weights themselves.
+                overdue = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES
                 saving = stopping or fraction >= 1 or progress.step % settings.save_steps == 0
+                saving = saving or (asks and processes.any_of(overdue))
                 # Reading losses and gradients waits for the device, so only when something depends
                 # on it: weights that are no longer numbers must not become a checkpoint.
                 if saving or reporting:
@@ -319,9 +339,11 @@ class Trainer:
                 if saving:
                     must = stopping or fraction >= 1
                     processes.in_main(partial(self._save, directory, monitor, must=must))
+                    self._saved_at = time.monotonic()
                     self._lap_began = time.perf_counter()
                 if stopping:
-                    monitor.say(f"SIGTERM: saved at step {progress.step:,}; go on with --resume")
+                    by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
+                    monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
                     return False
         self.average.put_into(self.pair)
         if settings.schedule == "two-stage" and progress.step and progress.stage == 0:

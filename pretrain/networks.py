@@ -22,10 +22,11 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from corpora.errors import InputError
+from pretrain.places import discriminator_folder
 from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import Preset
-from pretrain.starting_point import check_files, config_in, discriminator_folder
+from pretrain.starting_point import check_files, config_in
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.

@@ -15,6 +15,7 @@ Masking = Literal["token", "word", "span", "rare"]
 GeneratorHead = Literal["mlm", "sbo"]
 Sampling = Literal["inverse", "gumbel"]
 Sharing = Literal["none", "word", "instance", "gdes", "all"]
+Precision = Literal["auto", "bf16", "fp32"]
 
 # Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2).
 GENERATOR_SIZE = 0.25

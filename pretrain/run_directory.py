@@ -16,14 +16,15 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import sync, sync_tree, write_at_once
 from corpora.errors import InputError
+from corpora.paths import runs
 from pretrain.checkpoint import has_state
 from pretrain.networks import ElectraPair
+from pretrain.places import discriminator_folder
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
-from pretrain.starting_point import discriminator_folder
 from pretrain.tokenized import is_tokenized
 
-RUNS = Path("runs/pretrain")
+RUNS = runs("pretrain")
 # When a run ends, and how fast it learns: a resumed one may be given others. What belongs together
 # is left out, or given, together.
 _LENGTH_AND_RATES = (

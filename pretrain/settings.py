@@ -3,22 +3,24 @@
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from corpora.errors import InputError
-from pretrain.devices import Precision
+from corpora.sources import find_sources
+from pretrain.places import check_discriminator_files, check_generator_files, is_hub_id
 from pretrain.recipe import (
     GENERATOR_SIZE,
     GeneratorHead,
     Masking,
     Objective,
+    Precision,
     Recipe,
     Sampling,
     Schedule,
     Sharing,
     check_recipe,
 )
-from tokenizer.training import MAX_VOCABULARY
+from tokenizer.kinds import MAX_VOCABULARY
 
 PresetName = Literal["tiny", "small", "base"]
 
@@ -93,6 +95,14 @@ FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 @dataclass(kw_only=True)
 class PretrainSettings:
     """What to train on, how large a model, for how long."""
+
+    HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "data": ("corpus", "text_column", "init", "tokenizer", "vocab_size", "max_length"),
+        "length": ("max_minutes", "max_tokens", "max_steps", "max_flops", "epochs"),
+        "network": ("preset", "objective", "learning_rate", "tokens_per_batch"),
+        "run": ("output", "resume", "device", "precision", "seed", "save_steps", "log_steps"),
+    }
+    """See `corpora.flags.parse_flags`."""
 
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a
@@ -249,6 +259,15 @@ class PretrainSettings:
     """Seed of weights, order, masks and samples."""
     device: str = "auto"
     """auto, cpu or cuda."""
+
+    def check_places(self) -> None:
+        """Raise InputError for the first path where nothing is; imports nothing that takes long."""
+        if not self.corpus.exists():
+            find_sources(self.corpus)
+        if self.continues() and not is_hub_id(self.init):
+            check_discriminator_files(self.init)
+        if self.generator_from is not None:
+            check_generator_files(self.generator_from)
 
     def check(self) -> None:
         """Raise InputError for the first value out of bounds, echoing it."""

@@ -1,6 +1,5 @@
 """Where a run begins: what --init or --generator-from names, found and looked at, not loaded."""
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,18 @@ from transformers import AutoConfig
 from corpora.command_line import is_full_disk
 from corpora.errors import InputError
 from pretrain.batches import WIDTH_MULTIPLE
+from pretrain.places import (
+    WEIGHTS,
+    check_discriminator_files,
+    discriminator_folder,
+    is_hub_id,
+)
 from pretrain.saving import quiet_transformers
 from pretrain.settings import PRESETS, PresetName
 
 _DISCRIMINATOR = "ElectraForPreTraining"
 # Networks and tokenizer of a repository; a run's or a release's own folders and record with them.
 _HUB_FILES = ["*.json", "*model.safetensors", "*vocab.txt"]
-WEIGHTS = "model.safetensors"
-_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
-
-
-def is_hub_id(source: str) -> bool:
-    """Whether `source` can be a repository of the Hub, `owner/name` or a name, and is no path here.
-
-    `runs/new` looks like one, too; a first part that is a folder here says it is not.
-    """
-    path = Path(source)
-    local = path.exists() or ("/" in source and Path(path.parts[0]).is_dir())
-    return not local and _HUB_ID.fullmatch(source) is not None
 
 
 @cache
@@ -63,32 +56,14 @@ def starting_directory(init: str) -> Path:
     return directory
 
 
-def discriminator_folder(directory: str | Path) -> Path:
-    """Where the discriminator of a run or released checkpoint lies.
-
-    A run has it in `discriminator/`; a released checkpoint is one itself, so that
-    `AutoModel.from_pretrained` takes it. Whether it is there is not looked at.
-    """
-    path = Path(directory)
-    inner = path / "discriminator"
-    return path if (path / "config.json").is_file() and not inner.is_dir() else inner
-
-
 def check_files(directory: str | Path) -> None:
     """Refuse a directory without a discriminator, before anything long is begun.
 
     Raises:
         InputError: a file is missing or damaged, or of another network than a discriminator.
     """
+    check_discriminator_files(directory)
     folder = discriminator_folder(directory)
-    for file in ("config.json", WEIGHTS):
-        if not (folder / file).is_file():
-            raise InputError(
-                "expected --init random, word-vectors, a Hub id such as owner/name, or a directory "
-                "with discriminator/ (and generator/), or with a model's config.json and "
-                f"{WEIGHTS}, found {directory} and no {folder / file}; weights in other formats "
-                "are not read"
-            )
     config = config_in(folder, directory)
     kinds = config.architectures or [_DISCRIMINATOR]
     if config.model_type != "electra" or _DISCRIMINATOR not in kinds:
@@ -104,17 +79,6 @@ def check_files(directory: str | Path) -> None:
         raise InputError(
             f"cannot read the weights in {folder / WEIGHTS}: {error}; copy or download them again"
         ) from error
-
-
-def check_generator_files(directory: str | Path) -> None:
-    """Refuse a `--generator-from` without a generator, before anything long is begun."""
-    for file in ("config.json", "model.safetensors", "tokenizer.json"):
-        path = Path(directory) / "generator" / file
-        if not path.is_file():
-            raise InputError(
-                f"expected a run with a trained generator as --generator-from, found no {path}; "
-                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
-            )
 
 
 def check_positions(folder: Path, length: int) -> None:

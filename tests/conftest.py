@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # The test models are so small that a second thread costs more than it gives, and threads that
 # spin while they wait starve the other processes on a two-core machine. Set before torch loads.
@@ -15,6 +16,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # Nothing is fetched from the Hub in tests: fail at once instead of after retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Tests stand in folders of their own, and find no run or label of this checkout there.
+os.environ["MALMOI_HOME"] = "."
+
+# The same examples in every run, however slow the machine is: a test fails for a fault of the code
+# and for nothing else.
+settings.register_profile(
+    "tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 
 COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"
 # The first comments of each section. Golden pieces, vocabularies and losses in the tests are of
@@ -52,6 +62,7 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(
             executable_path=found,
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            timeout=300_000,
         )
         yield browser
         browser.close()

@@ -371,7 +371,7 @@ def test_copies_and_casts_are_found_by_their_names_in_the_profile(on_path: None)
 def copy_and_cast() -> int:
     x = torch.zeros(2_000_000)
     y = x.clone()
-    for _ in range(5):
+    for _ in range(50):
         x.to(torch.bfloat16)
         x.copy_(y)
         x.fill_(1.0)
@@ -387,9 +387,9 @@ def test_a_turn_of_several_steps_counts_all_of_them() -> None:
         time.sleep(0.004)
         return 7
 
-    tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.02)
+    tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.5)
     assert steps > 1 and tokens == 7 * steps
-    assert seconds >= max(0.02, 0.004 * steps)
+    assert seconds >= max(0.5, 0.004 * steps)
 
 
 def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(

@@ -7,7 +7,7 @@ from corpora.command_line import run_one_of
 
 COMMANDS = {
     "train": ("tokenizer.train", "train a WordPiece, unigram or BPE tokenizer on a corpus"),
-    "evaluate": ("tokenizer.evaluation", "compare tokenizers on a corpus: table, JSON, plot"),
+    "evaluate": ("tokenizer.evaluate", "compare tokenizers on a corpus: table, JSON, plot"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`python -m tokenizer evaluate DIR... --corpus PATH...`: tokenizers side by side."""
+"""Tokenizers side by side: what is measured, as a table, as JSON and as a plot."""
 
 import json
 import os
@@ -7,41 +7,11 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import tyro
-
-from corpora.atomic import write_at_once
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.morphemes import analyser_version
-from corpora.reading import iter_records
-from corpora.sources import find_sources
 from tokenizer.measures import CutTexts, Measures, cut_by_kiwi, load_any_tokenizer, measure
 from tokenizer.sampling import sample_evenly
-
-ABOUT = (
-    "Compare tokenizers on texts: unknown tokens, length, agreement with Kiwi's morphemes, share "
-    "of the vocabulary used, speed."
-)
-
-
-@dataclass(kw_only=True)
-class Settings:
-    """What is compared, on what."""
-
-    tokenizers: tyro.conf.Positional[tuple[Path, ...]]
-    """Tokenizer directories, and BERT vocabularies (vocab.txt, one entry a line)."""
-    corpus: tuple[Path, ...]
-    """Files or folders of texts, each with rows of its own; texts are cleaned first."""
-    output: Path | None = None
-    """JSON file to write, with a plot (.png) beside it if the extra `plots` is installed."""
-    max_sample_bytes: int = 5_000_000
-    """Text of each corpus to measure on, drawn evenly."""
-    morpheme_texts: int = 5_000
-    """Texts of each corpus that Kiwi cuts."""
-    seed: int = 42
-    """Seed of the draw."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,39 +21,6 @@ class Row:
     tokenizer: str
     corpus: str
     measures: Measures
-
-
-def main(settings: Settings) -> None:
-    """Measure, print the table, write JSON and plot."""
-    if not settings.tokenizers:
-        raise InputError("expected tokenizer directories or vocabularies, found none; name some")
-    if settings.output is not None and settings.output.suffix != ".json":
-        raise InputError(f"expected a .json file for --output, found {settings.output}")
-    for path in settings.corpus:
-        find_sources(path)  # one that is missing is said before the others are read
-    corpora = {
-        str(path): (record.text for record in iter_records(path, text_column=settings.text_column))
-        for path in settings.corpus
-    }
-    tokenizers = {str(path): path for path in settings.tokenizers}
-    rows, about = compare(
-        tokenizers,
-        corpora,
-        max_sample_bytes=settings.max_sample_bytes,
-        morpheme_texts=settings.morpheme_texts,
-        seed=settings.seed,
-    )
-    print(format_table(rows))
-    if settings.output is not None:
-        write_at_once(settings.output, as_json(rows, about))
-        if _can_plot():
-            write_plot(rows, settings.output.with_suffix(".png"))
-            print(f"written to {settings.output} and {settings.output.with_suffix('.png')}")
-        else:
-            print(
-                f"written to {settings.output}; for a plot too: "
-                "pip install -c constraints.txt -e '.[plots]'"
-            )
 
 
 def compare(
@@ -176,7 +113,7 @@ def as_json(rows: list[Row], about: dict[str, object]) -> str:
     return json.dumps(about | {"rows": table}, ensure_ascii=False, indent=1) + "\n"
 
 
-def _can_plot() -> bool:
+def can_plot() -> bool:
     """Whether the optional packages that draw are installed."""
     return all(find_spec(name) is not None for name in ("matplotlib", "koreanize_matplotlib"))
 

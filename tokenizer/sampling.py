@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 from corpora.errors import InputError
 from corpora.morphemes import AnalyserError, morpheme_boundaries
+from tokenizer.kinds import MAX_SAMPLE_BYTES
 
-# More no longer changes a vocabulary (tokenizers#316), and counts beyond 32 bits have silently
-# broken some (tokenizers#1170).
-MAX_SAMPLE_BYTES = 1_000_000_000
 # Longer "words" are keyboard noise and lists without spaces; trainers hold every part of each in
 # memory (tokenizers#1170). The limit is that of BERT's WordPiece.
 MAX_WORD_CHARACTERS = 100

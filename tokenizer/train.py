@@ -6,20 +6,15 @@ import shutil
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from corpora.atomic import directory_at_once
-from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
-from corpora.cleaning import CleaningSettings
 from corpora.errors import InputError
-from corpora.morphemes import analyser_version
-from corpora.reading import iter_records
-from tokenizer.sampling import MAX_SAMPLE_BYTES, Sample, mark_morphemes, sample_evenly
-from tokenizer.training import (
-    ModelKind,
-    check_training_settings,
-    tokenizer_hash,
-    train_tokenizer,
-)
+from corpora.sources import find_sources
+from corpora.work_folder import only_run
+from tokenizer.kinds import MAX_SAMPLE_BYTES, ModelKind, check_training_settings
+
+if TYPE_CHECKING:
+    from tokenizer.sampling import Sample
 
 ABOUT = "Train a WordPiece, unigram or BPE tokenizer on any Korean corpus."
 
@@ -55,11 +50,33 @@ def main(settings: Settings) -> None:
         vocab_size=settings.vocab_size,
         min_frequency=settings.min_frequency,
     )
-    if settings.output.exists():
+    _refuse_existing(settings.output)
+    if not settings.corpus.exists():
+        find_sources(settings.corpus)
+    with only_run(settings.output):
+        _refuse_existing(settings.output)  # another run may have ended meanwhile
+        entries = _train(settings)
+    print(f"{entries:,} entries -> {settings.output}")
+
+
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
         raise InputError(
-            f"expected a new directory for --output, found {settings.output}; "
-            "delete it or name another"
+            f"expected a new directory for --output, found {output}; delete it or name another"
         )
+
+
+def _train(settings: Settings) -> int:
+    """Do all that `main` does but for its checks; the number of entries."""
+    # These take seconds to import.
+    from corpora.atomic import directory_at_once
+    from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+    from corpora.cleaning import CleaningSettings
+    from corpora.morphemes import analyser_version
+    from corpora.reading import iter_records
+    from tokenizer.sampling import mark_morphemes, sample_evenly
+    from tokenizer.training import tokenizer_hash, train_tokenizer
+
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:
         clean = scratch / "clean"
@@ -109,10 +126,10 @@ def main(settings: Settings) -> None:
         (scratch / "training.json").write_text(
             json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8"
         )
-    print(f"{len(trained.tokenizer):,} entries -> {settings.output}")
+    return len(trained.tokenizer)
 
 
-def _describe(sample: Sample) -> dict[str, object]:
+def _describe(sample: "Sample") -> dict[str, object]:
     return {
         "texts": len(sample.texts),
         "of_texts": sample.read,

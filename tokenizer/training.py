@@ -12,21 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from tokenizers import Tokenizer, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from corpora.errors import InputError
 from tokenizer.alphabet import SPECIAL_TOKENS, choose_alphabet, count_characters
+from tokenizer.kinds import ModelKind, check_training_settings
 from tokenizer.sampling import count_words
 from tokenizer.sentencepieces import UNREACHABLE_SCORE, convert_sentencepiece, train_sentencepiece
 from tokenizer.wordpiece import train_wordpiece
 
-ModelKind = Literal["wordpiece", "unigram", "bpe"]
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128
-MAX_VOCABULARY = 1_000_000
 _SYLLABLE = re.compile("[가-힣]")
 # To be raised when the same texts give another tokenizer than before.
 TRAINING_VERSION = 2
@@ -103,19 +102,6 @@ def train_tokenizer(
         pieces = train_sentencepiece(words, alphabet, model=model, vocab_size=vocab_size)
         raw = convert_sentencepiece(pieces, alphabet)
     return Trained(tokenizer=wrap_tokenizer(_fill_vocabulary(raw)), sentencepiece_model=pieces)
-
-
-def check_training_settings(*, model: str, vocab_size: int, min_frequency: int) -> None:
-    """Raise InputError for the first argument of `train_tokenizer` that is out of bounds."""
-    if model not in get_args(ModelKind):
-        raise InputError(f"expected --model {', '.join(get_args(ModelKind))}, found {model}")
-    if not 1_024 <= vocab_size <= MAX_VOCABULARY:
-        raise InputError(
-            f"expected --vocab-size from 1024 (Korean uses more syllables than that) to "
-            f"{MAX_VOCABULARY}, found {vocab_size}"
-        )
-    if min_frequency < 0:
-        raise InputError(f"expected --min-frequency of 0 or more, found {min_frequency}")
 
 
 def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:

@@ -61,6 +61,7 @@ def make_model(run: Path) -> Path:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory without settings of the machine's own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MALMOI_HOME", ".")
     monkeypatch.delenv("MALMOI_DATABASE", raising=False)
     return tmp_path
 

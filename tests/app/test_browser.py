@@ -1,14 +1,7 @@
 """The app as a person meets it: a real server, a real Chromium."""
 
 import io
-import os
-import shutil
-import socket
 import sqlite3
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +9,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
+from tests.app.servers import serving
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).parents[2]
 LABELS = ("긍정", "부정", "중립")
-START_SECONDS = 120
 
 pytestmark = pytest.mark.browser
 
@@ -29,45 +22,16 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def address(trained_workplace: Path) -> Iterator[str]:
     """The running app, started in a directory of its own."""
-    shutil.copytree(ROOT / ".streamlit", trained_workplace / ".streamlit")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = trained_workplace / "server.log"
-    with log.open("wb") as out:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
-            + ["--server.port", str(port), "--server.address", "127.0.0.1"],
-            cwd=trained_workplace,
-            env={**os.environ, "HOME": str(trained_workplace)},
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/_stcore/health", server, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
-    assert "Traceback" not in log.read_text(encoding="utf-8")
-
-
-def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the server did not start:\n{log.read_text(encoding='utf-8')}")
+    with serving(trained_workplace) as server:
+        yield server.address
+    assert "Traceback" not in server.said()
 
 
 @pytest.fixture
 def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
     page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(300_000)
     page.goto(address)
     page.get_by_label("분류할 글").wait_for()
     return page
@@ -94,8 +58,9 @@ def test_label_correct_and_save(page: "Page", trained_workplace: Path) -> None:
     assert page.get_by_label("라벨 붙이는 사람").input_value() == "지은"
     page.get_by_role("tab", name="저장한 라벨").click()
     with page.expect_download() as download:
-        page.get_by_role("tabpanel").get_by_text("CSV 내려받기").locator("visible=true").click()
-    table = pd.read_csv(download.value.path(), encoding="utf-8-sig")
+        page.get_by_role("tabpanel").get_by_text("XLSX 내려받기").locator("visible=true").click()
+    assert download.value.suggested_filename == "labels.xlsx"
+    table = pd.read_excel(download.value.path())
     assert table[["text", "label"]].to_numpy().tolist() == [[text, other]]
 
 

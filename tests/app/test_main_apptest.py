@@ -15,7 +15,7 @@ TAB_LABELS = ["한 건 분류", "파일 분류", "저장한 라벨"]
 
 
 def open_app() -> AppTest:
-    page = AppTest.from_file(str(MAIN), default_timeout=120).run()
+    page = AppTest.from_file(str(MAIN), default_timeout=600).run()
     assert not page.exception
     return page
 
@@ -165,11 +165,11 @@ def test_retraining_is_offered_when_it_can_work(trained_workplace: Path) -> None
     fill("긍정", 5)
     fill("부정", 2)
     page = open_app()
-    assert not [one for one in page.code if "--data labels.csv" in one.value]
+    assert not [one for one in page.code if "--data labels.xlsx" in one.value]
     assert [one for one in page.caption if "‘부정’ 3건" in one.value]
     fill("부정", 5)
     page = open_app()
-    (code,) = [one.value for one in page.code if "--data labels.csv" in one.value]
+    (code,) = [one.value for one in page.code if "--data labels.xlsx" in one.value]
     assert code.endswith("--labels 긍정,부정") or code.endswith("--labels '긍정,부정'")
     LabelStore().save(
         text="꿈", label="매우 꿈", labels=["매우 꿈", "일기"], annotator="가", request_id="x"
@@ -180,7 +180,7 @@ def test_retraining_is_offered_when_it_can_work(trained_workplace: Path) -> None
 
 def test_retraining_on_a_label_with_a_comma_names_no_labels() -> None:
     assert retraining_command(["긍정", "부정"]).split(" --labels ")[1].strip("'") == "긍정,부정"
-    assert retraining_command(["일정", "할 일, 약속"]).endswith("--data labels.csv")
+    assert retraining_command(["일정", "할 일, 약속"]).endswith("--data labels.xlsx")
 
 
 def test_two_models_of_one_name_can_be_told_apart(trained_workplace: Path) -> None:

@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if made.returncode:
         pytest.skip(f"no PostgreSQL cluster could be made: {made.stderr.decode()[-200:]}")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
-    control = [*prefix, PROGRAMS / "pg_ctl", "-D", data, "-w", "-l", folder / "log"]
+    control = [*prefix, PROGRAMS / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
     try:
         yield f"postgresql+psycopg://malmoi@127.0.0.1:{port}/postgres"

@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -61,6 +62,44 @@ def release() -> Iterator[ModuleType]:
         yield importlib.import_module("release")
 
 
+@pytest.fixture(scope="session")
+def small_recipe() -> list[str]:
+    """A recipe of seconds."""
+    recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
+    return [*recipe, "--bag-weight", "5", "--log-steps", str(STEPS // 2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """A run of a little more than `STEPS` steps by the small recipe.
+
+    Attributes:
+        corpus: what it was trained on.
+        run: its folder; to be copied, not changed.
+        cache: `runs` of the working directory, with its tokenizer and tokens.
+    """
+
+    corpus: Path
+    run: Path
+    cache: Path
+
+
+@pytest.fixture(scope="session")
+def trained(
+    small_recipe: list[str], comments: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Encoder:
+    """Trained once for all tests that go on from it."""
+    folder = tmp_path_factory.mktemp("trained")
+    corpus = folder / "corpus.txt"
+    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(ROOT / "checkpoints")
+        pretrain = importlib.import_module("release").pretrain
+        assert pretrain(corpus, folder / "encoder", STEPS * 512, 60, small_recipe)
+    return Encoder(corpus=corpus, run=folder / "encoder", cache=folder / "runs")
+
+
 @pytest.fixture
 def cards(release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """checkpoints/cards.py, with nothing measured yet."""
@@ -114,9 +153,9 @@ def released(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The same with a recipe of seconds."""
-    recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
-    recipe += ["--bag-weight", "5", "--log-steps", str(STEPS // 2)]
-    monkeypatch.setattr(release, "RECIPE", recipe)
+def small(
+    release: ModuleType, small_recipe: list[str], monkeypatch: pytest.MonkeyPatch
+) -> ModuleType:
+    """checkpoints/release.py with a recipe of seconds."""
+    monkeypatch.setattr(release, "RECIPE", small_recipe)
     return release

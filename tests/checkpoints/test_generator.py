@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 from types import ModuleType
 from typing import Any
 
@@ -13,28 +13,26 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
 from corpora.errors import InputError
-from tests.checkpoints.conftest import CORPUS, REPORT, STEPS, write_json
+from tests.checkpoints.conftest import CORPUS, REPORT, STEPS, Encoder, write_json
 
 
 def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one(
     small: ModuleType,
     cards: ModuleType,
+    trained: Encoder,
     tmp_path: Path,
-    comments: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
+    copytree(trained.cache, tmp_path / "runs")
+    corpus = Path(copy(trained.corpus, tmp_path))
     sources: list[Any] = []
     monkeypatch.setattr(small, "_corpus", lambda _, *of: sources.append(of) or corpus)
-    monkeypatch.setattr(small, "RECIPE", [*small.RECIPE, "--unigram-fraction", "1"])
     often = ["--tokens-per-batch", "512", "--log-steps", "2"]
     monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
     monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
     settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
-    encoder = settings.work / "encoder"
-    assert small.pretrain(corpus, encoder, settings.tokens, 60, small.RECIPE)
+    encoder = Path(copytree(trained.run, settings.work / "encoder"))
     assert not (encoder / "generator").exists()
     assert small._train_generator(corpus, encoder, settings, settings.tokens, 60)
     write_json(settings.work / "corpus" / "report.json", CORPUS)

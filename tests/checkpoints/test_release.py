@@ -3,11 +3,12 @@
 import json
 import math
 import shutil
+import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.checkpoints.conftest import (
     RECORD,
     REPORT,
     STEPS,
+    Encoder,
     write_json,
     write_reviews,
     write_weights,
@@ -33,25 +35,28 @@ from tests.checkpoints.conftest import (
 
 
 def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
-    small: ModuleType, tmp_path: Path, comments: list[str], monkeypatch: pytest.MonkeyPatch
+    small: ModuleType,
+    trained: Encoder,
+    tmp_path: Path,
+    comments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
-    run = tmp_path / "released"
-    tokens = 1.5 * STEPS * 512
-    began = time.monotonic()
-    assert small.pretrain(corpus, run, tokens, 60, small.RECIPE)
-    minutes = (time.monotonic() - began) / 60
-    assert small.pretrain(corpus, run, tokens, 60, small.RECIPE)  # nothing is left to do
-    # A sitting of half as long again, by this machine's own measure, cannot do a hundred times the
-    # work; the next goes on where it stopped.
+    copytree(trained.cache, tmp_path / "runs")
+    corpus = Path(copy(trained.corpus, tmp_path))
+    run = Path(copytree(trained.run, tmp_path / "released"))
+    assert small.pretrain(corpus, run, STEPS * 512, 60, small.RECIPE)  # nothing is left to do
+    # Sittings that end when there is something to show for them, in a run of a hundred times the
+    # work; the next goes on where the one before stopped.
     long = tmp_path / "long"
-    steps = []
+    steps = [0]
     for _ in range(2):
-        assert not small.pretrain(corpus, long, 100 * tokens, 1.5 * minutes, small.RECIPE)
+        with monkeypatch.context() as patch:
+            sitting = sitting_until(small, long / "metrics.jsonl", steps[-1] + 1)
+            patch.setattr(small.subprocess, "Popen", sitting)
+            assert not small.pretrain(corpus, long, 100 * STEPS * 512, 60, small.RECIPE)
         steps.append(max(small.losses_of(long / "metrics.jsonl")))
-    assert STEPS // 2 <= steps[0] < steps[1]
+    assert STEPS // 2 <= steps[1] < steps[2]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     rows[1]["bag_loss"] *= 1.1
     text = "".join(json.dumps(row) + "\n" for row in rows)
@@ -66,6 +71,21 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     found = rf"{json.loads((run / 'run.json').read_text())['corpus_sha256']}\), found another "
     with pytest.raises(InputError, match=rf"{found}\({corpus_hash(corpus)}\); of other texts"):
         small.check(corpus, run, steps=STEPS)
+
+
+def sitting_until(release: ModuleType, metrics: Path, step: int) -> type[subprocess.Popen[bytes]]:
+    """A process whose minutes are over when its losses reach so far, on however slow a machine."""
+
+    class Sitting(subprocess.Popen[bytes]):
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout is not None:
+                while self.poll() is None and max(release.losses_of(metrics), default=0) < step:
+                    time.sleep(0.05)
+                if self.poll() is None:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+            return super().wait()
+
+    return Sitting
 
 
 def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(

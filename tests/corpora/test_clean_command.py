@@ -71,7 +71,7 @@ def test_several_workers_give_the_same_bytes(
 def kill_after_units(number: int, *flags: object, work: Path) -> None:
     # A session of its own, so that its workers can be found afterwards.
     killed = subprocess.Popen(command(*flags), start_new_session=True, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(list(work.glob("units/*.npz"))) < number and time.monotonic() < deadline:
         time.sleep(0.005)
     killed.send_signal(signal.SIGKILL)

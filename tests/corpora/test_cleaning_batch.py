@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.cleaning import CleaningSettings, clean_batch, clean_text, reason_to_drop
@@ -89,13 +89,13 @@ def assert_same(texts: list[str], rules: CleaningSettings) -> None:
 
 
 @given(st.lists(TEXTS, max_size=6), SETTINGS)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 def test_batch_equals_reference(texts: list[str], rules: CleaningSettings) -> None:
     assert_same(texts, rules)
 
 
 @given(TEXTS)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_cleaning_is_stable_normal_and_encodable(text: str) -> None:
     cleaned = clean_text(text)
     assert clean_text(cleaned) == cleaned
@@ -105,7 +105,7 @@ def test_cleaning_is_stable_normal_and_encodable(text: str) -> None:
 
 
 @given(TEXTS, SETTINGS)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 def test_cleaning_is_stable_with_any_settings(text: str, rules: CleaningSettings) -> None:
     cleaned = clean_text(text, rules)
     assert clean_text(cleaned, rules) == cleaned
@@ -121,7 +121,7 @@ WIDE = str.maketrans("0123456789", "０１２３４５６７８９")
     st.booleans(),
     st.sampled_from(["", "로 전화", " 입니다", ")", "!!", "ㅋㅋㅋ"]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_digit_of_a_number_is_left(
     before: str, digits: str, gap: str, is_wide: bool, after: str
 ) -> None:

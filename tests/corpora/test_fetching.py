@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from corpora.public import catalog
 from corpora.public.description import PublicSource, RemoteFile, Variant
 
 DATA = "".join(f"{n}\t재밌다 ㅋㅋ {n}\t1\n" for n in range(20_000)).encode()
-QUICK = Patience(tries=3, first_wait_seconds=0.01, connect_seconds=2, read_seconds=0.3)
+QUICK = Patience(tries=3, first_wait_seconds=0.01, connect_seconds=300, read_seconds=300)
 
 
 class Request(BaseHTTPRequestHandler):
@@ -68,6 +69,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Request)
         self.plan: list[Callable[[Request], None]] = [send()]
         self.ranges: list[str | None] = []
+        self.ended = threading.Event()  # the test is over
 
     @property
     def url(self) -> str:
@@ -115,9 +117,9 @@ def answer(status: int, body: bytes = b"", **headers: object) -> Callable[[Reque
 
 def stall(request: Request) -> None:
     request.head(200, Content_Length=len(DATA))
-    request.wfile.write(DATA[:50_000])
+    request.wfile.write(DATA[:150_000])
     request.wfile.flush()
-    time.sleep(1.0)
+    request.server.ended.wait()
 
 
 @pytest.fixture
@@ -126,6 +128,7 @@ def server() -> Iterator[Server]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
+        server.ended.set()
         server.shutdown()
         thread.join()
 
@@ -161,8 +164,14 @@ def source(
     )
 
 
-def fetch(described: PublicSource, folder: Path, mirror: Path | None = None) -> Outcome:
-    return fetch_source(described, folder, progress=FetchProgress(), mirror=mirror, patience=QUICK)
+def fetch(
+    described: PublicSource,
+    folder: Path,
+    mirror: Path | None = None,
+    patience: Patience = QUICK,
+) -> Outcome:
+    progress = FetchProgress()
+    return fetch_source(described, folder, progress=progress, mirror=mirror, patience=patience)
 
 
 def files(folder: Path) -> list[str]:
@@ -346,10 +355,11 @@ def test_nobody_there(tmp_path: Path) -> None:
 def test_a_slow_server_is_waited_for_and_a_silent_one_asked_again(
     server: Server, tmp_path: Path
 ) -> None:
-    server.plan = [stall, send(pause=0.1)]
-    fetch(source(server.url), tmp_path)
+    # Longer in all than the patience, but never silent for a fourth of it.
+    server.plan = [stall, send(pause=0.5)]
+    fetch(source(server.url), tmp_path, patience=replace(QUICK, read_seconds=2))
     assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [None, "bytes=50000-"]
+    assert server.ranges == [None, "bytes=150000-"]
 
 
 def test_redirects_are_followed(server: Server, tmp_path: Path) -> None:
@@ -390,7 +400,7 @@ def test_an_unknown_file_whose_server_always_cuts_ends(server: Server, tmp_path:
 
 
 def test_a_killed_fetch_goes_on(server: Server, tmp_path: Path) -> None:
-    server.plan = [send(pause=0.5), send()]
+    server.plan = [stall, send()]
     script = f"""
         from pathlib import Path
         from corpora.fetch_progress import FetchProgress
@@ -421,17 +431,21 @@ def test_a_killed_fetch_goes_on(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_second_fetch_into_the_folder_is_refused(server: Server, tmp_path: Path) -> None:
-    held = threading.Event()
+    held, refused = threading.Event(), threading.Event()
 
     def hold(request: Request) -> None:
         held.set()
-        send(pause=0.2)(request)
+        refused.wait()
+        send()(request)
 
     server.plan = [hold]
     first = threading.Thread(target=fetch, args=(source(server.url), tmp_path))
     first.start()
-    assert held.wait(5)
-    assert "found another fetch under way" in error_of(source(server.url), tmp_path)
+    assert held.wait(300)
+    try:
+        assert "found another fetch under way" in error_of(source(server.url), tmp_path)
+    finally:
+        refused.set()
     first.join()
     assert (tmp_path / "ratings.txt").read_bytes() == DATA
 

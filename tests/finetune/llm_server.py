@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,6 +58,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Request)
         self.lock = threading.Lock()
+        self.ended = threading.Event()  # the test is over
         self.plan: list[Reply] = [right]
         self.plans: dict[str, list[Reply]] = {}
         self.asked: list[dict[str, Any]] = []
@@ -97,17 +97,16 @@ def malformed(request: Request, text: str) -> None:
 
 
 def stall(request: Request, text: str) -> None:
-    time.sleep(10)
+    request.server.ended.wait()
 
 
 def drip(request: Request, text: str) -> None:
     """Alive, but never done: a byte now and then, as endpoints that keep connections open send."""
     request.send_response(200)
     request.end_headers()
-    for _ in range(200):
+    while not request.server.ended.wait(0.05):
         request.wfile.write(b" ")
         request.wfile.flush()
-        time.sleep(0.05)
 
 
 def cut_off(request: Request, text: str) -> None:

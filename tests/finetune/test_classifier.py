@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, ElectraForSequenceClassification
@@ -12,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, ElectraForSequenceC
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from finetune.batches import batches_by_length
-from finetune.classifier import Classifier, find_classifiers
+from finetune.classifier import CALIBRATION, Classifier, find_classifiers
 from pretrain import devices
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
@@ -85,6 +86,27 @@ def test_probabilities_and_confidence(classifier: Classifier) -> None:
         assert list(prediction.probabilities) == LABELS
 
 
+def test_probabilities_are_softened_by_the_temperature_kept_beside_the_weights(
+    classifier: Classifier, copied: Path
+) -> None:
+    (copied / CALIBRATION).write_text('{"temperature": 2.0}')
+    texts = some_texts()
+    for plain, soft in zip(
+        classifier.predict(texts), Classifier.load(copied).predict(texts), strict=True
+    ):
+        assert soft.label == plain.label
+        roots = np.sqrt(list(plain.probabilities.values()))
+        assert list(soft.probabilities.values()) == pytest.approx(roots / roots.sum(), abs=1e-4)
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "Infinity", "NaN", '"warm"', "null"])
+def test_a_temperature_that_divides_nothing_is_refused(copied: Path, bad: str) -> None:
+    (copied / CALIBRATION).write_text(f'{{"temperature": {bad}}}')
+    found = message(copied)
+    assert found.startswith("expected a temperature") and str(copied / CALIBRATION) in found
+    assert found.endswith("delete the file to go without")
+
+
 def test_texts_are_cleaned_as_in_training(classifier: Classifier) -> None:
     raw, clean = classifier.predict(["꿈에서  ㅋㅋㅋㅋㅋ\u200b", "꿈에서 ㅋㅋ"])
     assert raw == clean
@@ -92,6 +114,19 @@ def test_texts_are_cleaned_as_in_training(classifier: Classifier) -> None:
 
 def test_no_texts(classifier: Classifier) -> None:
     assert classifier.predict([]) == []
+
+
+@pytest.mark.parametrize("one", ["꿈에서 날았다", b"abc"])
+def test_one_text_instead_of_several_is_refused(classifier: Classifier, one: str | bytes) -> None:
+    with pytest.raises(InputError, match=r"found one; .* predict\(\[text\]\)") as caught:
+        classifier.predict(one)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), 3, ["꿈"]])
+def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: object) -> None:
+    with pytest.raises(InputError, match=f"place 1, .* found {type(cell).__name__}"):
+        classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
 
 
 def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from corpora.errors import InputError
 from finetune.classifier import CALIBRATION, Classifier, find_classifiers
-from finetune.kfold import KfoldSettings, main
-from finetune.llm_baseline import LlmSettings
+from finetune.kfold import main
+from finetune.settings import KfoldSettings, LlmSettings
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 
 

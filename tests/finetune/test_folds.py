@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from corpora.errors import InputError
-from finetune.folds import assign_folds, near_duplicate_groups, split_off
+from finetune.folds import assign_folds, near_duplicate_groups, split_off, strata_of
 
 LONG = "어제 저녁에 친구와 함께 영화를 보러 갔다가 비를 맞고 집에 돌아와서 라면을 끓여 먹었다"
 
@@ -33,6 +33,16 @@ def test_groups_stay_whole_and_folds_even(seed: int) -> None:
     for label in range(3):
         counts = np.bincount(fold_of[labels == label], minlength=6)[1:]
         assert counts.max() - counts.min() <= 1, (label, counts)
+
+
+def test_what_is_spread_evenly() -> None:
+    """Of several labels the rarest of the data; of values their tenth."""
+    targets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
+    assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 0]
+    values = np.random.default_rng(0).permutation(100) / 7
+    tenths = strata_of("pair-regression", values)
+    assert np.bincount(tenths).tolist() == [10] * 10
+    assert (np.diff(tenths[values.argsort()]) >= 0).all()
 
 
 def test_groups_that_cannot_be_even() -> None:

@@ -73,6 +73,22 @@ def test_thresholds_are_the_best_there_are() -> None:
         assert chosen == pytest.approx(best)
 
 
+def test_no_threshold_stands_between_equal_probabilities() -> None:
+    """Between the second text and its equals it would be best, if it could be put there."""
+    own = np.array([0.9, 0.5, 0.5, 0.5, 0.5], dtype=np.float32)[:, None]
+    targets = np.array([1, 1, 0, 0, 0], dtype=np.float32)[:, None]
+    assert choose_thresholds(targets, own) == pytest.approx(0.7)
+    assert choose_thresholds(targets[1:4], own[1:4]) == pytest.approx(0.25)
+
+
+def test_a_threshold_is_half_way_and_the_highest_of_equally_good_ones() -> None:
+    own = np.array([[0.8], [0.6], [0.4], [0.1]], dtype=np.float32)
+    # The first alone, or the first four: F1 2/3 both.
+    assert choose_thresholds(np.array([[1], [0], [0], [1]]), own) == pytest.approx(0.7)
+    # The lowest probability of all: below it there is nothing but 0.
+    assert choose_thresholds(np.array([[0], [0], [0], [1]]), own) == pytest.approx(0.05)
+
+
 def test_scores_of_several_labels_against_scikit_learn() -> None:
     drawn = np.random.default_rng(1)
     expected, predicted = drawn.random((2, 50, 4)) < 0.3

@@ -34,6 +34,7 @@ def test_the_page_as_a_reader_sees_it(chromium: "Browser", tmp_path: Path) -> No
     write_report_page(path, content(baselines=rows))
     complaints: list[str] = []
     page = chromium.new_context(locale="ko-KR", offline=True).new_page()
+    page.set_default_timeout(300_000)
     page.on("console", lambda message: complaints.append(message.text))
     page.on("requestfailed", lambda request: complaints.append(request.url))
     for width in (1280, 400):

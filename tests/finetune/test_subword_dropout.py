@@ -17,8 +17,9 @@ from transformers import (
 from corpora.errors import InputError
 from finetune.batches import TokenizedTexts, tokenize_all
 from finetune.encoders import load_encoder_tokenizer
+from finetune.settings import TrainSettings
 from finetune.subword_dropout import SubwordDropout, word_pieces_of
-from finetune.training import TrainSettings, train_classifier
+from finetune.training import train_classifier
 from tests.finetune.conftest import tiny_config
 from tokenizer.training import wrap_tokenizer
 
@@ -109,12 +110,33 @@ def test_a_text_that_would_be_too_long_stays(tokenizer: PreTrainedTokenizerBase)
         assert found.lengths.max() <= limit
 
 
+def test_a_text_as_long_as_the_limit_is_cut_anew(tokenizer: PreTrainedTokenizerBase) -> None:
+    tokens = tokenize_all(tokenizer, ["맛있어요", "양"], 128)
+    anew = cut(tokenizer, tokens, 0.9)
+    limit = int(anew.lengths.max())
+    assert limit > tokens.lengths.max()
+    assert rows(cut(tokenizer, tokens, 0.9, max_length=limit)) == rows(anew)
+    assert rows(cut(tokenizer, tokens, 0.9, max_length=limit - 1)) == rows(tokens)
+
+
 def test_pairs_know_where_the_second_begins(tokenizer: PreTrainedTokenizerBase) -> None:
     tokens = tokenize_all(tokenizer, ["맛있어요", "양도"], 128, pairs=["많고 양도", "맛있어요"])
     found = cut(tokenizer, tokens, 0.9)
     assert found.second_from is not None
     for row, second, text in zip(rows(found), found.second_from, ["맛있어요", "양도"], strict=True):
         assert characters(tokenizer, row[:second]) == f"[CLS]{text}[SEP]"
+
+
+def test_a_pair_that_stays_as_it_is_keeps_where_the_second_begins(
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    tokens = tokenize_all(tokenizer, ["맛있어요"], 128, pairs=["양도"])
+    assert tokens.second_from is not None
+    found = cut(tokenizer, tokens, 0.9, max_length=int(tokens.lengths.max()))
+    assert found.second_from is not None and rows(found) == rows(tokens)
+    assert found.second_from.tolist() == tokens.second_from.tolist()
+    anew = cut(tokenizer, tokens, 0.9).second_from
+    assert anew is not None and anew.tolist() != tokens.second_from.tolist()
 
 
 def test_other_kinds_are_refused(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -14,9 +14,10 @@ from corpora.errors import InputError
 from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
 from finetune.encoders import load_for_classification
 from finetune.scores import score
+from finetune.settings import TrainSettings
 from finetune.training import (
+    PATIENCE,
     TrainingData,
-    TrainSettings,
     parameter_groups,
     rate_at,
     shuffled_batches,
@@ -146,6 +147,32 @@ def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None
     assert found.dev_texts == pytest.approx(63 / 4, abs=3)
     assert found.epochs in (8, found.best_epoch + 1)
     assert len(steps) == found.epochs * math.ceil((63 - found.dev_texts) / 8)
+
+
+@pytest.mark.parametrize("patience", [1, 3, None])
+def test_of_epochs_that_score_alike_the_first_is_kept(
+    untrained: PreTrainedModel, patience: int | None
+) -> None:
+    """A rate that moves weights but no prediction, so no epoch is better than the first."""
+    targets = np.array(IDS)
+    tokens = tokenize_all(make_tokenizer(), TEXTS, 64)
+    data = TrainingData(
+        task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
+    )
+    settings = TrainSettings(
+        epochs=8, learning_rate=1e-7, early_stopping_fraction=0.25, patience=patience
+    )
+    model = copy.deepcopy(untrained)
+    after_step: list[torch.Tensor] = []
+
+    def keep(done: int, total: int) -> None:
+        after_step.append(model.classifier.out_proj.weight.detach().clone())
+
+    found = train(model, data, np.arange(63), settings, keep)
+    assert (found.best_epoch, found.epochs) == (1, 1 + (patience or PATIENCE))
+    end_of_first = len(after_step) // found.epochs - 1
+    assert torch.equal(model.classifier.out_proj.weight, after_step[end_of_first])
+    assert not torch.equal(after_step[-1], after_step[end_of_first])
 
 
 def test_pairs_are_told_apart() -> None:

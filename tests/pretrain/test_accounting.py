@@ -10,7 +10,7 @@ import torch
 from transformers import ElectraConfig
 
 import pretrain.objective
-import pretrain.run
+import pretrain.runner
 from pretrain.accounting import (
     hardware_flops,
     matrix_shapes,
@@ -296,16 +296,16 @@ def test_the_cost_is_held_against_what_the_machine_can_do(
         shapes.append(asked)
         return 1.0, 1e9
 
-    monkeypatch.setattr(pretrain.run, "matrix_seconds", seconds)
+    monkeypatch.setattr(pretrain.runner, "matrix_seconds", seconds)
     pair = toy.pair()
     trainer = trainer_of(pair, toy)
-    none = pretrain.run._cost(trainer.settings, pair, trainer, trainer.processes)
+    none = pretrain.runner._cost(trainer.settings, pair, trainer, trainer.processes)
     assert none == {"paper_flops": 0, "hardware_flops": 0}
     flops = take(trainer, toy, 2)
     trainer.progress.seconds = 4.0
     for processes, share in ((1, 2 * flops / 4e9), (2, flops / 4e9)):
         many = replace(trainer.processes, world_size=processes)
-        cost = pretrain.run._cost(trainer.settings, pair, trainer, many)
+        cost = pretrain.runner._cost(trainer.settings, pair, trainer, many)
         assert cost["matrix_flops_per_second"] == 1e9
         assert cost["hardware_flops"] == pytest.approx(2 * flops)
         assert cost["model_flops_utilization"] == pytest.approx(share)

@@ -135,6 +135,17 @@ def test_surprisal_and_frequency_bins(toy: Toy) -> None:
         assert abs(group.sum() / total - 0.2) <= 2 * toy.counts[6:].max() / total
 
 
+def test_frequency_bins_by_hand(toy: Toy) -> None:
+    """An entry's bin is where in the corpus, commonest entries first, it begins."""
+    counts = np.zeros(26, dtype=np.int64)
+    counts[[9, 7, 20, 6, 25]] = [50, 29, 12, 5, 4]
+    counts[:6] = 1_000  # what no text holds makes up no part of it
+    bins = vocabulary_tables(toy.tokenizer, 26, counts, torch.device("cpu")).frequency_bin
+    # They begin at 0, 50, 79, 91 and 96 of 100; the others were not seen.
+    assert bins[[9, 7, 20, 6, 25]].tolist() == [0, 2, 3, 4, 4]
+    assert set(bins[6:].tolist()) == {0, 2, 3, 4} and bins[8] == 4
+
+
 def run(toy: Toy, batch: Batch, recipe: Recipe, fraction: float, seed: int = 0) -> StepResult:
     pair = toy.pair(with_generator=recipe.needs_generator)
     objective = Objective(recipe=recipe, tables=toy.tables)

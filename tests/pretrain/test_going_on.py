@@ -164,6 +164,6 @@ def test_impossible_sizes_are_refused_before_the_corpus_is_read(
     def read(*_: object) -> None:
         raise AssertionError("read the corpus")
 
-    monkeypatch.setattr("pretrain.run.prepare_corpus", read)
+    monkeypatch.setattr("pretrain.runner.prepare_corpus", read)
     code, output, errors = pretrain_here(*flags, "--output", "second")
     assert code == 2 and expected in errors and not output

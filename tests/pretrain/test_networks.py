@@ -25,10 +25,10 @@ from pretrain.networks import (
 )
 from pretrain.objective import Objective
 from pretrain.optimizer import Optimizers
+from pretrain.places import discriminator_folder
 from pretrain.recipe import Recipe
 from pretrain.saving import save_model
 from pretrain.settings import PRESETS, PretrainSettings
-from pretrain.starting_point import discriminator_folder
 from tests.pretrain.conftest import TOY, Toy
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]

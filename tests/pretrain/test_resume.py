@@ -15,6 +15,7 @@ import torch
 from filelock import FileLock
 
 import pretrain.run
+import pretrain.runner
 from corpora.command_line import run_command
 from corpora.errors import InputError
 from pretrain import devices, loop
@@ -233,7 +234,7 @@ def test_the_clock_stands_still_while_networks_are_compiled(
 ) -> None:
     """With --max-minutes it says the learning rate: compiling would use up the warm-up."""
     for name, compiled in (("plain", False), ("compiled", True)):
-        monkeypatch.setattr(pretrain.run, "compile_networks", lambda *_, said=compiled: said)
+        monkeypatch.setattr(pretrain.runner, "compile_networks", lambda *_, said=compiled: said)
         assert pretrain_here("--max-steps", "8", "--output", name)[0] == 0
     plain, compiled = (
         json.loads((tmp_path / name / "run.json").read_text())["progress"]
@@ -254,7 +255,7 @@ def test_a_run_keeps_its_batching_on_another_device(
         return packs_rows(settings, torch.device("cuda"))
 
     with monkeypatch.context() as patched:
-        for module in (loop, pretrain.run):
+        for module in (loop, pretrain.runner):
             patched.setattr(module, "packs_rows", on_a_gpu)
         assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
     after = json.loads((broken_off / "run.json").read_text())
@@ -300,18 +301,6 @@ def test_a_corpus_that_has_changed_since_is_refused(
     assert code == 2
     assert "corpus_sha256" in errors and "the corpus has changed since" in errors
     assert metric_steps(broken_off)[-1] == 10
-
-
-def test_a_run_that_began_with_skip_gram_goes_on(pretrain_here: Command, broken_off: Path) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output
 
 
 def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
@@ -564,14 +553,14 @@ def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
     pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same command twice: the second has looked before the first wrote anything."""
-    prepare = pretrain.run.prepare_corpus
+    prepare = pretrain.runner.prepare_corpus
 
     def overtaken(*args: object) -> object:
-        monkeypatch.setattr(pretrain.run, "prepare_corpus", prepare)
+        monkeypatch.setattr(pretrain.runner, "prepare_corpus", prepare)
         assert pretrain_here("--max-steps", "2")[0] == 0
         return prepare(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pretrain.run, "prepare_corpus", overtaken)
+    monkeypatch.setattr(pretrain.runner, "prepare_corpus", overtaken)
     code, _, errors = pretrain_here("--max-steps", "3")
     assert code == 2 and "complete run in run; name another" in errors
     assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
@@ -598,13 +587,13 @@ def test_what_was_put_into_a_new_directory_meanwhile_is_no_reason_to_stop(
     pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `--output .` has the cache of tokenized corpora below it."""
-    prepare = pretrain.run.prepare_corpus
+    prepare = pretrain.runner.prepare_corpus
 
     def noted(*args: object) -> object:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "notes.txt").write_text("mine")
         return prepare(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pretrain.run, "prepare_corpus", noted)
+    monkeypatch.setattr(pretrain.runner, "prepare_corpus", noted)
     assert pretrain_here("--max-steps", "1")[0] == 0
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"

@@ -8,7 +8,8 @@ from transformers import AutoTokenizer, ElectraForPreTraining
 
 import pretrain.run
 from pretrain.settings import PretrainSettings
-from tokenizer.training import ModelKind, train_tokenizer
+from tokenizer.kinds import ModelKind
+from tokenizer.training import train_tokenizer
 
 COMMENTS = Path(__file__).parents[2] / "corpora" / "comments"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from tokenizer.kinds import ModelKind
 from tokenizer.sampling import mark_morphemes
-from tokenizer.training import ModelKind, Trained, train_tokenizer
+from tokenizer.training import Trained, train_tokenizer
 
 KINDS: tuple[ModelKind, ...] = ("wordpiece", "unigram", "bpe")
 EXTRA = "漢字 漢字 😀 😀 👍🏻 👍🏻 café café"

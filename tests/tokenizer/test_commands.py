@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from filelock import FileLock
+from tokenizers import Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
 from corpora.errors import InputError
 from tests.tokenizer.conftest import KINDS, Pair
 from tokenizer import evaluation
 from tokenizer.__main__ import main
+from tokenizer.kinds import ModelKind
 from tokenizer.measures import cut_by_kiwi, load_any_tokenizer, measure
-from tokenizer.training import ModelKind
 
 ROOT = Path(__file__).parents[2]
 COMMENTS = ROOT / "corpora" / "comments"
@@ -97,6 +99,14 @@ def test_bad_flags_are_one_line_and_leave_nothing(tmp_path: Path, run: Run) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_second_run_into_one_directory_is_refused_at_once(tmp_path: Path, run: Run) -> None:
+    output = tmp_path / "made"
+    with FileLock(tmp_path / ".made.lock"):
+        code, printed, error = run("train", "--corpus", str(COMMENTS), "--output", str(output))
+    assert (code, printed, error.count("\n")) == (2, "", 1)
+    assert f"found one at work on {output}" in error and not output.exists()
+
+
 def test_evaluate_compares_directories_and_vocabularies(
     tmp_path: Path, pair_of: Callable[..., Pair], run: Run
 ) -> None:
@@ -151,6 +161,28 @@ def test_measures_of_a_vocabulary_made_by_hand(tmp_path: Path) -> None:
     assert measures.morpheme_recall == pytest.approx(2 / 3)
     assert measures.entries_used == 1
     assert measures.texts_per_second > 0
+
+
+def test_cuts_are_counted_by_whose_they_are(tmp_path: Path) -> None:
+    """Precision is of the tokenizer's cuts, recall of Kiwi's, which are more here."""
+    tokenizer = load_any_tokenizer(vocabulary_file(tmp_path, "학교에서", "갔", "##다", "[UNUSED1]"))
+    texts = ["학교에서 갔다"]
+    # Kiwi: 학교|에서 갔|다
+    measures = measure(tokenizer, texts, cut_by_kiwi(texts))
+    assert measures.morpheme_precision == 1
+    assert measures.morpheme_recall == pytest.approx(1 / 2)
+    assert measures.morpheme_f1 == pytest.approx(2 / 3)
+    assert measures.entries_used == 1
+
+
+def test_spaces_inside_unknown_tokens_are_no_characters(tmp_path: Path) -> None:
+    """One [UNK] may stand for several words."""
+    tokenizer = load_any_tokenizer(vocabulary_file(tmp_path, "가"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("[가-나]"), "isolated")
+    texts = ["가뷁 뷁"]
+    measures = measure(tokenizer, texts, cut_by_kiwi([]))
+    assert measures.unknown_tokens == pytest.approx(1 / 2)
+    assert measures.unknown_characters == pytest.approx(2 / 3)
 
 
 def test_measures_of_a_vocabulary_without_entries(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from corpora.reading import iter_records
 from tests.tokenizer.conftest import KINDS, Pair
 from tokenizer.alphabet import COMMON_EMOJI, SPECIAL_TOKENS
+from tokenizer.kinds import ModelKind
 from tokenizer.sampling import mark_morphemes
-from tokenizer.training import ModelKind, tokenizer_hash, train_tokenizer
+from tokenizer.training import tokenizer_hash, train_tokenizer
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -251,7 +252,7 @@ JOINED_TO_NEXT = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     text=st.text(
         st.one_of(

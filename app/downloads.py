@@ -1,0 +1,40 @@
+"""The two buttons under a table: first the workbook, whose texts every program leaves alone."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from app.batch import to_csv, to_xlsx
+
+XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
+    """Draw the buttons.
+
+    Args:
+        table: makes the table when a button is clicked; clicking does not rerun the page.
+        stem: of the files' names.
+    """
+    kinds: list[tuple[str, str, Callable[[pd.DataFrame], bytes], str]] = [
+        ("XLSX", ".xlsx", to_xlsx, XLSX_MIME),
+        ("CSV", ".csv", to_csv, "text/csv"),
+    ]
+    places = st.columns([1, 1, 2])
+    for place, (name, suffix, write, mime) in zip(places, kinds, strict=False):
+        place.download_button(
+            f"{name} 내려받기",
+            partial(_file, write, table),
+            f"{stem}{suffix}",
+            mime,
+            key=f"{stem}{suffix}",
+            on_click="ignore",
+            icon=":material/download:",
+            width="stretch",
+        )
+
+
+def _file(write: Callable[[pd.DataFrame], bytes], table: Callable[[], pd.DataFrame]) -> bytes:
+    return write(table())

@@ -1,0 +1,74 @@
+"""What `runs/cache` keeps for the next run: how large it is, and how it is bounded and removed.
+
+It holds cleaned copies of the texts of every corpus that was read, tokenized ones and tokenizers.
+Each entry is a folder, `KIND/HASH`, that is made again when it is missing.
+"""
+
+import os
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.atomic import remove_unfinished
+from corpora.paths import runs
+
+CACHE = runs("cache")
+# Several corpora of a few million texts; a single larger one is kept while it is in use.
+MAX_BYTES = 20 * 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One folder of the cache.
+
+    Attributes:
+        path: where it lies.
+        num_bytes: the size of its files.
+        used_at: when a run last took it, in seconds since 1970.
+    """
+
+    path: Path
+    num_bytes: int
+    used_at: float
+
+
+def entries(cache: Path = CACHE) -> list[Entry]:
+    """All entries, the one used longest ago first."""
+    found = []
+    for path in cache.glob("*/[!.]*"):
+        if path.is_dir():
+            files = [file.stat() for file in path.rglob("*") if file.is_file()]
+            size = sum(file.st_size for file in files)
+            found.append(Entry(path=path, num_bytes=size, used_at=path.stat().st_mtime))
+    return sorted(found, key=lambda entry: entry.used_at)
+
+
+def mark_used(path: Path) -> None:
+    """Say that a run takes this entry now."""
+    os.utime(path)
+
+
+def bound(cache: Path = CACHE, *, keep: Collection[Path] = (), max_bytes: int = MAX_BYTES) -> int:
+    """Remove what killed runs left, and entries used longest ago until the rest fits.
+
+    Args:
+        cache: the folder of the cache.
+        keep: entries in use, never removed.
+        max_bytes: that the entries may have together.
+
+    Returns:
+        Bytes of the entries that were removed.
+    """
+    for kind in cache.glob("*"):
+        remove_unfinished(kind)
+    all_entries = entries(cache)
+    total, removed = sum(entry.num_bytes for entry in all_entries), 0
+    kept = {path.resolve() for path in keep}
+    for entry in all_entries:
+        if total - removed <= max_bytes:
+            break
+        if entry.path.resolve() not in kept:
+            shutil.rmtree(entry.path, ignore_errors=True)
+            removed += entry.num_bytes
+    return removed

@@ -1,0 +1,148 @@
+"""The flags of a command from a dataclass, shown by `--help` in groups."""
+
+import ast
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass
+from dataclasses import field as new_field
+from itertools import pairwise
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import tyro
+
+Settings = TypeVar("Settings")
+# What is in no group of its own is for those who know why they want it.
+EXPERT = "expert"
+
+
+def parse_flags(
+    settings_class: type[Settings],
+    *,
+    program: str | None,
+    about: str,
+    arguments: Sequence[str] | None,
+) -> Settings:
+    """Parse flags into the settings, or print the help and exit.
+
+    A class with `HELP_GROUPS`, title -> names of fields, has its help in these groups, in this
+    order; the other fields follow as expert options. The title must be an identifier.
+
+    Raises:
+        SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
+    """
+    groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
+    grouped = _grouped_class(settings_class, groups)
+    parsed: Any = tyro.cli(
+        grouped,
+        prog=program,
+        description=about,
+        args=arguments,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    values: dict[str, Any] = {}
+    for item in fields(parsed):
+        value = getattr(parsed, item.name)
+        if item.metadata.get("is_group"):
+            values |= {inner.name: getattr(value, inner.name) for inner in fields(value)}
+        else:
+            values[item.name] = value
+    return settings_class(**values)
+
+
+def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:
+    """A dataclass like `settings_class`, with a dataclass inside for each group."""
+    flags = _flags(settings_class)
+    titles = {name: title for title, names in groups.items() for name in names}
+    if unknown := titles.keys() - flags.keys():
+        raise AssertionError(f"HELP_GROUPS of {settings_class.__name__} names no field: {unknown}")
+    members: dict[str, list[tuple[str, Any, Any]]] = {title: [] for title in (*groups, EXPERT)}
+    parts: list[tuple[str, Any, Any]] = []
+    for name, (annotation, field, is_struct) in flags.items():
+        if groups and not is_struct:
+            members[titles.get(name, EXPERT)].append((name, annotation, field))
+        else:
+            parts.append((name, annotation, field))
+    for title, inside in reversed(members.items()):
+        if inside:
+            # What must be given comes first; the rest in the order of the group, or of the class.
+            order = list(groups.get(title, flags))
+            inside.sort(key=lambda one: (_has_default(one[2]), order.index(one[0])))
+            group = make_dataclass(title, inside, kw_only=True, namespace={"__doc__": ""})
+            made: dict[str, Any] = {"metadata": {"is_group": True}}
+            if all(_has_default(one[2]) for one in inside):
+                made["default_factory"] = group
+            hint: Any = Annotated[group, tyro.conf.OmitArgPrefixes]
+            parts.insert(0, (title, hint, new_field(**made)))
+    doc = {"__doc__": settings_class.__doc__}
+    return make_dataclass(settings_class.__name__, parts, kw_only=True, namespace=doc)
+
+
+def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
+    """Name -> annotation with its help, field, and whether it holds flags of its own."""
+    hints = typing.get_type_hints(settings_class, include_extras=True)
+    helps = _attribute_docs(settings_class)
+    flags: dict[str, tuple[Any, Any, bool]] = {}
+    for item in fields(settings_class):
+        hint = hints[item.name]
+        made = new_field(**_default_of(item))
+        if is_dataclass(hint):
+            flags[item.name] = (hint, made, True)
+            continue
+        # Wrapped by the width of the terminal, not where the source has its line ends.
+        extra: dict[str, Any] = {"help": " ".join(helps.get(item.name, "").split())}
+        if item.default is None:
+            extra |= {"help_behavior_hint": "", "metavar": _metavar(hint)}
+        elif item.default is False:
+            extra |= {"help_behavior_hint": ""}
+        flags[item.name] = (Annotated[hint, tyro.conf.arg(**extra)], made, False)
+    return flags
+
+
+def _metavar(hint: Any) -> str | None:
+    """How the value of an optional flag is called: as tyro would without the None."""
+    if get_origin(hint) is Annotated:
+        return None
+    kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
+    if len(kinds) != 1:
+        return None
+    choices = get_args(kinds[0])
+    return "{" + ",".join(map(str, choices)) + "}" if choices else kinds[0].__name__.upper()
+
+
+def _default_of(item: Field[Any]) -> dict[str, Any]:
+    if item.default is not MISSING:
+        return {"default": item.default}
+    if item.default_factory is not MISSING:
+        return {"default_factory": item.default_factory}
+    return {}
+
+
+def _has_default(field: Any) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _attribute_docs(settings_class: type) -> dict[str, str]:
+    """The string below each attribute of a class and of those it inherits from."""
+    docs: dict[str, str] = {}
+    for base in reversed(settings_class.__mro__):
+        if not is_dataclass(base):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except OSError:  # typed in, or packed without its source
+            continue
+        assert isinstance(tree.body[0], ast.ClassDef)
+        body = tree.body[0].body
+        for statement, after in pairwise(body):
+            if (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+                and isinstance(after.value.value, str)
+            ):
+                docs[statement.target.id] = after.value.value
+    return docs

@@ -1,0 +1,373 @@
+"""The flags of a fine-tuning run; nothing is imported here that takes long."""
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from corpora.errors import InputError
+from corpora.paths import runs, sample
+from corpora.sources import find_sources
+from finetune.label_names import parse_labels
+from finetune.model_places import check_source
+from finetune.row_format import RowFormat
+from finetune.tasks import Task
+
+# The labelled samples that the project carries, found by their labels.
+OWN_DATA: dict[frozenset[str], str] = {
+    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos",
+    frozenset({"긍정", "부정", "중립"}): "reviews",
+}
+
+# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
+THRESHOLD_FRACTION = 0.1
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(kw_only=True)
+class TrainSettings:
+    """How to fine-tune; the defaults follow ELECTRA and KcELECTRA."""
+
+    epochs: int = 10
+    """Passes over the training texts (ELECTRA paper, Appendix B: 10 for its small data sets)."""
+    learning_rate: float | None = None
+    """Highest learning rate; by default 3e-4 for encoders up to 256 wide (ELECTRA paper,
+    Appendix B, small) and 5e-5 for wider ones (KcELECTRA's fine-tuning of base)."""
+    layer_decay: float | None = None
+    """Learning rate of a layer as a fraction of that of the layer above; by default 0.8 up to 256
+    wide (ELECTRA paper, Appendix B), else 1; 1 for random weights, which have nothing to keep."""
+    warmup_fraction: float = 0.1
+    """Fraction of the steps in which the learning rate rises; it then falls linearly to 0."""
+    weight_decay: float = 0.01
+    """AdamW's; not applied to LayerNorm and biases."""
+    batch_size: int = 32
+    """Texts in one optimizer step."""
+    max_length: int = 128
+    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; the rest is cut off."""
+    dropout: float = 0.1
+    """Fraction dropped in the encoder and before the classification head."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced`: texts of rare labels count more in the loss, so that all labels count alike."""
+    focal_gamma: float = 0.0
+    """Above 0 the focal loss: texts that are easy already count less (Lin et al. 2017 use 2)."""
+    label_smoothing: float = 0.0
+    """Fraction of the target that is spread evenly over all labels."""
+    subword_dropout: float = 0.0
+    """Above 0 every epoch cuts the words of a text anew, overlooking longer pieces with this
+    probability (MaxMatch-Dropout, Hiraoka 2022): few texts teach more. WordPiece only."""
+    early_stopping_fraction: float = 0.0
+    """Above 0: this part of each training fold is kept out of training, scored after every epoch,
+    and the weights of the best epoch are taken; the held-out fold decides nothing."""
+    patience: int | None = None
+    """Epochs without a better score after which training stops early; 2 by default."""
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, about a third slower."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
+    seed: int = 42
+    """Of folds, new weights, dropout and the order of texts."""
+
+    def check(self) -> None:
+        """Refuse values that cannot train, and combinations that make no sense.
+
+        Raises:
+            InputError: naming the first bad value and what was expected.
+        """
+        bounds: list[tuple[str, bool, str]] = [
+            ("epochs", self.epochs >= 1, "at least 1"),
+            ("learning_rate", _fraction(self.learning_rate), "above 0 and at most 1"),
+            ("layer_decay", _fraction(self.layer_decay), "above 0 and at most 1"),
+            ("warmup_fraction", 0 <= self.warmup_fraction < 1, "from 0 to below 1"),
+            ("weight_decay", 0 <= self.weight_decay < math.inf, "0 or more"),
+            ("batch_size", self.batch_size >= 1, "at least 1"),
+            ("max_length", self.max_length >= 3, "at least 3 tokens"),
+            ("dropout", 0 <= self.dropout < 1, "from 0 to below 1"),
+            ("focal_gamma", 0 <= self.focal_gamma <= 10, "from 0 to 10"),
+            ("label_smoothing", 0 <= self.label_smoothing < 1, "from 0 to below 1"),
+            ("subword_dropout", 0 <= self.subword_dropout < 1, "from 0 to below 1"),
+            ("early_stopping_fraction", 0 <= self.early_stopping_fraction <= 0.5, "from 0 to 0.5"),
+            ("patience", self.patience is None or self.patience >= 1, "at least 1 epoch"),
+            ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
+        ]
+        for name, good, expected in bounds:
+            if not good:
+                flag = "--" + name.replace("_", "-")
+                raise InputError(f"expected {flag} {expected}, found {getattr(self, name)}")
+        if self.focal_gamma and self.label_smoothing:
+            raise InputError(
+                "expected --focal-gamma or --label-smoothing, found both: one makes sure texts "
+                "count less, the other makes no text sure; choose one"
+            )
+        if self.patience is not None and not self.early_stopping_fraction:
+            raise InputError(
+                "--patience needs texts to score after every epoch; add "
+                "--early-stopping-fraction 0.1 or leave it out"
+            )
+        if self.early_stopping_fraction and self.epochs == 1:
+            raise InputError(
+                "--early-stopping-fraction chooses among epochs, found --epochs 1; raise --epochs"
+            )
+
+    def check_task(self, task: Task) -> None:
+        """Refuse what does not go with the task.
+
+        Raises:
+            InputError: class weights, focal loss or label smoothing for a regression.
+        """
+        if task != "pair-regression":
+            return
+        for flag, used in (
+            ("--class-weights", self.class_weights != "none"),
+            ("--focal-gamma", self.focal_gamma > 0),
+            ("--label-smoothing", self.label_smoothing > 0),
+        ):
+            if used:
+                raise InputError(
+                    f"{flag} is about labels, and --task pair-regression has values; leave it out"
+                )
+
+    def resolved(self, hidden_size: int, *, random_weights: bool = False) -> "TrainSettings":
+        """These settings with the values that depend on the encoder's width filled in."""
+        small = hidden_size <= 256
+        learning_rate, layer_decay = self.learning_rate, self.layer_decay
+        if learning_rate is None:
+            learning_rate = 3e-4 if small else 5e-5
+        if layer_decay is None:
+            layer_decay = 0.8 if small and not random_weights else 1.0
+        return replace(self, learning_rate=learning_rate, layer_decay=layer_decay)
+
+    def dev_fraction(self, task: Task) -> float:
+        """The part of the training texts that is not trained on but chooses something."""
+        return self.early_stopping_fraction or (THRESHOLD_FRACTION if task == "multi" else 0.0)
+
+
+@dataclass(kw_only=True)
+class LlmSettings:
+    """Which model to ask, at what price, how patiently; the key is read from OPENAI_API_KEY."""
+
+    model: str | None = None
+    """Model that the endpoint offers; without it no LLM is asked."""
+    base_url: str = OPENAI_URL
+    """Endpoint that speaks OpenAI's protocol; the texts are sent there."""
+    input_dollars: float | None = None
+    """Price of a million input tokens in dollars; 0 for a server of your own."""
+    output_dollars: float | None = None
+    """Price of a million output tokens in dollars; 0 for a server of your own."""
+    won_per_dollar: float | None = None
+    """Exchange rate; not needed where the prices are 0."""
+    budget_won: float = 5000.0
+    """Never spend more on this sample; answers of earlier runs count, calls of theirs that broke
+    off do not."""
+    sample: int = 300
+    """Texts to ask about, spread evenly over labels and folds."""
+    prompt: Path | None = None
+    """Instructions for the model, {labels} stands for their names; default: the guideline of the
+    project's own labels."""
+    max_characters: int = 4000
+    """Longest part of a text that is sent; one very long text would use up the budget."""
+    max_output_tokens: int = 32
+    """Longest answer; a label name takes up to about 10."""
+    concurrency: int = 4
+    """Calls under way at a time."""
+    timeout_seconds: float = 30.0
+    """Of one call."""
+    retries: int = 5
+    """Further tries of a call that failed."""
+    first_wait_seconds: float = 1.0
+    """Before the first further try; doubles each time."""
+    cache: Path = runs("finetune") / "llm-answers.jsonl"
+    """Where answers are kept, to go on from."""
+
+    def check(self) -> None:
+        """Check what can be checked before anything is sent.
+
+        Raises:
+            InputError: a value is missing or out of its bounds.
+        """
+        if not self.model:
+            raise InputError("expected a model to ask, found none; give --llm.model")
+        if not self.base_url.startswith(("http://", "https://")):
+            raise InputError(
+                f"expected --llm.base-url to begin with https://, found {self.base_url}"
+            )
+        if self.input_dollars is None or self.output_dollars is None:
+            raise InputError(
+                "expected the prices of a million tokens, found none; give --llm.input-dollars "
+                "and --llm.output-dollars (0 for a server of your own)"
+            )
+        if (self.input_dollars or self.output_dollars) and self.won_per_dollar is None:
+            raise InputError(
+                "expected an exchange rate to count won with, found none; give --llm.won-per-dollar"
+            )
+        bounds: dict[str, tuple[float, float]] = {
+            "input_dollars": (self.input_dollars, 0),
+            "output_dollars": (self.output_dollars, 0),
+            "won_per_dollar": (self.won_per_dollar or 0, 0),
+            "budget_won": (self.budget_won, 0),
+            "sample": (self.sample, 1),
+            "max_characters": (self.max_characters, 1),
+            "max_output_tokens": (self.max_output_tokens, 1),
+            "concurrency": (self.concurrency, 1),
+            "timeout_seconds": (self.timeout_seconds, 0.001),
+            "retries": (self.retries, 0),
+            "first_wait_seconds": (self.first_wait_seconds, 0),
+        }
+        for name, (value, least) in bounds.items():
+            if not value >= least:  # nan, too
+                flag = name.replace("_", "-")
+                raise InputError(f"expected --llm.{flag} of at least {least:g}, found {value:g}")
+
+
+@dataclass(kw_only=True)
+class KfoldSettings(TrainSettings):
+    """What to train, on what, how often."""
+
+    HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
+        "training": ("model", "epochs", "learning_rate", "batch_size", "max_length"),
+        "measuring": (
+            "folds",
+            "seeds",
+            "group_near_duplicates",
+            "baselines",
+            "learning_curve",
+        ),
+        "run": ("output", "jobs", "device", "seed"),
+    }
+    """See `corpora.flags.parse_flags`."""
+
+    labels: str | None = None
+    """Label names with commas between them; they must be those of the data. By default all that
+    --data has."""
+    data: Path | None = None
+    """File or folder of labelled texts, or the app's label database (SQLite); by default the sample
+    that has these labels."""
+    task: Task = "single"
+    """`single`: one label a text. `multi`: any number of labels, each with a threshold that is
+    chosen on texts kept out of training. `pair`: one label for two texts. `pair-regression`: a
+    number for two texts."""
+    model: str | None = None
+    """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
+    else the released one."""
+    folds: int = 5
+    """Parts that the texts are split into; each is predicted by a model trained on the others."""
+    seeds: int = 1
+    """Repeat everything with so many seeds: --seed, --seed + 1, ..."""
+    group_near_duplicates: bool = False
+    """Keep texts that nearly equal each other in one fold (MinHash of character 3-grams)."""
+    near_duplicate_threshold: float | None = None
+    """Similarity (Jaccard) from which texts are near duplicates, 0.7 to 1; by default 0.8."""
+    jobs: int = 1
+    """Trainings side by side, in so many processes; the threads, or the GPUs, are shared out. The
+    number of threads may change the last digits of the scores."""
+    output: Path | None = None
+    """Folder for the run; by default runs/finetune/ with the data's name and the time."""
+    text_column: str | None = None
+    """Column of the texts, if it has an unusual name."""
+    pair_column: str | None = None
+    """Column of the second text of a pair; by default sentence2, question2 or pair."""
+    label_column: str | None = None
+    """Column of the labels, if it has an unusual name."""
+    label_separator: str = ","
+    """What stands between the labels of one cell, for `multi`."""
+    ignore_ids: bool = False
+    """Number the rows instead of taking the column `id`, which may then repeat itself."""
+    baselines: bool = False
+    """Measure simpler classifiers, the same encoder from random weights and, with --llm.model, a
+    chat model in the same folds (--task single)."""
+    learning_curve: bool = False
+    """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    """The chat model to compare with."""
+    random_weights: bool = False
+    """Start from random weights instead: the baseline that shows what pre-training adds."""
+
+    def label_names(self) -> list[str] | None:
+        """The names in `--labels`; None without it.
+
+        Raises:
+            InputError: as `finetune.label_names.parse_labels`.
+        """
+        return None if self.labels is None else parse_labels(self.labels)
+
+    def data_path(self) -> Path:
+        """What `--data` names, else the project's sample with the labels of `--labels`.
+
+        Raises:
+            InputError: no sample has these labels.
+        """
+        if self.data is not None:
+            return self.data
+        labels = self.label_names() or []
+        name = OWN_DATA.get(frozenset(labels))
+        if name is None:
+            raise InputError(
+                f"no sample of the project has the labels {', '.join(labels)}; "
+                "give your labelled texts with --data"
+            )
+        return sample(name)
+
+    def check_places(self) -> None:
+        """Raise InputError for the first path where nothing is; imports nothing that takes long."""
+        path = self.data_path()
+        if not path.exists():
+            find_sources(path)
+        if self.model is not None and not Path(self.model).exists():
+            check_source(self.model)
+
+    def check(self) -> None:
+        """As `TrainSettings.check`, and what only k-fold has."""
+        super().check()
+        self.check_task(self.task)
+        for flag, value, least in (
+            ("--folds", self.folds, 2),
+            ("--seeds", self.seeds, 1),
+            ("--jobs", self.jobs, 1),
+        ):
+            if value < least:
+                raise InputError(f"expected {flag} at least {least}, found {value}")
+        if self.seed + self.seeds > 2**32:
+            raise InputError(f"expected --seed + --seeds up to 4294967296, found {self.seed} + ...")
+        if self.near_duplicate_threshold is not None and not self.group_near_duplicates:
+            raise InputError(
+                "--near-duplicate-threshold says what --group-near-duplicates groups; add that or "
+                "leave it out"
+            )
+        # Refuses a second text where the task has one.
+        RowFormat(task=self.task, pair_column=self.pair_column)
+        if self.label_separator != "," and self.task != "multi":
+            raise InputError(
+                f"--label-separator is for several labels in a cell, and --task {self.task} has "
+                "one; leave it out or give --task multi"
+            )
+        if not self.label_separator.strip(" "):
+            raise InputError("expected characters other than blanks in --label-separator")
+        if self.task == "pair-regression" and self.labels is not None:
+            raise InputError(
+                "--labels names labels, and --task pair-regression has values; leave it out"
+            )
+        for flag, given in (
+            ("--baselines", self.baselines),
+            ("--learning-curve", self.learning_curve),
+        ):
+            if given and self.task != "single":
+                raise InputError(
+                    f"{flag} is for one label a text, and --task is {self.task}; leave it out"
+                )
+        if self.llm.model is None and self.llm != LlmSettings():
+            raise InputError("--llm.model names the chat model that --llm flags are for; add it")
+        if self.llm.model is not None:
+            if not self.baselines:
+                raise InputError("--llm.model is one of the baselines; add --baselines")
+            self.llm.check()
+        if self.data is None and (self.task != "single" or self.labels is None):
+            raise InputError(
+                "expected labelled texts, found neither --data nor --labels of a sample that the "
+                "project carries; give --data"
+                if self.labels is None
+                else f"--task {self.task} has no sample in the project; give --data"
+            )
+
+
+def _fraction(value: float | None) -> bool:
+    return value is None or 0 < value <= 1

@@ -1,0 +1,135 @@
+"""The app is the same one, and as private, whichever folder it is started from."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.app.conftest import make_model
+from tests.app.servers import ROOT, listening_on, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# One run of the page, one saved label; then what the page saw of models and database.
+VISIT = """
+import sys
+from streamlit.testing.v1 import AppTest
+page = AppTest.from_file(sys.argv[1], default_timeout=120).run()
+page.text_area[0].input("배송이 빨라요")
+next(one for one in page.button if one.label == "분류하기").click().run()
+next(one for one in page.button if one.label == "저장").click().run()
+assert not page.exception and not page.error, page.error
+print(page.selectbox(key="model").options)
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    folder = tmp_path / "다른 폴더"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A checkout with one run in it."""
+    copy = tmp_path / "checkout"
+    for room in ("corpora", "tokenizer", "pretrain", "finetune", "app"):
+        shutil.copytree(
+            ROOT / room,
+            copy / room,
+            ignore=lambda folder, names: {
+                name
+                for name in names
+                if Path(folder, name).is_file() and not name.endswith((".py", ".toml", ".txt"))
+            },
+        )
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    make_model(copy / "runs" / "finetune" / "x")
+    return copy
+
+
+def test_a_click_collects_no_garbage_of_all_of_torch() -> None:
+    """Streamlit's default, which makes a click cost six times as much."""
+    settings = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text("utf-8"))
+    assert settings["runner"]["postScriptGC"] is False
+
+
+def test_only_this_machine_from_another_folder(elsewhere: Path) -> None:
+    with serving(elsewhere) as server:
+        assert listening_on(server.port) == {"127.0.0.1"}
+
+
+def test_only_this_machine_by_a_relative_path(repository: Path) -> None:
+    """As from the root of the repository."""
+    with serving(repository, script="app/main.py") as server:
+        assert listening_on(server.port) == {"127.0.0.1"}
+
+
+def test_settings_of_another_project_open_nothing(elsewhere: Path) -> None:
+    (elsewhere / ".streamlit").mkdir()
+    (elsewhere / ".streamlit" / "config.toml").write_text('[server]\naddress = "0.0.0.0"\n')
+    with serving(elsewhere) as server:
+        assert listening_on(server.port) == {"127.0.0.1"}
+
+
+def test_an_address_that_was_asked_for_is_taken(elsewhere: Path) -> None:
+    with serving(elsewhere, flags=["--server.address", "0.0.0.0"]) as server:
+        assert listening_on(server.port) == {"any"}
+    with serving(elsewhere, settings={"STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}) as server:
+        assert listening_on(server.port) == {"any"}
+
+
+def test_models_and_labels_are_those_of_the_repository(repository: Path, elsewhere: Path) -> None:
+    _visit(repository, elsewhere, {})
+    assert _labels(repository / "runs" / "labels.db") == 1
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_named_home_wins(repository: Path, elsewhere: Path, tmp_path: Path) -> None:
+    shutil.move(repository / "runs", tmp_path / "home" / "runs")
+    _visit(repository, elsewhere, {"MALMOI_HOME": str(tmp_path / "home")})
+    assert _labels(tmp_path / "home" / "runs" / "labels.db") == 1
+    assert not (repository / "runs").exists()
+
+
+@pytest.mark.browser
+def test_a_server_that_found_no_settings_ends_at_the_first_visit(
+    chromium: "Browser", elsewhere: Path
+) -> None:
+    """Through a link Streamlit looks for settings beside the link, and finds none."""
+    (elsewhere / "desk_link.py").symlink_to(ROOT / "app" / "main.py")
+    with serving(elsewhere, script="desk_link.py") as server:
+        page = chromium.new_page()
+        page.goto(server.address)
+        page.get_by_text("모든 네트워크에 열려 있어 끝냅니다").wait_for(timeout=60_000)
+        assert page.get_by_label("분류할 글").count() == 0
+        server.process.wait(timeout=60)
+        (line,) = [one for one in server.said().splitlines() if "expected an address" in one]
+        assert f"streamlit run {ROOT / 'app' / 'main.py'}" in line
+        assert "Traceback" not in server.said()
+
+
+def _visit(repository: Path, folder: Path, settings: dict[str, str]) -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MALMOI_")}
+    done = subprocess.run(
+        [sys.executable, "-c", VISIT, str(repository / "app" / "main.py")],
+        cwd=folder,
+        env={**own, "PYTHONPATH": str(repository), **settings},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['x']\n"
+
+
+def _labels(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        return connection.execute("SELECT count(*) FROM labels").fetchone()[0]
