@@ -18,8 +18,8 @@ from transformers import (
 from corpora.errors import InputError
 from corpora.paths import home
 from finetune.label_names import normal_label
-from finetune.model_files import check_vocabulary, load_tokenizer, loading
-from finetune.model_places import CONFIG, check_source, has_weights
+from finetune.model_files import check_vocabulary, load_tokenizer, loading, local_source
+from finetune.model_places import CONFIG, has_weights
 from finetune.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from pretrain.places import discriminator_folder
 
@@ -69,14 +69,21 @@ def find_encoder(root: Path | None = None) -> Path:
     )
 
 
-def encoder_source(source: str | Path) -> str:
-    """What to load for `--model`: a directory (of a whole run, its discriminator) or a Hub id.
+def encoder_source(source: str | Path, revision: str | None = None) -> str:
+    """The directory to load for `--model`: of a whole run, its discriminator; of a Hub id, the one
+    in the cache, downloaded if need be.
+
+    Args:
+        source: directory or Hub id.
+        revision: branch, tag or commit of a Hub id.
 
     Raises:
-        InputError: the directory is missing or has no weights.
+        InputError: the directory is missing or has no weights, or the Hub cannot give them.
     """
     found = discriminator_folder(source)
-    return check_source(found if found.is_dir() else source)
+    place = Path(local_source(found if found.is_dir() else source, revision))
+    inner = discriminator_folder(place)
+    return str(inner if inner.is_dir() else place)
 
 
 def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:

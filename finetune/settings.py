@@ -13,6 +13,7 @@ from finetune.label_names import parse_labels
 from finetune.model_places import check_source
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
+from pretrain.places import is_hub_id
 
 # The labelled samples that the project carries, found by their labels.
 OWN_DATA: dict[frozenset[str], str] = {
@@ -227,6 +228,7 @@ class KfoldSettings(TrainSettings, ReadOptions):
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
         "training": (
             "model",
+            "revision",
             "continue_from",
             "epochs",
             "learning_rate",
@@ -259,6 +261,9 @@ class KfoldSettings(TrainSettings, ReadOptions):
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the released one. Of a finished classifier the head is left out."""
+    revision: str | None = None
+    """Branch, tag or commit of the Hub id in --model or --continue-from, such as refs/pr/1; by
+    default main."""
     continue_from: str | None = None
     """Finished classifier to go on from, with its head, instead of --model: its labels are those
     of the data, by name. Texts that it has learnt are left out."""
@@ -335,6 +340,11 @@ class KfoldSettings(TrainSettings, ReadOptions):
         """As `TrainSettings.check`, and what only k-fold has."""
         super().check()
         self.check_task(self.task)
+        source = self.continue_from or self.model or ""
+        if self.revision is not None and not is_hub_id(source):
+            raise InputError(
+                f"--revision is of a Hub id in --model, found {source or 'none'}; leave it out"
+            )
         for flag, value, least in (
             ("--folds", self.folds, 2),
             ("--seeds", self.seeds, 1),

@@ -23,6 +23,7 @@ from pretrain.settings import PretrainSettings
 from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import (
+    MANY_UNKNOWN,
     TRAINING_VERSION,
     load_tokenizer,
     tokenizer_hash,
@@ -30,8 +31,6 @@ from tokenizer.training import (
 )
 
 _UNKNOWN = "[UNK]"
-# Ours leave 0.004% of their own corpora unknown (measured on six of them).
-_MANY_UNKNOWN = 0.05
 
 
 def prepare_corpus(
@@ -75,7 +74,7 @@ def unknown_fraction(corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
     counts = corpus.token_counts()
     unknown = tokenizer.get_vocab()[_UNKNOWN]  # there, whether or not it has the role
     share = float(counts[unknown] / corpus.num_tokens) if unknown < len(counts) else 0.0
-    if share >= _MANY_UNKNOWN:
+    if share >= MANY_UNKNOWN:
         print(
             f"warning: {share:.0%} of the corpus's tokens are {_UNKNOWN}, words that "
             "the tokenizer has no entries for: is it of this language, and are its "

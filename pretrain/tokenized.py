@@ -24,7 +24,7 @@ from tokenizer.sampling import iter_batches
 from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 FACTS_NAME = "corpus.json"
-_LAYOUT = 3
+_LAYOUT = 4
 _COUNT_BLOCK = 10_000_000
 
 
@@ -174,6 +174,7 @@ def _write_arrays(
     dtype = _id_type(tokenizer)
     lengths: list[int] = []
     backend = tokenizer.backend_tokenizer
+    backend.encode_special_tokens = True  # a typed [MASK] is text
     with directory_at_once(directory, shared=True) as scratch:
         with (scratch / "ids.bin").open("wb") as file:
             for texts in iter_batches(iter_clean_texts(clean_directory), 2_000):

@@ -64,7 +64,7 @@ def test_several_workers_give_the_same_bytes(
     assert contents(tmp_path / "c") == expected
     report = json.loads(expected["_report.json"])
     assert report["read"] == 65_000 and report["dropped"]["duplicate"] > 25_000
-    assert done.stdout.endswith(f"cleaning v1 -> {tmp_path / 'c'}\n")
+    assert done.stdout.endswith(f"cleaning v2 -> {tmp_path / 'c'}\n")
     assert f"{report['kept']:,} of 65,000 texts kept" in done.stdout
 
 

@@ -95,7 +95,7 @@ def test_the_report_counts_every_source(tmp_path: Path) -> None:
     )
     report = write_clean_corpus(texts, tmp_path / "c", CleaningSettings())
     found = json.loads((tmp_path / "c" / "_report.json").read_text(encoding="utf-8"))
-    assert found["cleaning"] == CLEANER_VERSION == "v1"
+    assert found["cleaning"] == CLEANER_VERSION == "v2"
     assert found["settings"]["min_characters"] == 10
     assert (found["read"], found["kept"]) == (4, 2)
     assert found["dropped"]["empty"] == found["dropped"]["duplicate"] == 1
@@ -180,3 +180,15 @@ def test_hash_tells_a_fetched_file_from_the_same_bytes_alone(tmp_path: Path) -> 
     write_fetched(fetched, record)
     assert [r.text for r in iter_records(fetched)] == ["배송이 빨라서 좋았어요 다음에 또 살게요"]
     assert corpus_hash(fetched) != before
+
+
+def test_a_corpus_of_an_older_cleaner_is_still_read(tmp_path: Path) -> None:
+    """With what that one made of it, and its version."""
+    folder = tmp_path / "c"
+    write_clean_corpus(records("별점은 ★★★★★ 입니다 정말로"), folder, CleaningSettings())
+    report = folder / "_report.json"
+    text = report.read_text(encoding="utf-8")
+    assert f'"cleaning": "{CLEANER_VERSION}"' in text
+    report.write_text(text.replace(f'"{CLEANER_VERSION}"', '"v1"'), encoding="utf-8")
+    assert list(iter_clean_texts(folder)) == ["별점은 ★★★★★ 입니다 정말로"]
+    assert CleaningReport.read_from(folder).cleaning == "v1"
