@@ -15,6 +15,8 @@ from corpora.atomic import directory_at_once
 from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
 from corpora.paths import runs
+from corpora.read_options import read_options
+from corpora.reading_notes import ReadingNotes
 from corpora.work_folder import work_folder, worth_keeping
 from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
@@ -81,10 +83,12 @@ def cross_validate(settings: KfoldSettings) -> None:
     if settings.output is not None:
         check_free(settings.output)
     beginning = find_beginning(settings)
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
     found = read_examples(
         path,
         labels,
-        text_column=settings.text_column,
+        reading=read_options(settings),
+        notes=notes,
         label_column=settings.label_column,
         per_label=settings.folds,
         task=settings.task,
@@ -111,6 +115,7 @@ def cross_validate(settings: KfoldSettings) -> None:
             print(fold_table(result), flush=True)
             report = _report(examples, result, experiment, settings, model_facts(work))
             report["data"]["left_out"]["learnt"] = left_out
+            report["data"]["reading"] = notes.as_json()
             baselines: list[Baseline] = []
             curve: list[CurvePoint] = []
             if settings.baselines:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from corpora.errors import InputError
 from corpora.paths import runs, sample
+from corpora.read_options import ReadOptions, read_options
 from corpora.sources import find_sources
 from finetune.label_names import parse_labels
 from finetune.model_places import check_source
@@ -220,7 +221,7 @@ class LlmSettings:
 
 
 @dataclass(kw_only=True)
-class KfoldSettings(TrainSettings):
+class KfoldSettings(TrainSettings, ReadOptions):
     """What to train, on what, how often."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -242,6 +243,7 @@ class KfoldSettings(TrainSettings):
             "baselines",
             "learning_curve",
         ),
+        "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
         "run": ("output", "jobs", "device", "seed"),
     }
     """See `corpora.flags.parse_flags`."""
@@ -280,8 +282,6 @@ class KfoldSettings(TrainSettings):
     number of threads may change the last digits of the scores."""
     output: Path | None = None
     """Folder for the run; by default runs/finetune/ with the data's name and the time."""
-    text_column: str | None = None
-    """Column of the texts, if it has an unusual name."""
     pair_column: str | None = None
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
     label_column: str | None = None
@@ -365,7 +365,12 @@ class KfoldSettings(TrainSettings):
                 f"--continue-from names what to begin with, and so does {flag}; leave one out"
             )
         # Refuses a second text where the task has one.
-        RowFormat(task=self.task, pair_column=self.pair_column)
+        RowFormat(
+            task=self.task,
+            reading=read_options(self),
+            pair_column=self.pair_column,
+            group_column=self.group_column,
+        )
         if self.label_separator is not None and self.task != "multi":
             raise InputError(
                 f"--label-separator is for several labels in a cell, and --task {self.task} has "

@@ -107,6 +107,7 @@ class PretrainSettings(ReadOptions):
             "vocab_size",
             "max_length",
         ),
+        "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
         "length": ("max_minutes", "max_tokens", "max_steps", "max_flops", "epochs"),
         "network": ("preset", "objective", "learning_rate", "tokens_per_batch"),
         "run": ("output", "resume", "device", "precision", "seed", "save_steps", "log_steps"),

@@ -62,7 +62,7 @@ def encoded(suffix: str) -> bytes:
 
 def compressed(data: bytes, compression: str) -> bytes:
     if compression == ".gz":
-        return gzip.compress(data)
+        return gzip.compress(data, mtime=0)
     return zstandard.ZstdCompressor().compress(data) if compression == ".zst" else data
 
 
@@ -239,7 +239,7 @@ def test_parquet_in_many_batches(tmp_path: Path) -> None:
 
 def test_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "b.txt", "둘")
-    write(tmp_path / "a" / "z.txt.gz", gzip.compress("하나".encode()))
+    write(tmp_path / "a" / "z.txt.gz", gzip.compress("하나".encode(), mtime=0))
     write(tmp_path / "a" / "b.csv", "id,text\n,영\n")
     for ignored in ("README.txt", "readme", "LICENSE", "License.txt", "note.md", "report.json"):
         write(tmp_path / ignored, "문서")

@@ -43,9 +43,9 @@ def test_groups_stay_whole_and_folds_even(seed: int) -> None:
 
 
 def test_what_is_spread_evenly() -> None:
-    """Of several labels the rarest of the data; of values their tenth."""
+    """Of several labels the rarest of the data, none as one more; of values their tenth."""
     targets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
-    assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 0]
+    assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 3]
     values = np.random.default_rng(0).permutation(100) / 7
     tenths = strata_of("pair-regression", values)
     assert np.bincount(tenths).tolist() == [10] * 10

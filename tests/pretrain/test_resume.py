@@ -302,18 +302,6 @@ def test_a_corpus_that_has_changed_since_is_refused(
     assert metric_steps(broken_off)[-1] == 10
 
 
-def test_a_run_that_began_with_skip_gram_goes_on(pretrain_here: Command, broken_off: Path) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output
-
-
 def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
     before = sorted(broken_off.rglob("*"))
     with FileLock(broken_off / ".lock"):
