@@ -41,7 +41,7 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 	@$(BIN)/streamlit run app/main.py
 
 test: .venv/installed-test lint  ## Run lint and all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
 from corpora.cleaning import clean_text
-from corpora.columns import TEXT_COLUMNS, whole_characters
+from corpora.columns import SAMPLE_ROWS, ColumnRequest, whole_characters
 from corpora.errors import InputError
 from corpora.spreadsheet_cells import MARK, guarded
 
@@ -80,15 +80,17 @@ class BatchResult:
 def default_text_column(table: pd.DataFrame) -> str:
     """The column that most likely holds the texts.
 
-    A known name (`text`, `리뷰`, …) wins, in the order of `corpora.columns`; otherwise the column
-    with the longest cells on average.
+    The one that every command would take (`corpora.columns`); where none has a known name, the
+    column with the longest cells on average.
     """
     if table.columns.empty:
         raise InputError("the table has no columns; expected a header row and texts below it")
-    by_name = {str(name).strip().casefold(): str(name) for name in reversed(table.columns)}
-    for candidate in TEXT_COLUMNS:
-        if candidate.casefold() in by_name:
-            return by_name[candidate.casefold()]
+    columns = [str(name) for name in table.columns]
+    sample = table.head(SAMPLE_ROWS).to_numpy().tolist()
+    try:
+        return columns[ColumnRequest().locate(columns, "", sample).text]
+    except InputError:
+        pass  # no column is called so, or holds words
     lengths = {str(name): _cells(table[name]).str.len().mean() for name in table.columns}
     return max(lengths, key=lambda name: lengths[name])
 

@@ -92,6 +92,61 @@ def _first_marks(run: re.Match[str]) -> str:
     return "".join(kept)
 
 
+# Signs that rate and count. A longer run of them is ornament (assumption: no scale has more steps).
+_RATING_SIGNS = "★☆⭐🌟●○◎■□▪▫◆◇▲△♥♡*$"
+_LONGEST_RATING = 10
+# No word and no shout: AAA, III, WWW. Longer runs of a letter are shouts; OOO hides a word.
+_GRADE = 3
+# Small letters that people type for AAA, III (lll) and XXX.
+_SMALL_GRADES = "ailx"
+_ROMAN_SIGNS = "ⅠⅩⅭⅯⅰⅹⅽⅿ"
+# What numbers in letters are typed with, and so what may be told by how often it stands there.
+COUNTED = frozenset(
+    f"{_RATING_SIGNS}{_ROMAN_SIGNS}+ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+_LONGEST_ROMAN = 15  # MMMDCCCLXXXVIII
+_is_roman = re.compile(
+    "M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})", re.IGNORECASE
+).fullmatch
+_is_after_grade = re.compile("등?급|컵").match
+_is_after_letter = re.compile("[A-Za-z0-9]").match
+
+
+def tells_by_length(text: str, start: int, end: int) -> bool:
+    """Whether a run of one of `COUNTED` would mean something else if it were shorter.
+
+    III is not II, AAA급 not AA급, ★★★ not ★★, A+++ not A++; goooood and ******************** are.
+
+    Args:
+        text: any text.
+        start, end: of the whole run in it.
+    """
+    sign, length = text[start], end - start
+    if sign in _RATING_SIGNS:
+        return length <= _LONGEST_RATING
+    if sign in _ROMAN_SIGNS:
+        return length <= _GRADE
+    if sign == "+":
+        return length == 3 and _is_after_letter(text, start - 1) is not None if start else False
+    if length > _LONGEST_RATING:
+        return False
+    first, last = start, end
+    while first and start - first <= _LONGEST_ROMAN and _is_letter(text[first - 1]):
+        first -= 1
+    while last < len(text) and last - end <= _LONGEST_ROMAN and _is_letter(text[last]):
+        last += 1
+    if last - first > length:  # a part of a word
+        word = text[first:last]
+        return (word.isupper() or word.islower()) and _is_roman(word) is not None
+    if _is_after_grade(text, end):
+        return True
+    return length <= _GRADE and sign != "O" and (sign.isupper() or sign in _SMALL_GRADES)
+
+
+def _is_letter(character: str) -> bool:
+    return character.isascii() and character.isalpha()
+
+
 @lru_cache(maxsize=8)
 def _folders(max_repeats: int) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Functions that fold runs of one character, and of one composed emoji."""
@@ -107,14 +162,18 @@ def _folders(max_repeats: int) -> tuple[Callable[[str], str], Callable[[str], st
     )
 
     def shorten(run: re.Match[str]) -> str:
+        if run[1] in COUNTED and tells_by_length(run.string, run.start(), run.end()):
+            return run[0]
         return run[1] * max_repeats
 
     return lambda text: runs.sub(shorten, text), lambda text: emojis.sub(shorten, text)
 
 
 def fold_repeats(text: str, max_repeats: int) -> str:
-    """Runs of more than `max_repeats` of one character or emoji, digits and spaces excepted, cut
-    to that many."""
+    """Runs of more than `max_repeats` of one character or emoji cut to that many.
+
+    Digits and spaces stay, and what `tells_by_length`.
+    """
     fold_characters, fold_emojis = _folders(max_repeats)
     text = fold_characters(text)
     return fold_emojis(text) if _has_composed_emoji(text) else text

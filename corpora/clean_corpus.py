@@ -1,4 +1,4 @@
-"""A clean corpus on disk: Parquet parts and `report.json`, written once and read many times."""
+"""A clean corpus on disk: Parquet parts and `_report.json`, written once and read many times."""
 
 import hashlib
 import json
@@ -23,6 +23,7 @@ from corpora.errors import InputError
 from corpora.near_duplicates import NearDuplicates, find_near_duplicates
 from corpora.progress import Progress, no_progress
 from corpora.public.fetched import layout_of
+from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from corpora.sources import Source, find_sources
 from corpora.text_parts import ROWS_PER_GROUP, PartWriter, TableWriter
@@ -80,9 +81,12 @@ def sources_hash(sources: Iterable[Source]) -> str:
 
 
 def write_clean_corpus(
-    records: Iterable[Record], directory: Path, settings: CleaningSettings
+    records: Iterable[Record],
+    directory: Path,
+    settings: CleaningSettings,
+    notes: ReadingNotes | None = None,
 ) -> CleaningReport:
-    """Clean `records` into `directory` (Parquet parts + `report.json`), in one rename.
+    """Clean `records` into `directory` (Parquet parts + `_report.json`), in one rename.
 
     Memory is a few units of 10,000 texts, and 16 bytes a text for duplicates.
 
@@ -92,7 +96,7 @@ def write_clean_corpus(
     with directory_at_once(directory, shared=True) as scratch:
         work = scratch / ".work"
         work.mkdir()
-        report = build_clean_corpus(records, scratch, work, settings)
+        report = build_clean_corpus(records, scratch, work, settings, notes=notes)
         shutil.rmtree(work)
     return report
 
@@ -106,6 +110,7 @@ def build_clean_corpus(
     near: NearDuplicates | None = None,
     analysis: Analysis = NO_ANALYSIS,
     rejects: TableWriter | None = None,
+    notes: ReadingNotes | None = None,
     means: CleaningMeans | None = None,
 ) -> CleaningReport:
     """Clean `records` and write the parts and the report into `directory`.
@@ -122,6 +127,7 @@ def build_clean_corpus(
         near: how near duplicates are found; None keeps them.
         analysis: what the analyser does to clean texts.
         rejects: where dropped texts go, with `REJECT_SCHEMA`.
+        notes: how the files were read, for the report, once all records were taken.
         means: how the work is done.
 
     Returns:
@@ -136,6 +142,7 @@ def build_clean_corpus(
     )
     units = _clean_into(work, cut_units(records), cleaner, means)
     report = CleaningReport.of(settings, near, analysis)
+    report.reading = None if notes is None else notes.as_json()
     keepers, is_duplicate = _find_keepers(units, settings, near, work, means.progress)
     parts = PartWriter(directory, TEXT_SCHEMA)
     with full_disk_as_oserror(directory):

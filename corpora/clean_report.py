@@ -10,7 +10,9 @@ from corpora.analysis import Analysis
 from corpora.cleaning import CLEANER_VERSION, REASONS, CleaningSettings
 from corpora.near_duplicates import BANDS, HASHES, NearDuplicates
 
-REPORT_NAME = "report.json"
+# pandas, pyarrow and Spark pass over files that begin so, and open the folder as one table.
+REPORT_NAME = "_report.json"
+_EARLIER_NAME = "report.json"
 
 
 @dataclass(kw_only=True)
@@ -24,6 +26,7 @@ class CleaningReport:
         near: how near duplicates were found; None if they were not looked for.
         analysis: what was asked of the analyser, and its version; None if it was not used.
         cleaning: version of the rules.
+        reading: how each file was read (`corpora.reading_notes`), and what was left out.
         sources: for each source in the order of reading, its texts `read`, `kept` and by reason,
             and `AnalysisCount`s.
     """
@@ -32,6 +35,7 @@ class CleaningReport:
     near: dict[str, Any] | None = None
     analysis: dict[str, Any] | None = None
     cleaning: str = CLEANER_VERSION
+    reading: dict[str, Any] | None = None
     sources: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
@@ -50,11 +54,11 @@ class CleaningReport:
     @classmethod
     def read_from(cls, directory: Path) -> "CleaningReport":
         """The report of a clean corpus."""
-        return cls.from_json(json.loads((directory / REPORT_NAME).read_text(encoding="utf-8")))
+        return cls.from_json(json.loads(report_path(directory).read_text(encoding="utf-8")))
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "CleaningReport":
-        """What `report.json` holds."""
+        """What the report's file holds."""
         sources = {
             name: Counter({key: count for key, count in numbers.items() if key != "dropped"})
             + Counter(numbers["dropped"])
@@ -65,6 +69,7 @@ class CleaningReport:
             near=found["near_duplicates"],
             analysis=found.get("analysis"),  # there was none in early reports
             cleaning=found["cleaning"],
+            reading=found.get("reading"),
             sources=sources,
         )
 
@@ -91,7 +96,7 @@ class CleaningReport:
         return sum(counter[what] for counter in self.sources.values())
 
     def to_json(self) -> str:
-        """The report as it stands in `report.json`; equal for equal inputs and settings."""
+        """The report as it stands in its file; equal for equal inputs and settings."""
         return json.dumps(
             {
                 "cleaning": self.cleaning,
@@ -102,6 +107,7 @@ class CleaningReport:
                 "kept": self.kept,
                 "dropped": self.dropped,
                 **self._analysis_counts(sum(self.sources.values(), Counter())),
+                "reading": self.reading,
                 "sources": {
                     name: {
                         "read": counter["read"],
@@ -134,3 +140,10 @@ class CleaningReport:
         if self.analysis["split_sentences"]:
             counts["before_splitting"] = counter["before_splitting"]
         return counts
+
+
+def report_path(directory: Path) -> Path:
+    """Where the report of a clean corpus lies, or would lie."""
+    earlier = directory / _EARLIER_NAME
+    current = directory / REPORT_NAME
+    return earlier if earlier.is_file() and not current.is_file() else current

@@ -25,7 +25,7 @@ from corpora.mojibake import is_mojibake, repair_mojibake
 from corpora.personal_data import KINDS, Kind, mask_personal_data, without_masks
 
 # Raise it whenever the same input would come out differently: run reports carry it.
-CLEANER_VERSION = "v1"
+CLEANER_VERSION = "v2"
 
 Reason = Literal[
     "empty",
@@ -111,17 +111,25 @@ def clean_text(text: str, settings: CleaningSettings = DEFAULTS) -> str:
     """Clean one text; never raises.
 
     NFC; nothing invisible; single spaces, none at the ends; at most 30 combining marks in a row;
-    the rest as `settings` say. Cleaning a clean text changes nothing.
+    the rest as `settings` say. Cleaning a clean text changes nothing, but where digits stood in
+    columns: between them white space other than one space parts numbers, and it becomes one.
     """
     # What one step removes may bring together what an earlier step looks for (a zero-width space
     # in an address), so it goes on until nothing changes: twice, as a rule.
+    kinds = settings.personal_data
     passes = 0
-    while (cleaned := _clean_once(text, settings)) != text:
+    while True:
+        cleaned = _clean_once(text, settings, kinds)
+        if cleaned == text:
+            cleaned = " ".join(text.split())
+            if cleaned == text:
+                return text
+            # Digits that white space parted look like one number from here on.
+            kinds = tuple(kind for kind in kinds if kind == "email")
         text = cleaned
         passes += 1
         if passes % _MOST_PASSES == 0 and settings.remove_html:
             text = _part_at_html_signs(" ", text)
-    return text
 
 
 # Entities inside entities would otherwise take a pass for each of thousands of levels; pages that
@@ -130,7 +138,8 @@ _MOST_PASSES = 10
 _part_at_html_signs = re.compile("[&<]+").sub
 
 
-def _clean_once(text: str, settings: CleaningSettings) -> str:
+def _clean_once(text: str, settings: CleaningSettings, kinds: tuple[Kind, ...]) -> str:
+    """One pass over a text; white space stays, for it tells columns of digits from a number."""
     if settings.fix_mojibake:
         text = repair_mojibake(text)
     if settings.remove_html:
@@ -142,13 +151,13 @@ def _clean_once(text: str, settings: CleaningSettings) -> str:
         text = part_outside_kcbert(" ", text)
     if settings.remove_urls:
         text = remove_urls(text)
-    if settings.personal_data:
-        text = mask_personal_data(text, settings.personal_data)
+    if kinds:
+        text = mask_personal_data(text, kinds)
     if settings.remove_portal_masks:
         text = remove_portal_masks(text)
     if settings.max_repeats:
         text = fold_repeats(text, settings.max_repeats)
-    return " ".join(text.split())
+    return text
 
 
 def reason_to_drop(raw: str, clean: str, settings: CleaningSettings = DEFAULTS) -> Reason | None:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corpora.characters import is_repetitive, part_at_hanja, part_outside_kcbert
+from corpora.characters import (
+    COUNTED,
+    is_repetitive,
+    part_at_hanja,
+    part_outside_kcbert,
+    tells_by_length,
+)
 from corpora.markup import URL_SIGNS
 from corpora.mojibake import COMMON_SYLLABLES
 from corpora.personal_data import AT_SIGNS, FEWEST_DIGITS, SPELLED_ONE, SPELLED_ZERO
@@ -71,6 +77,14 @@ def _characters() -> NDArray[np.uint8]:
     return table
 
 
+@lru_cache(maxsize=1)
+def _counted() -> NDArray[np.bool_]:
+    """Whether a code point is one of `COUNTED`, [0x110000]."""
+    table = np.zeros(0x110000, np.bool_)
+    table[[ord(c) for c in COUNTED]] = True
+    return table
+
+
 @lru_cache(maxsize=4)
 def _table(settings: "CleaningSettings") -> NDArray[np.uint8]:
     table = _characters().copy()
@@ -119,12 +133,12 @@ class PlainTexts:
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         self._ends = np.cumsum(lengths + 1)
         self._codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-        self._flags = _table(settings)[self._codes]
+        self._flags = _table(settings).take(self._codes)
         self._space = self._flags & _SPACE != 0
         self._space[self._ends - 1] = True
         self._starts = self._ends - lengths - 1
         any_flags = np.bitwise_or.reduceat(self._flags, self._starts)
-        repeated = self._repeated(settings.max_repeats)
+        repeated = self._repeated(joined, settings.max_repeats)
         other = self._need_more(any_flags, settings)
         if settings.max_repeats == 1:  # folding may then make a sign (골뱅뱅이)
             other[self._text_of(repeated)] = True
@@ -136,17 +150,40 @@ class PlainTexts:
         """Indices of the texts that characters at these places belong to."""
         return np.searchsorted(self._ends, places, side="right")
 
-    def _repeated(self, max_repeats: int) -> NDArray[np.intp]:
-        """Places of characters that come after `max_repeats` of the same."""
+    def _repeated(self, joined: str, max_repeats: int) -> NDArray[np.intp]:
+        """Places of characters that come after `max_repeats` of the same and are to go."""
         if not max_repeats:
             return np.zeros(0, np.intp)
-        same = self._codes[1:] == self._codes[:-1]
-        run = same.copy()
-        for step in range(1, max_repeats):
-            run[step:] &= same[:-step]
-            run[:step] = False
-        places = np.flatnonzero(run) + 1
-        return places[self._flags[places] & (_DIGIT | _SPACE) == 0]
+        run = self._codes[1:] == self._codes[:-1]
+        for _ in range(1, max_repeats):
+            run = run[1:] & run[:-1]
+        places = np.flatnonzero(run) + max_repeats
+        places = places[self._flags[places] & (_DIGIT | _SPACE) == 0]
+        counted = _counted()[self._codes[places]]
+        return (
+            places[~self._tells(joined, places, counted, max_repeats)] if counted.any() else places
+        )
+
+    def _tells(
+        self,
+        joined: str,
+        places: NDArray[np.intp],
+        counted: NDArray[np.bool_],
+        max_repeats: int,
+    ) -> NDArray[np.bool_]:
+        """Which of these places of repeated characters belong to runs that tell by their length."""
+        tells = np.zeros(len(places), np.bool_)
+        which = np.flatnonzero(counted)
+        # No two runs touch: the first characters of each have no place.
+        begins = np.flatnonzero(np.diff(places[which], prepend=-2) != 1)
+        ends = np.append(begins[1:], len(which)) - 1
+        firsts, lasts = places[which[begins]].tolist(), places[which[ends]].tolist()
+        told = [
+            tells_by_length(joined, first - max_repeats, last + 1)
+            for first, last in zip(firsts, lasts, strict=True)
+        ]
+        tells[which] = np.repeat(told, ends - begins + 1)
+        return tells
 
     def _need_more(
         self, any_flags: NDArray[np.uint8], settings: "CleaningSettings"
@@ -176,10 +213,9 @@ class PlainTexts:
         # What is left of the white space at an end stands after the last visible character.
         trailing = line_feeds[space[line_feeds - 1]]
         if len(trailing):
-            visible = np.flatnonzero(~space)
-            if len(visible):
-                before = np.searchsorted(visible, trailing) - 1
-                drop[visible[before[before >= 0]] + 1] = True
+            begins = np.flatnonzero(space[1:] & ~space[:-1]) + 1
+            before = np.searchsorted(begins, trailing, side="right") - 1
+            drop[begins[before[before >= 0]]] = True
         drop[line_feeds] = False
         fewer = np.bincount(self._text_of(np.flatnonzero(drop)), minlength=len(lengths))
         other_space = np.flatnonzero(space & (self._codes != ord(" ")) & ~drop)
@@ -228,8 +264,9 @@ class PlainTexts:
     def _distinct(self) -> NDArray[np.uint8]:
         """At most the number of different visible characters of each text."""
         # Knuth's multiplicative hash, six bits of it (The Art of Computer Programming 3, 6.4).
-        bits = np.uint64(1) << (self._codes * np.uint32(2654435761) >> np.uint32(26))
-        bits[self._space] = 0
+        hashed = self._codes * np.uint32(2654435761)
+        hashed >>= np.uint32(26)
+        bits = (~self._space).astype(np.uint64) << hashed
         return np.bitwise_count(np.bitwise_or.reduceat(bits, self._starts))
 
 

@@ -24,6 +24,11 @@ _HANGUL = re.compile("[가-힣]")
 _NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp949": "CP949"}
 
 
+def shown_encoding(encoding: str) -> str:
+    """What messages call an encoding that `find_encoding` gives."""
+    return _NAMES.get(encoding, encoding)
+
+
 def find_encoding(source: Source) -> str:
     """The encoding in which the whole file decodes, by one or two streaming passes.
 

@@ -1,6 +1,5 @@
-"""Rows with something inside their cells: objects in JSON lines, lists in Parquet and Arrow."""
+"""Rows of JSON with objects inside their cells."""
 
-import json
 from typing import Any
 
 
@@ -21,10 +20,3 @@ def with_inner_keys(row: dict[str, Any]) -> dict[str, Any]:
             if isinstance(cell, dict):
                 inner.append((path, cell))
     return found
-
-
-def list_as_json(cell: object) -> object:
-    """A list or an object as JSON text, which a label column may hold; any other cell as it is."""
-    if isinstance(cell, list | tuple | dict):
-        return json.dumps(cell, ensure_ascii=False, default=str)
-    return cell

@@ -29,6 +29,7 @@ FEWEST_DIGITS = 6
 AT_SIGNS = ("@", "＠", "골뱅이")
 SPELLED_ZERO = "0공영oO"
 SPELLED_ONE = "1일"
+_at_sign = re.compile("|".join(AT_SIGNS)).search
 _six_digits = re.compile(rf"(?:[0-9０-９][^0-9０-９]*+){{{FEWEST_DIGITS}}}").search
 _spelled_start = re.compile(f"[{SPELLED_ZERO}][{SPELLED_ONE}][{SPELLED_ZERO}]").search
 
@@ -36,13 +37,18 @@ _masks = re.compile("|".join(map(re.escape, MASKS.values())))
 
 # Stands for what was taken: matched by no rule, and no context reaches over it.
 _TAKEN = "\x00"
-_WIDE = "０１２３４５６７８９＠．＋（）－‐‑‒–—―−ㅡ"
+_WIDE = (
+    "０１２３４５６７８９＠．，：；／＋（）－‐‑‒–—―−ㅡ\u00a0\u2002\u2003\u2007\u2009\u202f\u3000"
+)
 _fold_width = re.compile(f"[{_WIDE}]").sub
-_NARROW = dict(zip(_WIDE, "0123456789@.+()---------", strict=True))
+_NARROW = dict(zip(_WIDE, "0123456789@.,:;/+()---------       ", strict=True))
 _SPELLED_DIGITS = "공영일이삼사오육륙칠팔구"
 
-_GAP = r"[ \-.~_/·)]{0,3}"  # between the digits of a number that someone typed
-# Not the rest of a longer number, of a decimal, or of groups joined by hyphens.
+# Between the digits of a number that someone typed. Line breaks, tabs and wide gaps part columns of
+# a table; beside a hyphen or full stop they do not.
+_GAP = r"(?:\s?[\-.~_/·)]{1,2}\s?|[\-.~_/·)]{3}| {1,2})?"
+_GAP_IN_NUMBER = r"(?:\s?[\-.~_/·)]{1,2}\s?| )?"  # where the beginning says less
+_LIST_GAP = r"[:;,]\s?"  # between groups of digits only, for it also parts numbers
 _START = r"(?<![0-9])(?<![0-9][\-.,])"
 _END = r"(?!-?[0-9])"
 _JOINTS = ("-", ".", ",")  # of _START
@@ -53,20 +59,49 @@ _emails = re.compile(
     r"|(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]{1,64}@[가-힣]{1,20}\.(?:한국|kr|com)"
 ).finditer
 
+_BIRTHDAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 _residents = re.compile(
-    _START + r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
-    r"(?P<gap> ?[\-.~]? ?)(?P<rest>[1-8](?:[0-9]{6}|[*xX]{6}))(?![0-9])"
+    _START + rf"(?P<birthday>{_BIRTHDAY})"
+    r"(?P<gap> ?[\-.~:,;_/]? ?)(?P<rest>[1-8](?:[0-9]{6}|[*xX]{6}))(?![0-9])"
 ).finditer
-_resident_words = re.compile(r"주민|등록번호|민증|등본|초본|신분증").search
+_RESIDENT_WORDS = "주민|등록번호|민증|등본|초본|신분증"
+_resident_words = re.compile(_RESIDENT_WORDS).search
+# Told in halves: 앞자리 900101 뒷자리 1234567.
+_FRONT = rf"(?<![0-9\-])(?P<front>{_BIRTHDAY})(?![0-9])"
+_BACK = r"(?<![0-9\-])(?P<back>[1-8][0-9]{6})(?![0-9])"
+_halves = (
+    re.compile(rf"{_FRONT}(?P<between>[^0-9\x00]{{1,20}}){_BACK}").finditer,
+    re.compile(rf"{_BACK}(?P<between>[^0-9\x00]{{1,20}}){_FRONT}").finditer,
+    re.compile(rf"{_FRONT}(?P<back>)(?P<between>)").finditer,
+    re.compile(rf"{_BACK}(?P<front>)(?P<between>)").finditer,
+)
+_FRONT_WORDS, _BACK_WORDS = "앞", "뒷|뒤 ?(?:자리|번호)|뒤[는에]"
+_front_words = re.compile(_FRONT_WORDS).search
+_back_words = re.compile(_BACK_WORDS).search
+_half_words = re.compile(f"{_RESIDENT_WORDS}|{_FRONT_WORDS}|{_BACK_WORDS}").search
+_HALF_CONTEXT = 14
+# Of companies: the word, or a court's four digits and the kind of company (11 to 15, 21, 22) where
+# a person would be over 105.
+_company_words = re.compile(r"(?:법인|등기)[ 가-힣]{0,6}번호[^0-9]{0,8}$").search
+_company_numbers = re.compile(r"1[1-9](?:0[1-9]|1[0-2])(?:1[1-5]|2[12])").fullmatch
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
+# +82, 0082 and 82-, and the zero that is left out behind it or stands in brackets.
+_KOREA = rf"(?:\+ ?|00[0-9]?[ \-]?)82{_GAP}(?:\(?0\)?)?{_GAP}"
+_BARE_KOREA = r"82(?: ?[\-.)/_~]{1,2} ?\(?0?\)?| ?\(0\)| 0)[ \-]?"
 _phones = re.compile(
     # mobile: 010 and eight digits, the older ones and seven or eight, grouped at will
-    rf"{_START}\(?(?:(?:\+ ?82{_GAP}0?|0 ?)1 ?0(?:{_GAP}[0-9]){{8}}"
-    rf"|(?:\+ ?82{_GAP}0?|0)1[16789](?:{_GAP}[0-9]){{7,8}}){_END}"
+    rf"{_START}\(?(?:(?:{_KOREA}|0 ?)1 ?0(?:{_GAP}[0-9]){{8}}"
+    rf"|(?:{_KOREA}|0)1[16789](?:{_GAP}[0-9]){{7,8}}){_END}"
+    rf"|{_START}{_BARE_KOREA}(?:1[016789]|{_AREA})[ .\-]?[0-9]{{3,4}}[ .\-]?[0-9]{{4}}{_END}"
+    rf"|\(?{_START}01[016789]\)?{_LIST_GAP}[0-9]{{3,4}}(?:{_LIST_GAP}|-)[0-9]{{4}}{_END}"
+    r"|(?:(?<=^[0-9]\.)|(?<=\s[0-9]\.))01[016789]-[0-9]{3,4}-[0-9]{4}"  # of a list: 1.010-…
+    rf"{_END}"
     # areas, internet, free and safe numbers
-    rf"|\(?{_START}(?:\+ ?82{_GAP}0?|0){_AREA}{_GAP}[0-9]{{3,4}}{_GAP}[0-9]{{4}}{_END}"
-    rf"|{_START}(?:0[78]0|050-?[0-9]){_GAP}[0-9]{{3,4}}{_GAP}[0-9]{{4}}{_END}"
+    rf"|\(?{_START}(?:{_KOREA}|0){_AREA}{_GAP_IN_NUMBER}[0-9]{{3,4}}"
+    rf"{_GAP_IN_NUMBER}[0-9]{{4}}{_END}"
+    rf"|{_START}(?:0[78]0|050-?[0-9]|0{_AREA})[:,][0-9]{{3,4}}[:,\-][0-9]{{4}}{_END}"
+    rf"|{_START}(?:0[78]0|050-?[0-9]){_GAP_IN_NUMBER}[0-9]{{3,4}}{_GAP_IN_NUMBER}[0-9]{{4}}{_END}"
     # nation-wide; not years, amounts or counts
     rf"|{_START}1(?:522|533|544|566|577|588|599|600|644|66[0168]|670|688|800|811|833|855|877|899)"
     rf"[\- ]?[0-9]{{4}}{_END}(?! ?[년원명개만억건점위])"
@@ -77,12 +112,13 @@ _spelled_phones = re.compile(
 ).finditer
 
 _cards = re.compile(
-    rf"{_START}(?:[2-9][0-9]{{3}}(?:[\-. ]?[0-9]{{4}}){{3}}"
-    rf"|3[47][0-9]{{2}}[\-. ]?[0-9]{{6}}[\-. ]?[0-9]{{5}}){_END}"
+    rf"{_START}(?:[2-9][0-9]{{3}}(?:[\-. :,/_]?[0-9]{{4}}){{3}}"
+    rf"|3[47][0-9]{{2}}[\-. :,/_]?[0-9]{{6}}[\-. :,/_]?[0-9]{{5}}){_END}"
 ).finditer
 
 _numbers = re.compile(
-    rf"{_START}[0-9]{{2,16}}(?:[\- ][0-9]{{1,8}}){{0,4}}(?![\-.,]?[0-9])"
+    rf"{_START}[0-9]{{2,16}}(?:(?:[\- ][0-9]{{1,8}}){{1,4}}|(?:[:._/][0-9]{{1,8}}){{2,4}}"
+    rf"|(?:,[0-9]{{1,8}}){{2,4}})?(?![\-.,]?[0-9])"
 ).finditer
 # Names that are also everyday words count only right before the number.
 _BANK_OR_WORD = (
@@ -92,13 +128,25 @@ _BANK_OR_WORD = (
 _BANK = r"(?:은행|뱅크|카뱅|농협|새마을금고|신협|수협|우체국)"
 _PAYMENT = r"(?:계좌|입금|송금|예금주|후원|이체)"
 _before_account = re.compile(
-    rf"(?:{_BANK_OR_WORD}[ :]{{0,3}}|(?:{_BANK}|{_PAYMENT})[^0-9{_TAKEN}]{{0,12}})$"
+    rf"(?:{_BANK_OR_WORD}[\s:]{{0,3}}|(?:{_BANK}|{_PAYMENT})[^0-9{_TAKEN}]{{0,12}})$"
 ).search
+# Parcels, orders and the like have numbers of their own. The word nearest to the number decides.
+_goods = re.compile(
+    r"택배(?!비)|송장|운송|배송(?!비)|등기|소포|주문(?!금|액)|(?i:ems)|바코드|시리얼"
+    r"|(?:예약|접수|조회|승인|인증|거래|고객|회원|상품|쿠폰|일련|문의|관리) ?번호"
+).finditer
+_goods_behind = re.compile(r" ?(?:우체국)? ?(?:택배(?!비)|송장|등기|소포|배송(?!비))").match
+_money = re.compile(
+    rf"{_BANK}|{_PAYMENT}|카드|주민|{_BANK_OR_WORD}(?:은행|뱅크)?[\s:]{{0,3}}$"
+).finditer
 _after_account = re.compile(rf" ?\(?(?:{_BANK_OR_WORD}|{_BANK})").match
+_right_after_account = re.compile(r" ?\(?[가-힣a-zA-Z]{0,4}(?:은행|뱅크|농협|새마을금고)").match
 _LONGEST_CONTEXT = 24  # of _before_account
 # Shortest printed account: ten digits; longest: 16 (assumption, from the banks' own examples).
 _ACCOUNT_DIGITS = range(10, 17)
-_date = re.compile(r"(?:19|20)[0-9]{2}[\- ](?:0?[1-9]|1[0-2])[\- ]").match
+_date = re.compile(r"(?:19|20)[0-9]{2}[\- ./](?:0?[1-9]|1[0-2])[\- ./]").match
+_amount = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9]+(?= ?(?:원|달러|명))").match
+_address = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}").fullmatch
 
 _REGION = (
     r"(?:서울|부산|대구|인천|광주|대전|울산|세종|경기|강원|충북|충남|전북|전남|경북|경남|제주) ?"
@@ -116,32 +164,77 @@ _traffic = re.compile("차|택시|버스|운전|뺑소니|블랙박스|번호판
 _NEAR = 20  # characters (assumption)
 
 
-def _is_luhn(shadow: str, match: re.Match[str]) -> bool:
-    digits = [int(c) for c in reversed(match[0]) if c.isdigit()]
+def _check_luhn(digits: list[int]) -> bool:
+    digits = digits[::-1]
     doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + doubled) % 10 == 0
 
 
+def _is_card(shadow: str, match: re.Match[str]) -> bool:
+    digits = [int(c) for c in match[0] if c.isdigit()]
+    return _check_luhn(digits) and not _is_of_goods(shadow, match)
+
+
+def _is_of_goods(shadow: str, match: re.Match[str]) -> bool:
+    """Whether a parcel, an order or a thing has this number, by the words around."""
+    before = shadow[max(0, match.start() - _LONGEST_CONTEXT) : match.start()]
+    goods = max((word.end() for word in _goods(before)), default=-1)
+    if goods < 0:
+        return _goods_behind(shadow, match.end()) is not None
+    return goods > max((word.end() for word in _money(before)), default=-1)
+
+
 def _is_resident(shadow: str, match: re.Match[str]) -> bool:
-    if "-" in match["gap"] or not match["rest"].isdigit():
-        return True
-    if _resident_words(shadow[max(0, match.start() - 20) : match.start()]):
+    before = shadow[max(0, match.start() - 20) : match.start()]
+    if _company_words(before):
+        return False
+    words = _resident_words(before) is not None
+    if not words and _company_numbers(match["birthday"]) and match["rest"][0] in "12":
+        return False
+    if words or "-" in match["gap"] or not match["rest"].isdigit():
         return True
     # 13 digits in a row may be a bar code (880 is Korea's prefix in GS1): the check digit that
     # numbers given before October 2020 have decides.
     digits = [int(c) for c in match[0] if c.isdigit()]
     weights = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
     check = (11 - sum(w * d for w, d in zip(weights, digits, strict=False)) % 11) % 10
-    return digits[:3] != [8, 8, 0] and check == digits[12]
+    return digits[:3] != [8, 8, 0] and check == digits[12] and not _is_of_goods(shadow, match)
+
+
+def _resident_halves(shadow: str) -> Iterator[tuple[int, int]]:
+    """Spans of the two parts of a registration number that are told apart from each other."""
+    if not _half_words(shadow):
+        return
+    for find in _halves:
+        spans = [span for half in find(shadow) for span in _halves_of(shadow, half)]
+        yield from spans
+        shadow = _blank(shadow, sorted(spans))
+
+
+def _halves_of(shadow: str, half: re.Match[str]) -> list[tuple[int, int]]:
+    start = half.start()
+    near = shadow[max(0, start - _HALF_CONTEXT) : start]
+    far = shadow[max(0, start - 2 * _HALF_CONTEXT) : start]
+    is_told = _resident_words(far) is not None
+    spans = [half.span(name) for name in ("front", "back") if half[name]]
+    if len(spans) == 2:
+        later = _back_words if half.start("front") == start else _front_words
+        return spans if is_told or later(half["between"]) else []
+    named = _front_words if half["front"] else _back_words
+    return spans if is_told and named(near) else []
 
 
 def _is_account(shadow: str, match: re.Match[str]) -> bool:
     number, (start, end) = match[0], match.span()
     if sum(c.isdigit() for c in number) not in _ACCOUNT_DIGITS or _date(number):
         return False
+    if _amount(shadow, start) or _address(number) or _is_of_goods(shadow, match):
+        return False
     if _before_account(shadow[max(0, start - _LONGEST_CONTEXT) : start]):
         return True
-    return number.count("-") >= 2 and _after_account(shadow, end) is not None
+    if number.count("-") >= 2:
+        return _after_account(shadow, end) is not None
+    return _right_after_account(shadow, end) is not None
 
 
 def _is_plate(shadow: str, match: re.Match[str]) -> bool:
@@ -162,18 +255,26 @@ _clusters = re.compile("[0-9](?:[^0-9]{0,4}[0-9])*").finditer
 _REACH_BEFORE, _REACH_BEHIND = 8, 12
 
 
+def _regions(shadow: str) -> list[tuple[int, int]]:
+    """Where there are enough digits for a number, and what may belong to it around them."""
+    clusters = [cluster.span() for cluster in _clusters(shadow)]
+    return [
+        (max(0, first - _REACH_BEFORE), min(end + _REACH_BEHIND, next_first))
+        for (first, end), (next_first, _) in pairwise((*clusters, (len(shadow), 0)))
+        if end - first >= FEWEST_DIGITS
+    ]
+
+
 def _numbers_in(
     shadow: str,
+    regions: list[tuple[int, int]],
     pattern: Callable[[str, int, int], Iterator[re.Match[str]]],
     accepts: Callable[[str, re.Match[str]], bool] = lambda shadow, match: True,
 ) -> Iterator[tuple[int, int]]:
-    """Spans of a shape that are accepted, looked for only where there are enough digits."""
+    """Spans of a shape that are accepted, looked for in these regions only."""
     last = 0
-    clusters = [cluster.span() for cluster in _clusters(shadow)]
-    for (first, end), (next_first, _) in pairwise((*clusters, (len(shadow), 0))):
-        if end - first < FEWEST_DIGITS:
-            continue
-        start, stop = max(last, first - _REACH_BEFORE), min(end + _REACH_BEHIND, next_first)
+    for first, stop in regions:
+        start = max(last, first)
         while match := next(pattern(shadow, start, stop), None):
             start = last = match.end()
             if not accepts(shadow, match):
@@ -185,23 +286,25 @@ def _numbers_in(
                 shadow = _blank(shadow, [match.span()])
 
 
-def _spans(shadow: str, kind: Kind) -> Iterator[tuple[int, int]]:
+def _spans(shadow: str, regions: list[tuple[int, int]], kind: Kind) -> Iterator[tuple[int, int]]:
     match kind:
         case "email":
             if "@" in shadow or "골뱅이" in shadow:
                 yield from (match.span() for match in _emails(shadow))
         case "resident":
-            yield from _numbers_in(shadow, _residents, _is_resident)
+            whole = list(_numbers_in(shadow, regions, _residents, _is_resident))
+            halves = _resident_halves(_blank(shadow, whole)) if regions else ()
+            yield from sorted([*whole, *halves])
         case "phone":
-            phones = list(_numbers_in(shadow, _phones))
+            phones = list(_numbers_in(shadow, regions, _phones))
             spelled = _spelled_phones(_blank(shadow, phones)) if _spelled_start(shadow) else ()
             yield from sorted(phones + [m.span() for m in spelled if _is_spelled(m)])
         case "card":
-            yield from _numbers_in(shadow, _cards, _is_luhn)
+            yield from _numbers_in(shadow, regions, _cards, _is_card)
         case "account":
-            yield from _numbers_in(shadow, _numbers, _is_account)
+            yield from _numbers_in(shadow, regions, _numbers, _is_account)
         case "plate":
-            yield from _numbers_in(shadow, _plates, _is_plate)
+            yield from _numbers_in(shadow, regions, _plates, _is_plate)
 
 
 def find_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[int, int, Kind]]:
@@ -213,10 +316,11 @@ def find_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> list[tuple
     shadow = _fold_width(lambda wide: _NARROW[wide[0]], text)
     if "[" in shadow:
         shadow = _blank(shadow, [mask.span() for mask in _masks.finditer(shadow)])
+    regions = _regions(shadow)
     found: list[tuple[int, int, Kind]] = []
     for kind in KINDS:
         if kind in kinds:
-            spans = list(_spans(shadow, kind))
+            spans = list(_spans(shadow, regions, kind))
             shadow = _blank(shadow, spans)
             found += [(start, end, kind) for start, end in spans]
     return sorted(found)
@@ -237,7 +341,7 @@ def mask_personal_data(text: str, kinds: tuple[Kind, ...] = KINDS) -> str:
 
     A mask holds no digit, and masking a masked text changes nothing.
     """
-    if not (_six_digits(text) or any(s in text for s in AT_SIGNS) or _spelled_start(text)):
+    if not (_six_digits(text) or _at_sign(text) or _spelled_start(text)):
         return text
     found = find_personal_data(text, kinds)
     if not found:

@@ -1,32 +1,40 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from corpora.bad_rows import BadRows, EmptySourceError
+from corpora.chats import is_chat, messages
 from corpora.columns import (
     ColumnPlaces,
     ColumnRequest,
     cell_text,
-    has_text_column,
+    label_text,
+    shown_columns,
     whole_characters,
 )
-from corpora.decoding import open_text
+from corpora.decoding import open_text, shown_encoding
+from corpora.delimiters import SAMPLE_LINES, Shape
 from corpora.errors import InputError
-from corpora.nested import list_as_json, with_inner_keys
+from corpora.json_rows import json_rows, sampled
 from corpora.public.description import Layout
 from corpora.public.fetched import layout_of
+from corpora.read_options import ReadOptions
+from corpora.reading_notes import ReadingNotes, SourceNotes
 from corpora.record import Record
 from corpora.sources import Source, find_sources, source_of_upload
-from corpora.tables import HeldTable, all_rows, first_line, no_rows, open_table, split_tsv
+from corpora.tables import HeldTable, all_rows, no_rows, open_table, shape_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger(__name__)
+# To be raised when the same files give other records than before.
+READER_VERSION = 2
+_LFS = "version https://git-lfs.github.com/spec/"
 
 
 def iter_records(
@@ -35,31 +43,39 @@ def iter_records(
     text_column: str | None = None,
     label_column: str | None = None,
     need_label: bool = False,
+    options: ReadOptions | None = None,
+    notes: ReadingNotes | None = None,
 ) -> Iterator[Record]:
     """Stream the records of a file, or of every readable file below a folder.
 
     Rows with an empty text are yielded too: the cleaner counts them. Lines of a plain `.txt` that
-    are blank are not texts. A `.txt` whose first line is a tab-separated header with a text column,
-    as NSMC's are, is read as TSV. A file of a fetched public source (beside a `SOURCE.json`)
-    is read as its module in `corpora.public` says, with the meaning of its labels, unless columns
-    are named here. Memory is that of one batch of rows, but for `.xlsx`, whose
+    are blank are not texts. A `.txt` that is a table, or the saved messages of a chat, is read as
+    such (`corpora.delimiters`, `corpora.chats`). A file of a fetched public source (beside a
+    `SOURCE.json`) is read as its module in `corpora.public` says, with the meaning of its labels,
+    unless columns are named here. Memory is that of one batch of rows, but for `.xlsx`, whose
     strings stand in one table that has to be loaded.
 
     Args:
         path: a file or a folder.
-        text_column: the text column; by default the first of `corpora.columns.TEXT_COLUMNS`.
+        text_column: the text column, by name or number; by default the fullest and longest of those
+            with a name of `corpora.columns.TEXT_COLUMNS` whose cells hold words.
         label_column: the label column; by default the first of `LABEL_COLUMNS`, if there is one.
         need_label: refuse a file without labels.
+        options: what else the user said of the files; its `text_column` counts where none is given.
+        notes: gets how each file is read.
 
     Raises:
         InputError: at once for a missing path or a folder without readable files; while iterating
-            for a file that is empty, damaged, undecodable or malformed, or lacks a column.
+            for a file that is empty, damaged, undecodable or malformed, or lacks a column, once all
+            files were looked at.
     """
     return iter_source_records(
         find_sources(path),
         text_column=text_column,
         label_column=label_column,
         need_label=need_label,
+        options=options,
+        notes=notes,
     )
 
 
@@ -69,22 +85,31 @@ def iter_source_records(
     text_column: str | None = None,
     label_column: str | None = None,
     need_label: bool = False,
+    options: ReadOptions | None = None,
+    notes: ReadingNotes | None = None,
 ) -> Iterator[Record]:
     """`iter_records` for sources that were already found; they may be of several inputs."""
-    request = ColumnRequest(text=text_column, label=label_column, need_label=need_label)
-    return _records_of_sources(sources, request)
+    options = options or ReadOptions()
+    if text_column is not None:
+        options = replace(options, text_column=text_column)
+    request = ColumnRequest(text=options.text_column, label=label_column, need_label=need_label)
+    return _records_of_sources(sources, request, options, notes or ReadingNotes())
 
 
-def load_table(name: str, data: bytes) -> "pd.DataFrame":
+def load_table(
+    name: str, data: bytes, options: ReadOptions | None = None, notes: ReadingNotes | None = None
+) -> "pd.DataFrame":
     """An uploaded file as a table of strings, empty cells as "".
 
     Args:
         name: the file's name; its suffix decides the format.
         data: its bytes.
+        options: what the user said of it.
+        notes: gets how it is read.
 
     Returns:
-        All columns as `str`. A plain `.txt` has the one column `text`; JSON lines have the union
-        of their keys.
+        All columns as `str`. A plain `.txt` has the one column `text`; JSON has the union of its
+        keys.
 
     Raises:
         InputError: as `iter_records` does for the same file, or two columns have one name, or the
@@ -92,42 +117,78 @@ def load_table(name: str, data: bytes) -> "pd.DataFrame":
     """
     import pandas as pd  # only the app wants tables, and it takes half a second
 
-    source = source_of_upload(name, data)
-    file_format = _real_format(source, None)
+    source, options, bad = source_of_upload(name, data), options or ReadOptions(), BadRows()
+    found = SourceNotes(source=name)
     held = HeldTable(source)
-    if file_format == ".txt":
-        texts = []
-        for _, text in _lines(source):
-            held.add((text,), columns=1)
-            texts.append(text)
-        return pd.DataFrame({"text": texts}, dtype="str")
-    if file_format == ".jsonl":
+    if source.format in (".jsonl", ".json"):
         objects = []
         keys: set[str] = set()
-        for line, row in _json_objects(source):
+        for line, row in json_rows(source, found, bad):
             where = f"{source.shown}:{line}"
-            named = {
-                whole_characters(key): cell_text(list_as_json(cell), where)
-                for key, cell in with_inner_keys(row).items()
-            }
+            named = {whole_characters(key): _shown_cell(c, where) for key, c in row.items()}
             keys.update(named)
             held.add(named.values(), columns=len(keys))
             objects.append(named)
-        return pd.DataFrame(objects, dtype="str").fillna("")
-    columns, rows = all_rows(source, file_format)
-    cells = [
-        [cell_text(list_as_json(cell), f"{source.shown}:{n}") for cell in row] for n, row in rows
-    ]
-    return pd.DataFrame(cells, columns=columns, dtype="str")
+        frame = pd.DataFrame(objects, dtype="str").fillna("")
+    else:
+        shape = _shape(source, options)
+        if shape is not None and not shape.delimiter:
+            texts = []
+            for _, text in _texts(source, found):
+                held.add((text,), columns=1)
+                texts.append(text)
+            frame = pd.DataFrame({"text": texts}, dtype="str")
+        else:
+            # Any header will do: which column is meant is asked later.
+            request = ColumnRequest(text=options.text_column, any_sheet=True)
+            with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
+                columns, rows = all_rows(table, source, bad)
+            cells = [[cell_text(cell, f"{name}:{n}") for cell in row] for n, row in rows]
+            frame = pd.DataFrame(cells, columns=columns, dtype="str")
+    bad.raise_all()
+    if notes is not None:
+        notes.opened(found)
+    return frame
 
 
-def _records_of_sources(sources: Sequence[Source], request: ColumnRequest) -> Iterator[Record]:
+def _shown_cell(cell: object, where: str) -> str:
+    """A cell of a table that is shown: lists and objects as JSON."""
+    if isinstance(cell, list | dict):
+        return json.dumps(cell, ensure_ascii=False)
+    return cell_text(cell, where)
+
+
+def _records_of_sources(
+    sources: Sequence[Source], request: ColumnRequest, options: ReadOptions, notes: ReadingNotes
+) -> Iterator[Record]:
+    """The records of all sources; what is wrong with any of them is told once all were seen."""
+    bad = BadRows(skip=options.skip_bad_rows)
+    empty: list[InputError] = []
+    yielded = False
     for source in sources:
         layout = layout_of(source) if request.text is None and request.label is None else None
-        if layout is None:
-            yield from _records(source, request)
-        else:
-            yield from laid_out_records(source, layout, need_label=request.need_label)
+        try:
+            for record in (
+                _records(source, request, options, notes, bad)
+                if layout is None
+                else laid_out_records(source, layout, need_label=request.need_label)
+            ):
+                if not bad.stops:
+                    yielded = True
+                    yield record
+        except EmptySourceError as error:
+            if len(sources) == 1:
+                raise
+            empty.append(error)
+            notes.left_out.append(str(error))
+        except InputError as error:
+            if len(sources) == 1 and not bad.count:
+                raise
+            bad.add_file(error)
+    bad.raise_all()
+    if empty and not yielded:
+        raise empty[0]
+    notes.finished()
 
 
 def laid_out_records(
@@ -148,132 +209,228 @@ def laid_out_records(
             header=layout.header,
             names=layout.names,
         )
-        for record in _records(source, request):
+        bad = BadRows()
+        for record in _records(source, request, ReadOptions(text_column=text), None, bad):
             alone = len(layout.texts) == 1
-            yield record if alone else replace(record, id=f"{record.id}:{text}")
+            if not bad.stops:
+                yield record if alone else replace(record, id=f"{record.id}:{text}")
+        bad.raise_all()
 
 
-def _records(source: Source, request: ColumnRequest) -> Iterator[Record]:
-    file_format = ".tsv" if request.header else _real_format(source, request.text)
-    if file_format == ".txt":
-        yield from _line_records(source, request)
-    elif file_format == ".jsonl":
-        yield from _json_records(source, request)
+def _records(
+    source: Source,
+    request: ColumnRequest,
+    options: ReadOptions,
+    notes: ReadingNotes | None,
+    bad: BadRows,
+) -> Iterator[Record]:
+    found = SourceNotes(source=source.name)
+    before = bad.count
+    if source.format in (".jsonl", ".json"):
+        records = _json_records(source, request, found, notes, bad)
+    elif request.header is not None:
+        records = _table_records(source, Shape(delimiter="\t"), request, options, found, notes, bad)
     else:
-        yield from _table_records(source, file_format, request)
+        shape = _shape(source, options)
+        if shape is not None and not shape.delimiter:
+            records = _line_records(source, request, found, notes)
+        else:
+            records = _table_records(source, shape, request, options, found, notes, bad)
+    yield from records
+    if bad.skip and bad.count > before:
+        found.counts["rows that could not be read, left out"] += bad.count - before
 
 
-def _real_format(source: Source, text_column: str | None) -> str:
-    """The file's format, with a tab-separated table that is called `.txt` found out."""
-    if source.format != ".txt":
-        return source.format
+def _shape(source: Source, options: ReadOptions) -> Shape | None:
+    """What kind of table a text file is; None for a file of another kind."""
+    if source.format not in (".txt", ".csv", ".tsv"):
+        return None
     with open_text(source) as text:
-        header = split_tsv(first_line(text)[0])
-    return ".tsv" if len(header) > 1 and has_text_column(header, text_column) else ".txt"
+        lines = [line.removesuffix("\n") for line in islice(text, 2 * SAMPLE_LINES)]
+    lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    if lines and lines[0].startswith(_LFS):
+        raise EmptySourceError(
+            f"{source.shown}: expected texts, found a pointer of Git LFS; fetch the file itself "
+            "with git lfs pull"
+        )
+    if source.format == ".txt" and options.delimiter is None and is_chat(lines):
+        return Shape(delimiter="")
+    return shape_of(source, lines, options)
 
 
-def _lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank."""
-    number = 0
+def _texts(source: Source, found: SourceNotes) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not blank, or of each message of a chat."""
     empty = True
     with open_text(source) as text:
-        for number, line in enumerate(text, 1):
-            if line and not line.isspace():
-                empty = False
-                yield number, line.removesuffix("\n")
+        found.form, found.encoding = "lines", shown_encoding(text.encoding)
+        numbered = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
+        filled = ((n, line) for n, line in numbered if line and not line.isspace())
+        first = list(islice(filled, SAMPLE_LINES))
+        lines: Iterator[tuple[int, str]] = chain(first, filled)
+        if is_chat([line for _, line in first]):
+            found.form = "chat"
+            lines = messages(lines)
+        for number, line in lines:
+            empty = False
+            yield number, line
     if empty:
-        raise InputError(f"{source.shown}: expected texts, found only blank lines; add texts")
+        raise EmptySourceError(f"{source.shown}: expected texts, found only blank lines; add texts")
 
 
-def _line_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
+def _line_records(
+    source: Source, request: ColumnRequest, found: SourceNotes, notes: ReadingNotes | None
+) -> Iterator[Record]:
     if request.wants_label:
         raise InputError(
             f"{source.shown}: expected labels, found a plain list of texts; give a table "
             "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
         )
     if request.text is not None:
-        logger.warning(
-            "%s: a plain list of texts, one a line: its first line names no column %r",
-            source.shown,
-            request.text,
+        raise InputError(
+            f"{source.shown}: expected a column {request.text!r}, found a plain list of texts, one "
+            "a line; leave out --text-column, or name what parts the columns by --delimiter"
         )
-    for number, line in _lines(source):
+    first = True
+    for number, line in _texts(source, found):
+        if first and notes is not None:
+            notes.opened(found)
+        first = False
         yield Record(id=f"{source.name}:{number}", text=line, source=source.name, line=number)
 
 
-def _table_records(source: Source, file_format: str, request: ColumnRequest) -> Iterator[Record]:
+def _table_records(
+    source: Source,
+    shape: Shape | None,
+    request: ColumnRequest,
+    options: ReadOptions,
+    found: SourceNotes,
+    notes: ReadingNotes | None,
+    bad: BadRows,
+) -> Iterator[Record]:
     empty = True
-    with open_table(source, file_format, request.header) as table:
-        places = request.locate(table.columns, source.shown)
+    if shape is not None and shape.text is not None and request.text is None:
+        # The cells told which it is.
+        known = shape.label is not None and request.wants_label
+        label = request.label or (str(shape.label) if known else None)
+        request = replace(request, text=str(shape.text), label=label)
+    with open_table(source, shape, request, options, found, bad) as table:
+        places = request.locate(table.columns, source.shown, table.sample)
+        _note_columns(found, table.columns, places, notes)
         # A column that is not there reads the text column instead, and is then ignored.
         picks = [places.text] + [
             places.text if place is None else place for place in (places.label, places.id)
         ]
-        for number, (text, label, identifier) in table.read(picks):
+        needed = picks if request.wants_label else [places.text]
+        for number, part, (text, mark, identifier) in table.read(picks, needed):
             empty = False
-            where = f"{source.shown}:{number}"
-            yield Record(
-                id=_identifier(None if places.id is None else identifier, source, number),
-                text=cell_text(text, where),
-                label=None if places.label is None else _label(label, where, request),
-                source=source.name,
-                line=number,
-            )
-    if empty:
+            place = f"{part}:{number}" if part else str(number)
+            where = f"{source.shown}:{place}"
+            try:
+                record = Record(
+                    id=_identifier(None if places.id is None else identifier, source, place),
+                    text=cell_text(text, where),
+                    label=None if places.label is None else _label(mark, where, request),
+                    source=source.name,
+                    line=number,
+                )
+            except InputError as error:
+                bad.add(error)
+                continue
+            yield record
+    if empty and not bad.count:
         raise no_rows(source)
 
 
-def _json_records(source: Source, request: ColumnRequest) -> Iterator[Record]:
-    places: ColumnPlaces | None = None
-    keys: list[str] = []
-    for number, plain in _json_objects(source):
-        where = f"{source.shown}:{number}"
-        row = with_inner_keys(plain)
-        # Objects of one file mostly have the same keys; only a change needs another look.
-        if places is None or keys != list(row):
-            keys = list(row)
-            places = request.locate(keys, where)
-        text = row[keys[places.text]]
-        if text is None:  # what pandas writes for an empty cell
-            text = ""
-        if not isinstance(text, str):
-            raise InputError(
-                f"{where}: expected a string in {keys[places.text]!r}, found "
-                f"{type(text).__name__}; put the text in quotes"
-            )
-        yield Record(
-            id=_identifier(None if places.id is None else row[keys[places.id]], source, number),
-            text=text,
-            label=None if places.label is None else _label(row[keys[places.label]], where, request),
-            source=source.name,
-            line=number,
-        )
-
-
-def _json_objects(source: Source) -> Iterator[tuple[int, dict[str, object]]]:
-    advice = "write one JSON object a line"
-    for number, line in _lines(source):
-        where = f"{source.shown}:{number}"
+def _json_records(
+    source: Source,
+    request: ColumnRequest,
+    found: SourceNotes,
+    notes: ReadingNotes | None,
+    bad: BadRows,
+) -> Iterator[Record]:
+    rows = json_rows(source, found, bad)
+    first, keys, sample = sampled(rows)
+    if not first:
+        if bad.count:
+            return
+        raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
+    try:
+        places = request.locate(keys, f"{source.shown}:{first[0][0]}", sample)
+    except InputError as error:
+        if source.format == ".json":  # in a folder of texts, most likely settings
+            raise EmptySourceError(str(error)) from error
+        raise
+    _note_columns(found, keys, places, notes)
+    for number, row in chain(first, rows):
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{where}: expected a JSON object, found broken JSON ({error}); {advice}"
-            ) from error
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{where}: expected a JSON object, found {type(row).__name__}; {advice}"
-            )
-        yield number, row
+            record = _json_record(number, row, keys, places, request, source)
+        except InputError as error:
+            bad.add(error)
+            continue
+        yield record
 
 
-def _identifier(cell: object, source: Source, number: int) -> str:
-    fallback = f"{source.name}:{number}"
+def _json_record(
+    number: int,
+    row: dict[str, Any],
+    keys: Sequence[str],
+    places: ColumnPlaces,
+    request: ColumnRequest,
+    source: Source,
+) -> Record:
+    where = f"{source.shown}:{number}"
+    if keys[places.text] not in row:
+        # Another kind of object: its own keys say what is what.
+        keys = list(row)
+        places = request.locate(keys, where)
+    text = row[keys[places.text]]
+    if text is None or text != text:  # what pandas writes for an empty cell: null, or NaN
+        text = ""
+    if not isinstance(text, str):
+        raise InputError(
+            f"{where}: expected a string in {keys[places.text]!r}, found "
+            f"{type(text).__name__}; put the text in quotes"
+        )
+    label = None if places.label is None else row.get(keys[places.label])
+    if request.wants_label and places.label is not None and keys[places.label] not in row:
+        raise InputError(
+            f"{where}: no label column: expected the key {keys[places.label]!r}, found the columns "
+            f"{shown_columns(list(row))}; add it, or leave the row out"
+        )
+    return Record(
+        id=_identifier(None if places.id is None else row.get(keys[places.id]), source, number),
+        text=text,
+        label=_label(label, where, request),
+        source=source.name,
+        line=number,
+    )
+
+
+def _note_columns(
+    found: SourceNotes,
+    columns: Sequence[str],
+    places: ColumnPlaces,
+    notes: ReadingNotes | None,
+) -> None:
+    found.text, found.passed_over = columns[places.text], places.passed_over
+    found.label = None if places.label is None else columns[places.label]
+    if notes is not None:
+        notes.opened(found)
+
+
+def _identifier(cell: object, source: Source, place: object) -> str:
+    fallback = f"{source.name}:{place}"
     if cell is None:
         return fallback
-    return cell_text(cell, f"{source.shown}:{number}").strip() or fallback
+    return cell_text(cell, f"{source.shown}:{place}").strip() or fallback
 
 
 def _label(cell: object, where: str, request: ColumnRequest) -> str | None:
-    label = cell_text(list_as_json(cell), where).strip() or None
+    """The label, where a caller may want it: what nobody asks for need not be right."""
+    try:
+        label = label_text(cell, where)
+    except InputError:
+        if request.wants_label:
+            raise
+        return None
     return label if label is None or request.names is None else request.names.of(label, where)

@@ -19,7 +19,7 @@ from corpora.folders import walk_once
 
 logger = logging.getLogger(__name__)
 
-TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
+TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".json")
 BINARY_FORMATS = (".parquet", ".arrow", ".xlsx")
 COMPRESSIONS = (".gz", ".zst")
 SUPPORTED = (
@@ -193,8 +193,9 @@ def source_of_upload(name: str, data: bytes) -> Source:
 def find_sources(path: str | Path) -> list[Source]:
     """The file given, or every readable file below the folder given, in a fixed order.
 
-    Hidden files, README*, LICENSE*, *.md, the `report.json` of a clean corpus and the `SOURCE.json`
-    of a fetched one are documentation; any other file of an unsupported kind is named in a warning.
+    Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus and the
+    `SOURCE.json` of a fetched one are documentation; any other file of an unsupported kind is named
+    in a warning.
 
     Raises:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
@@ -287,9 +288,10 @@ def _refuse_folder(error: OSError) -> None:
 def _is_documentation(name: str) -> bool:
     lowered = name.lower()
     return (
-        lowered.startswith((".", "readme", "license"))
+        # Excel keeps a file ~$NAME beside a workbook as long as it is open.
+        lowered.startswith((".", "~$", "readme", "license"))
         or lowered.endswith(".md")
-        or lowered in ("report.json", "source.json")
+        or lowered in ("report.json", "_report.json", "source.json")
     )
 
 

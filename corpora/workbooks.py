@@ -32,6 +32,7 @@ _marks = re.compile(rb"<(?:[\w.\-]+:)?(?:row|si)[\s/>]|<!\[CDATA\[|\]\]>|<!--|--
 _ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->", b"<?": b"?>"}
 _LONGEST_MARK = 32
 _BLOCK_BYTES = 1 << 16
+_MERGED = re.compile(rb'<(?:[\w.\-]+:)?mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _KIND = "an Excel workbook"
 
@@ -201,6 +202,40 @@ def sheet_rows(sheet: Any, source: Source, *, values_only: bool = True) -> Itera
         yield number, row
 
 
+def merged_ranges(source: Source, stored: BinaryIO, sheet: Any) -> list[tuple[int, int, int, int]]:
+    """First row, last row, first and last column, each from 1, of all merged cells of a sheet.
+
+    Only the first cell of a merged range holds its value; openpyxl tells nothing of the ranges when
+    it streams.
+
+    Raises:
+        InputError: the sheet is damaged.
+    """
+    found = []
+    try:
+        with _BoundedArchive(stored) as archive, archive.open(sheet._worksheet_path) as part:
+            before = b""
+            while chunk := part.read(1 << 20):
+                for match in _MERGED.finditer(before + chunk):
+                    first, _, last = match[1].decode().partition(":")
+                    if last:
+                        found.append((*_row_column(first), *_row_column(last)))
+                # A tag that two chunks share is found with the second.
+                cut = (before + chunk).rfind(b"<")
+                before = (before + chunk)[cut:] if cut >= 0 else b""
+    except Exception as error:
+        raise book_error(source, error) from error
+    return [(top, bottom, left, right) for top, left, bottom, right in found]
+
+
+def _row_column(cell: str) -> tuple[int, int]:
+    letters = cell.rstrip("0123456789")
+    column = 0
+    for letter in letters:
+        column = column * 26 + ord(letter) - ord("A") + 1
+    return int(cell[len(letters) :]), column
+
+
 def refuse_bare_formulas(
     source: Source, stored: BinaryIO, sheet: Any, picks: Sequence[int]
 ) -> None:
@@ -223,7 +258,7 @@ def refuse_bare_formulas(
         with source.open_stored() as again:
             formulas = open_book(again, source, data_only=False)
             results = open_book(stored, source)
-            _compare(formulas, results, source, picks)
+            _compare(formulas[sheet.title], results[sheet.title], source, picks)
             formulas.close()
             results.close()
     except Exception as error:
@@ -231,9 +266,7 @@ def refuse_bare_formulas(
 
 
 def _compare(formulas: Any, results: Any, source: Source, picks: Sequence[int]) -> None:
-    rows = [
-        sheet_rows(book.worksheets[0], source, values_only=False) for book in (formulas, results)
-    ]
+    rows = [sheet_rows(sheet, source, values_only=False) for sheet in (formulas, results)]
     for (number, with_formulas), (_, with_results) in zip(*rows, strict=True):
         for pick in picks:
             if pick < len(with_formulas) and with_formulas[pick].value is not None:

@@ -24,6 +24,7 @@ def tokenize(
         truncation=True,
         max_length=max_length,
         padding=False,
+        split_special_tokens=True,  # a typed [SEP] is text
         return_attention_mask=False,
         return_token_type_ids=False,
     )
@@ -91,6 +92,7 @@ def tokenize_all(
             truncation=True,
             max_length=max_length,
             padding=False,
+            split_special_tokens=True,  # a typed [SEP] is text
             return_attention_mask=False,
             return_token_type_ids=pairs is not None,
         )

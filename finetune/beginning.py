@@ -44,7 +44,9 @@ def find_beginning(settings: KfoldSettings) -> Beginning:
         InputError: nothing is there, or no finished classifier where one is gone on from.
     """
     keep_head = settings.continue_from is not None
-    source = encoder_source(settings.continue_from or settings.model or find_encoder())
+    source = encoder_source(
+        settings.continue_from or settings.model or find_encoder(), settings.revision
+    )
     labels = [] if settings.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(

@@ -23,8 +23,14 @@ from corpora.paths import home
 from finetune.batches import batches_by_length, pad_batch, tokenize
 from finetune.devices import convert_matrices
 from finetune.encoders import architecture, read_config
-from finetune.model_files import check_vocabulary, load_tokenizer, loading, longest_input
-from finetune.model_places import check_source, has_weights
+from finetune.model_files import (
+    check_vocabulary,
+    load_tokenizer,
+    loading,
+    local_source,
+    longest_input,
+)
+from finetune.model_places import has_weights
 from pretrain.devices import autocast, choose_device
 
 # Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden
@@ -99,7 +105,7 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when the model expects two texts or gives several labels or a value.
         """
-        source = check_source(path)
+        source = local_source(path)
         with loading(source, "the model"):
             model, report = AutoModelForSequenceClassification.from_pretrained(
                 source,

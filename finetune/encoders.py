@@ -18,10 +18,11 @@ from transformers import (
 from corpora.errors import InputError
 from corpora.paths import home
 from finetune.label_names import normal_label
-from finetune.model_files import check_vocabulary, load_tokenizer, loading
-from finetune.model_places import CONFIG, check_source, has_weights
+from finetune.model_files import check_vocabulary, load_tokenizer, loading, local_source
+from finetune.model_places import CONFIG, has_weights
 from finetune.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from pretrain.places import discriminator_folder
+from pretrain.weights import complete_config, fill_token_types
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -69,14 +70,21 @@ def find_encoder(root: Path | None = None) -> Path:
     )
 
 
-def encoder_source(source: str | Path) -> str:
-    """What to load for `--model`: a directory (of a whole run, its discriminator) or a Hub id.
+def encoder_source(source: str | Path, revision: str | None = None) -> str:
+    """The directory to load for `--model`: of a whole run, its discriminator; of a Hub id, the one
+    in the cache, downloaded if need be.
+
+    Args:
+        source: directory or Hub id.
+        revision: branch, tag or commit of a Hub id.
 
     Raises:
-        InputError: the directory is missing or has no weights.
+        InputError: the directory is missing or has no weights, or the Hub cannot give them.
     """
     found = discriminator_folder(source)
-    return check_source(found if found.is_dir() else source)
+    place = Path(local_source(found if found.is_dir() else source, revision))
+    inner = discriminator_folder(place)
+    return str(inner if inner.is_dir() else place)
 
 
 def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:
@@ -128,6 +136,7 @@ def load_for_classification(
     place = encoder_source(source)
     with loading(place, "the configuration"):
         config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = complete_config(config, Path(place))
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)
@@ -262,11 +271,10 @@ def _renew_head(model: PreTrainedModel, report: dict[str, Any], seed: int) -> No
 def _check_only_head_is_new(model: PreTrainedModel, report: dict[str, Any], place: str) -> None:
     mismatched = _names_of_mismatched(report)
     prefix = f"{model.base_model_prefix}."
+    missing = set(report["missing_keys"]) - fill_token_types(model, report["missing_keys"])
     # A pooler is part of the head in all but name: masked-language models are saved without it.
     new = sorted(
-        key
-        for key in {*report["missing_keys"], *mismatched}
-        if key.startswith(prefix) and ".pooler." not in key
+        key for key in {*missing, *mismatched} if key.startswith(prefix) and ".pooler." not in key
     )
     if new:
         shown = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")

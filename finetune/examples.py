@@ -17,6 +17,8 @@ import numpy as np
 
 from corpora.cleaning import clean_text
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
+from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from finetune.label_cells import labels_in, write_list
 from finetune.label_names import in_order, joined_by, nearly_equal, normal_label
@@ -139,6 +141,8 @@ def read_examples(
     labels: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
+    reading: ReadOptions | None = None,
+    notes: ReadingNotes | None = None,
     label_column: str | None = None,
     per_label: int = 1,
     task: Task = "single",
@@ -157,6 +161,8 @@ def read_examples(
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
         text_column: see `iter_records`.
+        reading: how the files are read; its text column counts where none is given.
+        notes: gets how they are read.
         label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
         task: what a row is.
@@ -171,17 +177,20 @@ def read_examples(
             `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
             label only, an id twice, or a value that is no number.
     """
+    reading = reading or ReadOptions()
+    if text_column is not None:
+        reading = replace(reading, text_column=text_column)
     form = found_form(
         path,
         RowFormat(
             task=task,
-            text_column=text_column,
+            reading=reading,
             pair_column=pair_column,
             label_column=label_column,
             group_column=group_column,
         ),
     )
-    rows = iter_rows(path, form, labels)
+    rows = iter_rows(path, form, labels, notes)
     groups = repeat(None) if group_column is None else iter_groups(path, form)
     reader = _Reader(path, labels, task, label_separator, ignore_ids)
     for (record, pair), group in zip(rows, groups, strict=False):

@@ -7,7 +7,9 @@ from pathlib import Path, PurePath
 
 from corpora.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.reading import iter_records, load_table
+from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from corpora.sources import find_sources
 from finetune.label_cells import write_list
@@ -68,7 +70,7 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[str | None]:
     if path.is_file() and is_label_database(path):
         raise InputError(f"{path} is the app's label database; leave out --group-column")
     records = iter_records(
-        path, text_column=form.text_column, label_column=form.group_column, need_label=True
+        path, label_column=form.group_column, need_label=True, options=form.reading
     )
     try:
         for record in records:
@@ -78,12 +80,18 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[str | None]:
         raise InputError(told.replace("no label column", "no group column")) from error
 
 
-def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) -> Iterator[Row]:
+def iter_rows(
+    path: Path,
+    form: RowFormat,
+    labels: Sequence[str] | None = None,
+    notes: ReadingNotes | None = None,
+) -> Iterator[Row]:
     """Record and second text of every row.
 
     Args:
         form: as `found_form` gives it.
         labels: say which labels of the app's database are meant, where it has several tasks'.
+        notes: gets how the files are read.
 
     Raises:
         InputError: as `corpora.reading.iter_records`, or a label database where pairs or a column
@@ -100,13 +108,17 @@ def iter_rows(path: Path, form: RowFormat, labels: Sequence[str] | None = None) 
                 )
         records = iter_label_records(path, labels)
     elif form.paired:
-        yield from _pair_rows(path, form)
+        yield from _pair_rows(path, form, notes)
         return
     elif form.label_columns:
         records = _zero_one_records(path, form)
     else:
         records = iter_records(
-            path, text_column=form.text_column, label_column=form.label_column, need_label=True
+            path,
+            label_column=form.label_column,
+            need_label=True,
+            options=form.reading,
+            notes=notes,
         )
     for record in records:
         yield record, None
@@ -116,7 +128,7 @@ def _has_label(path: Path, form: RowFormat) -> bool:
     try:
         next(
             iter_records(
-                path, text_column=form.text_column, label_column=form.label_column, need_label=True
+                path, label_column=form.label_column, need_label=True, options=form.reading
             ),
             None,
         )
@@ -130,7 +142,7 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
     source = find_sources(path)[0]
     try:
         with source.open_stored() as file:
-            table = load_table(PurePath(source.name).name, file.read())
+            table = load_table(PurePath(source.name).name, file.read(), form.reading)
     except InputError:
         return ()  # reading it will say what is wrong
     names = {name: name.strip().lower() for name in table.columns}
@@ -148,7 +160,7 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
 def _zero_one_records(path: Path, form: RowFormat) -> Iterator[Record]:
     """Records with the list of their labels: the file is read once for each of them."""
     readers = [
-        iter_records(path, text_column=form.text_column, label_column=name, need_label=True)
+        iter_records(path, label_column=name, need_label=True, options=form.reading)
         for name in form.label_columns
     ]
     for records in zip(*readers, strict=True):
@@ -171,12 +183,13 @@ def _is_yes(cell: str) -> bool | None:
     return True if said in _YES else False if said in _NO else None
 
 
-def _pair_rows(path: Path, form: RowFormat) -> Iterator[Row]:
+def _pair_rows(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[Row]:
     """Both texts of each row: the file is read twice at the same time, once for each column."""
-    firsts = iter_records(
-        path, text_column=form.text_column, label_column=form.label_column, need_label=True
+    label, reading = form.label_column, form.reading
+    firsts = iter_records(path, label_column=label, need_label=True, options=reading, notes=notes)
+    seconds = iter_records(
+        path, text_column=form.pair_column, label_column=label, options=reading, notes=notes
     )
-    seconds = iter_records(path, text_column=form.pair_column, label_column=form.label_column)
     for first, second in zip_longest(firsts, seconds):
         yield first, second.text
 
@@ -190,27 +203,27 @@ def _found_columns(path: Path, form: RowFormat) -> RowFormat:
     ]
     labels = (form.label_column,) if form.label_column else _PAIR_LABELS[form.task]
     for text, pair in pairs:
-        if not (_has_column(path, text) and _has_column(path, pair)):
+        if not (_has_column(path, form.reading, text) and _has_column(path, form.reading, pair)):
             continue
         for label in labels:
-            if _has_column(path, text, label):
-                return replace(form, text_column=text, pair_column=pair, label_column=label)
+            if _has_column(path, form.reading, text, label):
+                return form.with_text(text, pair_column=pair, label_column=label)
     # None fits: the last names that could have, so that reading says what is missing.
-    text, pair = next((p for p in pairs if _has_column(path, p[0])), pairs[-1])
-    if not _has_column(path, pair):
+    text, pair = next((p for p in pairs if _has_column(path, form.reading, p[0])), pairs[-1])
+    if not _has_column(path, form.reading, pair):
         # Otherwise the label column would be complained about first.
-        next(iter_records(path, text_column=text))
+        next(iter_records(path, text_column=text, options=form.reading))
         try:
-            next(iter_records(path, text_column=pair))
+            next(iter_records(path, text_column=pair, options=form.reading))
         except InputError as error:
             told = str(error).replace("--text-column", "--pair-column")
             raise InputError(told.replace("no text column", "no second text column")) from error
-    return replace(form, text_column=text, pair_column=pair, label_column=labels[-1])
+    return form.with_text(text, pair_column=pair, label_column=labels[-1])
 
 
-def _has_column(path: Path, text: str, label: str | None = None) -> bool:
+def _has_column(path: Path, reading: ReadOptions, text: str, label: str | None = None) -> bool:
     try:
-        next(iter_records(path, text_column=text, label_column=label), None)
+        next(iter_records(path, text_column=text, label_column=label, options=reading), None)
     except InputError:
         return False
     return True

@@ -5,14 +5,21 @@ Weights are safetensors only, nothing is unpickled, remote code is never run.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from safetensors import SafetensorError
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from corpora.command_line import is_full_disk
 from corpora.errors import InputError
+from finetune.fitness import position_count
+from finetune.model_places import check_source
+from pretrain.hub import hub_directory
 from pretrain.saving import quiet_transformers
 from tokenizer.training import refuse_taking_apart
+from tokenizer.typed_tokens import take_typed_tokens_as_text
+
+_NO_LENGTH = 1 << 31
 
 
 @contextmanager
@@ -40,6 +47,18 @@ def loading(source: str, what: str) -> Iterator[None]:
         raise InputError(f"cannot load {what} of {source}: {said}") from error
 
 
+def local_source(source: str | Path, revision: str | None = None) -> str:
+    """`check_source`, and of a Hub id the folder in the cache, downloaded if need be.
+
+    Raises:
+        InputError: as `check_source` and `hub_directory`.
+    """
+    found = check_source(source)
+    if Path(found).is_dir():
+        return found
+    return str(hub_directory(found, revision, "--model"))
+
+
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """The stock tokenizer beside a model.
 
@@ -53,6 +72,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     if tokenizer.pad_token_id is None:
         raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
     refuse_taking_apart(tokenizer, source)
+    take_typed_tokens_as_text(tokenizer)
     return tokenizer
 
 
@@ -74,9 +94,14 @@ def check_vocabulary(
 
 
 def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens of one text, [CLS] and [SEP] included, that model and tokenizer both allow."""
-    positions = getattr(model.config, "max_position_embeddings", None) or 512
-    return int(min(tokenizer.model_max_length, positions))
+    """Most tokens of one text, [CLS] and [SEP] included, that model and tokenizer both allow.
+
+    512, as BERT has, where neither says.
+    """
+    stated = [position_count(model), tokenizer.model_max_length]
+    # transformers fills in 1e30 where there is none.
+    bounds = [int(length) for length in stated if length and 0 < length < _NO_LENGTH]
+    return min(bounds, default=512)
 
 
 def _one_line(error: BaseException) -> str:

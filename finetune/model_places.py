@@ -6,7 +6,7 @@ So that a mistyped path is answered before anything long is imported.
 from pathlib import Path
 
 from corpora.errors import InputError
-from pretrain.places import is_hub_id
+from pretrain.places import PICKLED, conversion, is_hub_id
 
 CONFIG = "config.json"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -27,6 +27,11 @@ def check_source(source: str | Path) -> str:
     if path.is_dir():
         if not (path / CONFIG).is_file():
             raise InputError(f"{path} is not a model: it has no {CONFIG}")
+        if not has_weights(path) and (path / PICKLED).is_file():
+            raise InputError(
+                f"{path} has no weights: expected {WEIGHTS[0]} beside {CONFIG}, found {PICKLED} "
+                f"alone, which is not read; {conversion(path, path, '--model')}"
+            )
         if not has_weights(path):
             raise InputError(
                 f"{path} has no weights: expected {WEIGHTS[0]} beside {CONFIG} "

@@ -1,8 +1,10 @@
 """Which columns of a table hold the texts, their pairs and their labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from finetune.tasks import Task, reads_pairs
 
 
@@ -12,7 +14,7 @@ class RowFormat:
 
     Attributes:
         task: what a row is.
-        text_column: the text, or the first of two.
+        reading: how the files are read, and the column of the text, or the first of two.
         pair_column: the second text.
         label_column: the label, or several.
         label_columns: instead, columns of 0 and 1 that are named like the labels (`multi`).
@@ -23,7 +25,7 @@ class RowFormat:
     """
 
     task: Task = "single"
-    text_column: str | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
     pair_column: str | None = None
     label_column: str | None = None
     label_columns: tuple[str, ...] = ()
@@ -35,6 +37,22 @@ class RowFormat:
                 f"--pair-column names a second text, and --task {self.task} reads one; leave it "
                 "out or give --task pair or pair-regression"
             )
+
+        several = self.paired or self.label_columns or self.group_column is not None
+        if self.reading.skip_bad_rows and several:
+            raise InputError(
+                "--skip-bad-rows leaves rows out of one column, and pairs, groups and labels of 0 "
+                "and 1 are read from several; correct the rows instead"
+            )
+
+    @property
+    def text_column(self) -> str | None:
+        """The text, or the first of two."""
+        return self.reading.text_column
+
+    def with_text(self, column: str, **others: Any) -> "RowFormat":
+        """The same with another text column, and other columns."""
+        return replace(self, reading=replace(self.reading, text_column=column), **others)
 
     @property
     def paired(self) -> bool:

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import sys
 import time
 from collections import Counter
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from corpora.atomic import directory_at_once
 from corpora.errors import InputError
 from corpora.near_duplicates import DEFAULT_THRESHOLD
 from corpora.paths import runs
+from corpora.read_options import read_options
+from corpora.reading_notes import ReadingNotes
 from corpora.work_folder import work_folder, worth_keeping
 from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
@@ -34,8 +37,9 @@ from finetune.cross_validation import (
     model_facts,
     result_path,
 )
-from finetune.encoders import load_encoder_tokenizer, load_for_classification
+from finetune.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
 from finetune.examples import Examples, read_examples
+from finetune.fitness import takes_token_types, tokenizer_warnings
 from finetune.fold_processes import run_jobs
 from finetune.folds import (
     absent_kinds,
@@ -62,6 +66,7 @@ from finetune.subword_dropout import word_pieces_of
 from finetune.tasks import REGRESSION_LABELS, main_score, score_name
 from finetune.training import TrainingData
 from pretrain.devices import choose_device
+from pretrain.places import is_hub_id
 
 _RUNS = runs("finetune")
 
@@ -79,10 +84,12 @@ def cross_validate(settings: KfoldSettings) -> None:
     if settings.output is not None:
         check_free(settings.output)
     beginning = find_beginning(settings)
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
     found = read_examples(
         path,
         labels,
-        text_column=settings.text_column,
+        reading=read_options(settings),
+        notes=notes,
         label_column=settings.label_column,
         per_label=settings.folds,
         task=settings.task,
@@ -109,6 +116,7 @@ def cross_validate(settings: KfoldSettings) -> None:
             print(fold_table(result), flush=True)
             report = _report(examples, result, experiment, settings, model_facts(work))
             report["data"]["left_out"]["learnt"] = left_out
+            report["data"]["reading"] = notes.as_json()
             baselines: list[Baseline] = []
             curve: list[CurvePoint] = []
             if settings.baselines:
@@ -132,7 +140,7 @@ def cross_validate(settings: KfoldSettings) -> None:
                         result,
                         baselines=baselines,
                         curve=curve,
-                        settings=report["settings"] | {"model": experiment.source},
+                        settings=report["settings"] | {"model": report["model"]},
                         environment=package_versions() | {"device": device.type},
                     )
                     save_temperature(work / MODEL, calibration.temperature)
@@ -191,7 +199,15 @@ def _prepare(
     training.max_length = min(training.max_length, longest_input(model, tokenizer))
     # The tokenizer remembers the length for later predictions.
     tokenizer.model_max_length = training.max_length
+    for warning in tokenizer_warnings(tokenizer, examples.texts):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
     tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
+    if not takes_token_types(model):
+        tokens = replace(tokens, second_from=None)
+        # So that nobody who loads the classifier gives it any.
+        tokenizer.model_input_names = [
+            name for name in tokenizer.model_input_names if name != "token_type_ids"
+        ]
     strata = strata_of(examples.task, examples.targets)
     groups = _groups(examples, settings)
     seeds = range(settings.seed, settings.seed + settings.seeds)
@@ -217,6 +233,16 @@ def _prepare(
     )
     _check_folds(experiment, examples)
     return experiment, model
+
+
+def _model_name(settings: KfoldSettings, experiment: Experiment) -> str:
+    """The directory, or the Hub id with the commit that was taken."""
+    given = settings.continue_from or settings.model or ""
+    if not is_hub_id(given):
+        return experiment.source
+    place = Path(experiment.source)
+    commit = place.parent.name if place.name == ENCODER else place.name
+    return f"{given}@{commit}"
 
 
 def _groups(examples: Examples, settings: KfoldSettings) -> np.ndarray | None:
@@ -304,7 +330,9 @@ def _print_header(
         print(line)
     millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     weights = ", random weights" if settings.random_weights else ""
-    print(f"model: {experiment.source} ({millions:.1f} million parameters{weights})")
+    print(
+        f"model: {_model_name(settings, experiment)} ({millions:.1f} million parameters{weights})"
+    )
     shown = ", ".join(f"{name} {value}" for name, value in asdict(training).items())
     print(f"settings: folds {settings.folds}, {shown}", flush=True)
 
@@ -404,7 +432,7 @@ def _report(
             },
             "cut_to_max_length": experiment.data.tokens.cut,
         },
-        "model": experiment.source,
+        "model": _model_name(settings, experiment),
         "random_weights": settings.random_weights,
         "head": "kept" if experiment.keep_head else "new",
         "settings": {

@@ -7,11 +7,13 @@ from typing import ClassVar, Literal
 
 from corpora.errors import InputError
 from corpora.paths import runs, sample
+from corpora.read_options import ReadOptions, read_options
 from corpora.sources import find_sources
 from finetune.label_names import parse_labels
 from finetune.model_places import check_source
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
+from pretrain.places import is_hub_id
 
 # The labelled samples that the project carries, found by their labels.
 OWN_DATA: dict[frozenset[str], str] = {
@@ -219,13 +221,14 @@ class LlmSettings:
 
 
 @dataclass(kw_only=True)
-class KfoldSettings(TrainSettings):
+class KfoldSettings(TrainSettings, ReadOptions):
     """What to train, on what, how often."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
         "training": (
             "model",
+            "revision",
             "continue_from",
             "epochs",
             "learning_rate",
@@ -240,6 +243,7 @@ class KfoldSettings(TrainSettings):
             "baselines",
             "learning_curve",
         ),
+        "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
         "run": ("output", "jobs", "device", "seed"),
     }
     """See `corpora.flags.parse_flags`."""
@@ -257,6 +261,9 @@ class KfoldSettings(TrainSettings):
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the released one. Of a finished classifier the head is left out."""
+    revision: str | None = None
+    """Branch, tag or commit of the Hub id in --model or --continue-from, such as refs/pr/1; by
+    default main."""
     continue_from: str | None = None
     """Finished classifier to go on from, with its head, instead of --model: its labels are those
     of the data, by name. Texts that it has learnt are left out."""
@@ -275,8 +282,6 @@ class KfoldSettings(TrainSettings):
     number of threads may change the last digits of the scores."""
     output: Path | None = None
     """Folder for the run; by default runs/finetune/ with the data's name and the time."""
-    text_column: str | None = None
-    """Column of the texts, if it has an unusual name."""
     pair_column: str | None = None
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
     label_column: str | None = None
@@ -335,6 +340,11 @@ class KfoldSettings(TrainSettings):
         """As `TrainSettings.check`, and what only k-fold has."""
         super().check()
         self.check_task(self.task)
+        source = self.continue_from or self.model or ""
+        if self.revision is not None and not is_hub_id(source):
+            raise InputError(
+                f"--revision is of a Hub id in --model, found {source or 'none'}; leave it out"
+            )
         for flag, value, least in (
             ("--folds", self.folds, 2),
             ("--seeds", self.seeds, 1),
@@ -355,7 +365,12 @@ class KfoldSettings(TrainSettings):
                 f"--continue-from names what to begin with, and so does {flag}; leave one out"
             )
         # Refuses a second text where the task has one.
-        RowFormat(task=self.task, pair_column=self.pair_column)
+        RowFormat(
+            task=self.task,
+            reading=read_options(self),
+            pair_column=self.pair_column,
+            group_column=self.group_column,
+        )
         if self.label_separator is not None and self.task != "multi":
             raise InputError(
                 f"--label-separator is for several labels in a cell, and --task {self.task} has "

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,11 +16,14 @@ from corpora.clean_corpus import corpus_hash, is_whole, iter_clean_texts, write_
 from corpora.clean_report import CleaningReport
 from corpora.cleaning import CLEANER_VERSION, CleaningSettings
 from corpora.errors import InputError
-from corpora.reading import iter_records
+from corpora.read_options import ReadOptions, read_options
+from corpora.reading import READER_VERSION, iter_records
+from corpora.reading_notes import ReadingNotes
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import (
+    MANY_UNKNOWN,
     TRAINING_VERSION,
     load_tokenizer,
     tokenizer_hash,
@@ -28,8 +31,6 @@ from tokenizer.training import (
 )
 
 _UNKNOWN = "[UNK]"
-# Ours leave 0.004% of their own corpora unknown (measured on six of them).
-_MANY_UNKNOWN = 0.05
 
 
 def prepare_corpus(
@@ -73,7 +74,7 @@ def unknown_fraction(corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
     counts = corpus.token_counts()
     unknown = tokenizer.get_vocab()[_UNKNOWN]  # there, whether or not it has the role
     share = float(counts[unknown] / corpus.num_tokens) if unknown < len(counts) else 0.0
-    if share >= _MANY_UNKNOWN:
+    if share >= MANY_UNKNOWN:
         print(
             f"warning: {share:.0%} of the corpus's tokens are {_UNKNOWN}, words that "
             "the tokenizer has no entries for: is it of this language, and are its "
@@ -106,7 +107,7 @@ def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedToke
 def _open_corpus(
     settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
 ) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    for flag in ("text_column", "vocab_size"):
+    for flag in ("vocab_size", *(item.name for item in fields(ReadOptions))):
         if getattr(settings, flag) != getattr(PretrainSettings, flag):
             raise InputError(
                 f"{settings.corpus} is tokenized already, so --{flag.replace('_', '-')} has no "
@@ -131,7 +132,8 @@ def _open_corpus(
 
 def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
     cleaning = CleaningSettings()
-    key = [source_hash, settings.text_column, asdict(cleaning), CLEANER_VERSION]
+    options = read_options(settings)
+    key = [source_hash, asdict(options), READER_VERSION, asdict(cleaning), CLEANER_VERSION]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     directory = CACHE / "clean" / name
     if directory.is_dir() and not is_whole(directory):
@@ -139,7 +141,8 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
         shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     if not directory.is_dir():
         print(f"reading and cleaning {settings.corpus}", flush=True)
-        records = iter_records(settings.corpus, text_column=settings.text_column)
-        write_clean_corpus(records, directory, cleaning)
+        notes = ReadingNotes(say=lambda line: print(line, flush=True))
+        records = iter_records(settings.corpus, options=options, notes=notes)
+        write_clean_corpus(records, directory, cleaning, notes)
     print(CleaningReport.read_from(directory).summary())
     return directory

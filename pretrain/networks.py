@@ -27,6 +27,7 @@ from pretrain.recipe import GENERATOR_SIZE, Sharing
 from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import Preset
 from pretrain.starting_point import check_files, config_in
+from pretrain.weights import fill_token_types
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.
@@ -506,11 +507,14 @@ def load_network(folder: Path, network_class: type[Any]) -> Any:
     Raises:
         InputError: the file is damaged or of another architecture.
     """
+    config = config_in(folder, folder)
     try:
         with quiet_transformers():
             network, info = network_class.from_pretrained(
                 folder,
+                config=config,
                 use_safetensors=True,
+                ignore_mismatched_sizes=True,  # refused below, by name
                 dtype=torch.float32,
                 output_loading_info=True,
                 local_files_only=True,
@@ -520,11 +524,14 @@ def load_network(folder: Path, network_class: type[Any]) -> Any:
             f"cannot read the weights in {folder}: {' '.join(str(error).split())}; copy or "
             "download them again"
         ) from error
-    unfit = [*info["missing_keys"], *info["unexpected_keys"], *info["mismatched_keys"]]
+    missing = set(info["missing_keys"]) - fill_token_types(network, info["missing_keys"])
+    sizes = [one[0] if isinstance(one, tuple) else one for one in info["mismatched_keys"]]
+    unfit = [*sorted(missing), *info["unexpected_keys"], *sizes]
     if unfit:
         raise InputError(
             f"expected the weights of {network_class.__name__} in {folder}, found missing or "
-            f"unexpected keys such as {unfit[0]}; the file belongs to another architecture"
+            f"unexpected keys, or sizes, such as {unfit[0]}; the file belongs to another "
+            "architecture or configuration"
         )
     for name, weights in network.state_dict().items():
         if not bool(weights.isfinite().all()):

@@ -3,12 +3,14 @@
 Nothing is loaded here, so that a mistyped path is answered before anything long is imported.
 """
 
+import json
 import re
 from pathlib import Path
 
 from corpora.errors import InputError
 
 WEIGHTS = "model.safetensors"
+PICKLED = "pytorch_model.bin"
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
@@ -20,6 +22,42 @@ def is_hub_id(source: str) -> bool:
     path = Path(source)
     local = path.exists() or ("/" in source and Path(path.parts[0]).is_dir())
     return not local and _HUB_ID.fullmatch(source) is not None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors of a network, one or in shards; empty where one is missing."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    try:
+        index = json.loads((folder / f"{WEIGHTS}.index.json").read_text(encoding="utf-8"))
+        files = [folder / str(name) for name in sorted(set(index["weight_map"].values()))]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return files if all(file.is_file() for file in files) else []
+
+
+def conversion(source: str | Path, folder: Path, flag: str, revision: str | None = None) -> str:
+    """How weights that were pickled become safetensors, for a message.
+
+    They are not read here, for a pickle can run any code.
+
+    Args:
+        source: what is named in the line, a folder or a Hub id.
+        folder: has its config.json, which says whether there is a classifier's head to keep.
+        flag: that the new folder is for.
+        revision: of the Hub id.
+    """
+    try:
+        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        kind = ""
+    head = "SequenceClassification" if str(kind).endswith("Classification") else "PreTraining"
+    at = "" if revision is None else f", revision='{revision}'"
+    return (
+        f"convert it once, if you trust it, and give the new folder as {flag}: "
+        f'python -c "from transformers import AutoModelFor{head} as M, AutoTokenizer as T; '
+        f"[a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\""
+    )
 
 
 def discriminator_folder(directory: str | Path) -> Path:
@@ -40,8 +78,13 @@ def check_discriminator_files(directory: str | Path) -> None:
         InputError: with the file that is missing.
     """
     folder = discriminator_folder(directory)
+    if not weight_files(folder) and (folder / PICKLED).is_file():
+        raise InputError(
+            f"expected {WEIGHTS} in {folder}, found {PICKLED} alone, which is not read; "
+            f"{conversion(folder, folder, '--init')}"
+        )
     for file in ("config.json", WEIGHTS):
-        if not (folder / file).is_file():
+        if not (folder / file).is_file() and not (file == WEIGHTS and weight_files(folder)):
             raise InputError(
                 "expected --init random, word-vectors, a Hub id such as owner/name, or a directory "
                 "with discriminator/ (and generator/), or with a model's config.json and "

@@ -18,7 +18,6 @@ from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 from corpora.atomic import full_disk_as_oserror
 from corpora.command_line import Stopped, full_disk_line, is_full_disk
 from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from pretrain.accounting import (
     matrix_seconds,
     matrix_shapes,
@@ -48,7 +47,7 @@ from pretrain.networks import (
     load_pair,
 )
 from pretrain.optimizer import Optimizers
-from pretrain.places import WEIGHTS, check_generator_files, discriminator_folder
+from pretrain.places import check_generator_files, discriminator_folder
 from pretrain.processes import (
     Processes,
     join_processes,
@@ -70,7 +69,12 @@ from pretrain.run_directory import (
     write_record,
 )
 from pretrain.settings import PRESETS, Preset, PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.starting_point import check_positions, preset_of, starting_directory
+from pretrain.starting_point import (
+    check_positions,
+    preset_of,
+    starting_directory,
+    starting_sha256,
+)
 from pretrain.tokenized import TokenizedCorpus, open_tokenized
 from pretrain.warm_start import warm_start_embeddings
 from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
@@ -144,7 +148,7 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     # [CLS] and [SEP] count as seen.
     tokens_an_epoch = corpus.num_tokens + 2 * len(corpus.lengths)
     planned = planned_tokens(settings, tokens_an_epoch, processes.device)
-    start = starting_directory(settings.init)
+    start = starting_directory(settings.init, settings.revision)
     if settings.continues() and learnt_with_generator(start):
         planned = None  # it would forget what is hard
     decided = _as_recorded(settings, before).for_tokens(planned)
@@ -161,9 +165,7 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     record: dict[str, Any] = {"settings": settings_as_json(settings)}
     record |= _describe(decided, tokenizer, corpus, pair, processes)
     if settings.continues():  # of a resumed run, what it began with
-        record["init_sha256"] = before.get("init_sha256") or file_sha256(
-            discriminator_folder(start) / WEIGHTS
-        )
+        record["init_sha256"] = before.get("init_sha256") or starting_sha256(start)
     threads = before.get("threads", record["threads"])
     if processes.device.type == "cpu" and threads != record["threads"]:
         print(
@@ -321,7 +323,7 @@ def _with_preset(settings: PretrainSettings) -> PretrainSettings:
             f"expected no --tokenizer with --init {settings.init}, found {settings.tokenizer}: "
             "embeddings mean nothing without the tokenizer they were learnt with"
         )
-    start = starting_directory(settings.init)
+    start = starting_directory(settings.init, settings.revision)
     check_generator_size(start, _shape(settings))
     preset = preset_of(start)
     check_positions(discriminator_folder(start), settings.max_length)
@@ -356,7 +358,7 @@ def _sharing(settings: PretrainSettings) -> Sharing:
     A generator with embeddings of its own would lose them to the default.
     """
     default = settings.resolved_sharing()
-    start = starting_directory(settings.init)
+    start = starting_directory(settings.init, settings.revision)
     has_own = settings.recipe().needs_generator and (start / "generator").is_dir()
     if settings.sharing is not None or default == "none" or not (settings.continues() and has_own):
         return default
@@ -380,7 +382,9 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     if settings.tokenizer is not None:
         given = load_tokenizer(settings.tokenizer)
     elif settings.continues():
-        given = load_tokenizer(discriminator_folder(starting_directory(settings.init)))
+        given = load_tokenizer(
+            discriminator_folder(starting_directory(settings.init, settings.revision))
+        )
     if settings.generator_from is None:
         return given
     check_positions(settings.generator_from / "generator", settings.max_length)
@@ -422,7 +426,7 @@ def _prepare_networks(
 ) -> ElectraPair:
     shape = _shape(settings)
     if settings.continues():
-        pair = load_pair(starting_directory(settings.init), shape)
+        pair = load_pair(starting_directory(settings.init, settings.revision), shape)
         _check_vocabulary(pair.discriminator, tokenizer, settings.init)
         if pair.generator is not None and settings.generator_size != 1 and not settings.resume:
             width = pair.generator.config.hidden_size

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 from pretrain.places import check_discriminator_files, check_generator_files, is_hub_id
 from pretrain.recipe import (
@@ -93,11 +94,20 @@ FEW_TOKENS_CORRECTION_WEIGHT = 5.0
 
 
 @dataclass(kw_only=True)
-class PretrainSettings:
+class PretrainSettings(ReadOptions):
     """What to train on, how large a model, for how long."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "data": ("corpus", "text_column", "init", "tokenizer", "vocab_size", "max_length"),
+        "data": (
+            "corpus",
+            "text_column",
+            "init",
+            "revision",
+            "tokenizer",
+            "vocab_size",
+            "max_length",
+        ),
+        "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
         "length": ("max_minutes", "max_tokens", "max_steps", "max_flops", "epochs"),
         "network": ("preset", "objective", "learning_rate", "tokens_per_batch"),
         "run": ("output", "resume", "device", "precision", "seed", "save_steps", "log_steps"),
@@ -107,8 +117,6 @@ class PretrainSettings:
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a
     folder of runs/cache/tokenized: all that another machine needs to train, without the texts."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
     default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
@@ -133,6 +141,8 @@ class PretrainSettings:
     Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a generator that
     is needed and not there begins new). A directory has to stay where it is until the run is
     finished: --resume reads its shape again."""
+    revision: str | None = None
+    """Branch, tag or commit of the Hub id in --init, such as refs/pr/1; by default main."""
     output: Path | None = None
     """Directory of the run; default runs/pretrain/NAME with the corpus, preset and time."""
     resume: bool = False
@@ -325,6 +335,10 @@ class PretrainSettings:
                 "--init skip-gram; give word-vectors, or leave --init out"
             )
         continues = self.continues()
+        if self.revision is not None and not (continues and is_hub_id(self.init)):
+            raise InputError(
+                f"--revision is of a Hub id in --init, found --init {self.init}; leave it out"
+            )
         for flag, changes, why in (
             ("epochs", bool(given), f"{''.join(given)} says when to stop"),
             ("vocab-size", self.tokenizer is not None, "--tokenizer has its own vocabulary"),

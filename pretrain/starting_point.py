@@ -1,59 +1,50 @@
 """Where a run begins: what --init or --generator-from names, found and looked at, not loaded."""
 
+import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
-from corpora.command_line import is_full_disk
 from corpora.errors import InputError
+from corpora.mirror import file_sha256
 from pretrain.batches import WIDTH_MULTIPLE
+from pretrain.hub import hub_directory
 from pretrain.places import (
-    WEIGHTS,
     check_discriminator_files,
     discriminator_folder,
     is_hub_id,
+    weight_files,
 )
 from pretrain.saving import quiet_transformers
 from pretrain.settings import PRESETS, PresetName
+from pretrain.weights import complete_config
 
 _DISCRIMINATOR = "ElectraForPreTraining"
-# Networks and tokenizer of a repository; a run's or a release's own folders and record with them.
-_HUB_FILES = ["*.json", "*model.safetensors", "*vocab.txt"]
 
 
 @cache
-def starting_directory(init: str) -> Path:
+def starting_directory(init: str, revision: str | None = None) -> Path:
     """The directory that `--init` stands for; a Hub id is downloaded, or found in the cache.
 
     What is no Hub id is returned as it is, there or not. Once a process: a run that is resumed on
     a new revision gets its weights from its own checkpoint anyway.
 
     Raises:
-        InputError: the Hub has no such repository, or cannot be reached.
+        InputError: the Hub has no such repository or revision, or cannot be reached.
     """
     # Repositories without an owner are a handful of old ones; a misspelt word is likelier.
     if "/" not in init or not is_hub_id(init):
         return Path(init)
-    try:
-        directory = Path(snapshot_download(init, allow_patterns=_HUB_FILES))
-    except Exception as error:  # the library's own types, and those of what it downloads with
-        if isinstance(error, OSError) and is_full_disk(error):
-            raise
-        raise InputError(
-            f"cannot get --init {init} from the Hugging Face Hub: {' '.join(str(error).split())}; "
-            "check the name and the connection, or give a directory"
-        ) from error
-    if not (discriminator_folder(directory) / WEIGHTS).is_file():
-        raise InputError(
-            f"expected {WEIGHTS} in {init} on the Hugging Face Hub, found none in {directory}; "
-            "weights in other formats are not read, and without a network only what was "
-            "downloaded before is there"
-        )
-    return directory
+    return hub_directory(init, revision, "--init")
+
+
+def starting_sha256(directory: Path) -> str:
+    """SHA-256 of the discriminator's weights; of shards that of theirs, in the order of names."""
+    hashes = [file_sha256(file) for file in weight_files(discriminator_folder(directory))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def check_files(directory: str | Path) -> None:
@@ -72,13 +63,14 @@ def check_files(directory: str | Path) -> None:
             f"{' and '.join(kinds)} of type {config.model_type}; of a published pair give the "
             "discriminator, and of a classifier the encoder that it was made from"
         )
-    try:
-        with safe_open(folder / WEIGHTS, framework="pt"):
-            pass  # its table of contents was read, and fits the file's size
-    except (OSError, SafetensorError) as error:
-        raise InputError(
-            f"cannot read the weights in {folder / WEIGHTS}: {error}; copy or download them again"
-        ) from error
+    for file in weight_files(folder):
+        try:
+            with safe_open(file, framework="pt"):
+                pass  # its table of contents was read, and fits the file's size
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"cannot read the weights in {file}: {error}; copy or download them again"
+            ) from error
 
 
 def check_positions(folder: Path, length: int) -> None:
@@ -120,9 +112,10 @@ def config_in(folder: Path, directory: str | Path) -> Any:
     """
     try:
         with quiet_transformers():
-            return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of OSError and ValueError, but also of types of its own
         raise InputError(
             f"cannot read the configuration in {directory}: {' '.join(str(error).split())}; copy "
             "or download it again"
         ) from error
+    return complete_config(config, folder)

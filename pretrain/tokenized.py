@@ -18,13 +18,13 @@ from transformers import PreTrainedTokenizerFast
 
 from corpora.atomic import directory_at_once
 from corpora.clean_corpus import iter_clean_texts
-from corpora.clean_report import REPORT_NAME, CleaningReport
+from corpora.clean_report import CleaningReport, report_path
 from corpora.errors import InputError
 from tokenizer.sampling import iter_batches
 from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 FACTS_NAME = "corpus.json"
-_LAYOUT = 3
+_LAYOUT = 4
 _COUNT_BLOCK = 10_000_000
 
 
@@ -97,7 +97,7 @@ def tokenize_corpus(
             shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     facts = {
         "corpus_sha256": corpus_sha256,
-        "cleaning": json.loads((clean_directory / REPORT_NAME).read_text(encoding="utf-8")),
+        "cleaning": json.loads(report_path(clean_directory).read_text(encoding="utf-8")),
         "max_length": max_length,
     }
     _write_arrays(clean_directory, tokenizer, facts, directory)
@@ -174,6 +174,7 @@ def _write_arrays(
     dtype = _id_type(tokenizer)
     lengths: list[int] = []
     backend = tokenizer.backend_tokenizer
+    backend.encode_special_tokens = True  # a typed [MASK] is text
     with directory_at_once(directory, shared=True) as scratch:
         with (scratch / "ids.bin").open("wb") as file:
             for texts in iter_batches(iter_clean_texts(clean_directory), 2_000):

@@ -25,7 +25,7 @@ COMMANDS = (
     *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
 )
 # Each takes a third of a second to many to import.
-SLOW = ("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy", "gensim")
+SLOW = ("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy")
 
 
 def run(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -1,11 +1,13 @@
 """`python -m tokenizer evaluate DIR... --corpus PATH...`: tokenizers side by side."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 
 ABOUT = (
@@ -30,8 +32,8 @@ class Settings:
     """Texts of each corpus that Kiwi cuts."""
     seed: int = 42
     """Seed of the draw."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
 
 
 def main(settings: Settings) -> None:
@@ -45,10 +47,14 @@ def main(settings: Settings) -> None:
     # These take seconds to import.
     from corpora.atomic import write_at_once
     from corpora.reading import iter_records
+    from corpora.reading_notes import ReadingNotes
     from tokenizer.evaluation import as_json, can_plot, compare, format_table, write_plot
 
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
     corpora = {
-        str(path): (record.text for record in iter_records(path, text_column=settings.text_column))
+        str(path): (
+            record.text for record in iter_records(path, options=settings.reading, notes=notes)
+        )
         for path in settings.corpus
     }
     tokenizers = {str(path): path for path in settings.tokenizers}

@@ -3,12 +3,15 @@
 import dataclasses
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
 
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.sources import find_sources
 from corpora.work_folder import only_run
 from tokenizer.kinds import MAX_SAMPLE_BYTES, ModelKind, check_training_settings
@@ -39,8 +42,8 @@ class Settings:
     """Text to train on, drawn evenly over the corpus; more hardly changes a vocabulary."""
     seed: int = 42
     """Seed of the draw."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
 
 
 def main(settings: Settings) -> None:
@@ -71,18 +74,21 @@ def _train(settings: Settings) -> int:
     # These take seconds to import.
     from corpora.atomic import directory_at_once
     from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+    from corpora.clean_report import report_path
     from corpora.cleaning import CleaningSettings
     from corpora.morphemes import analyser_version
     from corpora.reading import iter_records
+    from corpora.reading_notes import ReadingNotes
     from tokenizer.sampling import mark_morphemes, sample_evenly
     from tokenizer.training import tokenizer_hash, train_tokenizer
 
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:
         clean = scratch / "clean"
-        records = iter_records(settings.corpus, text_column=settings.text_column)
-        write_clean_corpus(records, clean, CleaningSettings())
-        cleaning = json.loads((clean / "report.json").read_text(encoding="utf-8"))
+        notes = ReadingNotes(say=lambda line: print(line, flush=True))
+        records = iter_records(settings.corpus, options=settings.reading, notes=notes)
+        write_clean_corpus(records, clean, CleaningSettings(), notes)
+        cleaning = json.loads(report_path(clean).read_text(encoding="utf-8"))
         sample = sample_evenly(
             iter_clean_texts(clean), max_bytes=settings.max_sample_bytes, seed=settings.seed
         )

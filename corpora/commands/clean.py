@@ -20,14 +20,16 @@ from corpora.near_duplicates import (
     NearDuplicates,
 )
 from corpora.progress import shown_progress
-from corpora.reading import iter_source_records
+from corpora.read_options import ReadOptions
+from corpora.reading import READER_VERSION, iter_source_records
+from corpora.reading_notes import ReadingNotes
 from corpora.rejects import check_rejects, rejects_writer
 from corpora.sources import Source, find_all_sources
 from corpora.units import RECORDS_PER_UNIT
 from corpora.work_folder import work_folder
 
 ABOUT = (
-    "Clean texts and drop duplicates: Parquet parts and report.json. A run that was killed goes "
+    "Clean texts and drop duplicates: Parquet parts and _report.json. A run that was killed goes "
     "on where it was when the same command is given again."
 )
 # Raise it whenever the files in the work folder change their form.
@@ -45,8 +47,8 @@ class Settings:
     rejects: Path | None = None
     """Write the dropped texts, with reason, to this .jsonl or .csv file, or as Parquet parts to
     this folder."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
     workers: int = field(default_factory=available_cores)
     """Processes that clean. The output does not depend on it."""
     engine: Engine = "local"
@@ -78,7 +80,8 @@ def main(settings: Settings) -> None:
         "work_version": _WORK_VERSION,
         "cleaning": CLEANER_VERSION,
         "inputs_sha256": sources_hash(sources),
-        "text_column": settings.text_column,
+        "reader": READER_VERSION,
+        "reading": asdict(settings.reading),
         "settings": asdict(settings.cleaning),
         "near_duplicates": near and asdict(near),
         "analysis": settings.analysis.describe(),
@@ -125,14 +128,16 @@ def _clean(
         if settings.rejects is not None:
             rejects = stack.enter_context(rejects_writer(settings.rejects))
         progress = stack.enter_context(shown_progress())
+        notes = ReadingNotes(say=lambda line: print(line, flush=True))
         report = build_clean_corpus(
-            iter_source_records(sources, text_column=settings.text_column),
+            iter_source_records(sources, options=settings.reading, notes=notes),
             result,
             units,
             settings.cleaning,
             near=near,
             analysis=settings.analysis,
             rejects=rejects,
+            notes=notes,
             means=CleaningMeans(
                 engine=settings.engine, workers=settings.workers, progress=progress
             ),

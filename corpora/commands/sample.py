@@ -1,8 +1,10 @@
 """`python -m corpora sample PATH`: texts before and after cleaning, side by side."""
 
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -13,7 +15,9 @@ from rich.text import Text
 from corpora.cleaning import clean_text, reason_to_drop
 from corpora.command_line import is_terminal
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.reading import iter_records
+from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from corpora.reservoir import draw
 
@@ -35,8 +39,8 @@ class Settings:
     """Another seed draws other texts."""
     changed_only: bool = False
     """Draw only from texts that cleaning changes or drops."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +64,11 @@ def main(settings: Settings) -> None:
     """Draw, clean and print."""
     if settings.size < 1:
         raise InputError(f"expected --size of at least 1, found {settings.size}")
-    records: Iterable[Record] = iter_records(settings.path, text_column=settings.text_column)
+    records: Iterable[Record] = iter_records(
+        settings.path,
+        options=settings.reading,
+        notes=ReadingNotes(say=lambda line: print(line, file=sys.stderr)),
+    )
     if is_terminal():
         records = track(records, description="reading", transient=True)
     if settings.changed_only:

@@ -1,18 +1,22 @@
 """`python -m corpora stats PATH`: what is in a corpus, counted in one pass."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.progress import track
 
+from corpora.clean_report import report_path
 from corpora.command_line import is_terminal
 from corpora.counting import CorpusCounts
 from corpora.errors import InputError
+from corpora.read_options import ReadOptions
 from corpora.reading import iter_records
+from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from corpora.reservoir import draw
 
@@ -37,8 +41,8 @@ class Settings:
 
     path: tyro.conf.Positional[Path]
     """File or folder of texts, or a clean corpus."""
-    text_column: str | None = None
-    """Column that holds the text; found by its usual name when not given."""
+    reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
+    """How the files are read."""
     label_column: str | None = None
     """Column that holds the label; found by its usual name when not given."""
     keywords: int = 0
@@ -53,7 +57,10 @@ def main(settings: Settings) -> None:
     if settings.keywords < 0:
         raise InputError(f"expected --keywords of at least 0, found {settings.keywords}")
     records: Iterable[Record] = iter_records(
-        settings.path, text_column=settings.text_column, label_column=settings.label_column
+        settings.path,
+        label_column=settings.label_column,
+        options=settings.reading,
+        notes=ReadingNotes(say=lambda line: print(line, file=sys.stderr)),
     )
     if is_terminal() and not settings.json:
         records = track(records, description="reading", transient=True)
@@ -94,7 +101,7 @@ def _keywords(texts: list[str], settings: Settings) -> "Keywords":
 
 def _rejections(path: Path) -> dict[str, int] | None:
     """Texts dropped by reason, most frequent first; None where PATH is not a clean corpus."""
-    report = path / "report.json"
+    report = report_path(path)
     if not report.is_file():
         return None
     try:

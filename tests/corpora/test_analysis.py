@@ -164,7 +164,7 @@ def test_sentences_keep_label_and_source_and_are_counted(tmp_path: Path) -> None
         ("0:2", "too-short", "별로.", None),
         ("0:1", "duplicate", "정말 재밌는 영화였어요.", "0:1"),
     ]
-    found = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    found = json.loads((tmp_path / "out" / "_report.json").read_text(encoding="utf-8"))
     assert found["analysis"] == {
         "split_sentences": True,
         "correct_spacing": True,
@@ -190,7 +190,7 @@ def test_a_text_that_kiwi_cannot_space_passes_unchanged_and_is_counted(tmp_path:
         records("너무재밌어요진짜") + records(FAILING, source="b"), tmp_path, SPACE
     )
     assert [row["text"] for row in rows] == ["너무 재밌어요 진짜", FAILING]
-    found = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    found = json.loads((tmp_path / "out" / "_report.json").read_text(encoding="utf-8"))
     assert found["analyser_failed"] == 1 and "before_splitting" not in found
     assert {name: s["analyser_failed"] for name, s in found["sources"].items()} == {
         "a.txt": 0,
@@ -265,7 +265,7 @@ def test_kiwi_is_not_imported_for_nothing(tmp_path: Path) -> None:
         f"print([main(command) for command in {commands}], 'kiwipiepy' in sys.modules)"
     )
     assert run_python(code).endswith("[0, 0] False\n")
-    assert json.loads((tmp_path / "c" / "report.json").read_text())["analysis"] is None
+    assert json.loads((tmp_path / "c" / "_report.json").read_text())["analysis"] is None
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

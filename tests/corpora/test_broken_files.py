@@ -53,7 +53,7 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
     ("a.csv", "text,label\n", {}, "a.csv: expected rows below the header, found none"),
     ("a.tsv", "text\tlabel", {}, "a.tsv: expected rows below the header, found none"),
     ("a.xlsx", xlsx(["text"]), {}, "a.xlsx: expected rows below the header, found none"),
-    ("a.xlsx", xlsx(), {}, "a.xlsx: the first sheet is empty; expected a header"),
+    ("a.xlsx", xlsx(), {}, "a.xlsx: every sheet is empty; expected a header"),
     (
         "a.parquet",
         parquet(pd.DataFrame({"text": pd.Series([], dtype="str")})),
@@ -62,11 +62,9 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
     ),
     (
         "a.csv",
-        "문장,분류\n안녕,1\n",
+        "글월,갈래\n안녕,1\n",
         {},
-        "a.csv: no text column: expected one of text, document, review, comment, comments, "
-        "content, 리뷰, 댓글, 내용, 본문, found the columns 문장, 분류; "
-        "name the right one with --text-column",
+        "found the columns 글월, 갈래; name the right one with --text-column",
     ),
     (
         "a.tsv",
@@ -78,8 +76,7 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
         "a.csv",
         "text,x\n안녕,1\n",
         {"need_label": True},
-        "a.csv: no label column: expected one of label, 라벨, 감정, found the columns text, x; "
-        "name the right one with --label-column",
+        "found the columns text, x; name the right one with --label-column",
     ),
     (
         "a.xlsx",
@@ -93,11 +90,17 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
         {},
         "a.parquet: no text column: expected one of",
     ),
-    ("a.tsv", f"1\t{'가' * 90}\n", {}, f"found the columns 1, {'가' * 30}…; name"),
+    ("a.tsv", f"1\t{'가' * 290}\n", {}, f"found the columns 1, {'가' * 290}; name"),
+    ("a.tsv", f"1\t{'가' * 390}\n", {}, f"found the columns 1, {'가' * 300}…; name"),
     ("a.csv", ",".join(f"c{n}" for n in range(20)) + "\n", {}, "c10, c11, and 8 more; name"),
     ("a.txt", "안녕\n", {"need_label": True}, "a.txt: expected labels, found a plain list"),
     ("a.txt", "안녕\n", {"label_column": "x"}, "a.txt: expected labels, found a plain list"),
-    ("a.csv", "text,label\n가,1\n나\n", {}, "a.csv:3: expected 2 fields as in the header, found 1"),
+    (
+        "a.csv",
+        "text,label\n가,1\n나\n",
+        {"need_label": True},
+        "a.csv:3: expected 2 fields as in the header, found 1",
+    ),
     (
         "a.csv",
         'text,label\n"가\n나",1\n다,라,1\n',
@@ -122,7 +125,13 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
         "a.jsonl:2: expected a string in 'text', found",
     ),
     ("a.jsonl", '{"text": "가"}\n{"글": "나"}\n', {}, "a.jsonl:2: no text column"),
-    ("a.jsonl", "[" * 100_000, {}, "a.jsonl:1: expected a JSON object, found broken JSON"),
+    (
+        "a.jsonl",
+        '{"text": "가", "label": [[1]]}\n',
+        {"need_label": True},
+        "a.jsonl:1: expected text or a number in the",
+    ),
+    ("a.jsonl", "[" * 100_000, {}, "a.jsonl:1: expected an array of JSON objects, found broken"),
     ("a.parquet", b"PAR1 not really", {}, "a.parquet: expected a Parquet file, found a damaged"),
     ("a.parquet", GOOD_PARQUET[:-20], {}, "a.parquet: expected a Parquet file, found"),
     (
@@ -147,7 +156,12 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
         {},
         "a.xlsx:3: expected a value, found a formula without its result; open the file in a",
     ),
-    ("a.csv.gz", gzip.compress(b"text\n" * 99)[:-9], {}, "a.csv.gz: expected complete .gz data"),
+    (
+        "a.csv.gz",
+        gzip.compress(b"text\n" * 99, mtime=0)[:-9],
+        {},
+        "a.csv.gz: expected complete .gz data",
+    ),
     ("a.pdf", b"%PDF", {}, "a.pdf: unsupported kind of file; expected .txt, .csv, .tsv, .jsonl"),
     ("a.xlsx.gz", b"", {}, "a.xlsx.gz: unsupported kind of file; expected"),
 ]
@@ -170,7 +184,8 @@ BROKEN_AS_UPLOAD = [
     for name, data, options, message in BROKEN
     if not options
     and not re.search(
-        "no text column|columns 1,|c11|expected a string|cell, found list|a formula", message
+        "no text column|columns 글월|columns 1,|c11|expected a string|cell, found list|a formula",
+        message,
     )
 ]
 

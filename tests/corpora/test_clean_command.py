@@ -62,9 +62,9 @@ def test_several_workers_give_the_same_bytes(
     done = run(large, "--output", tmp_path / "c", "--workers", 3)
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "c") == expected
-    report = json.loads(expected["report.json"])
+    report = json.loads(expected["_report.json"])
     assert report["read"] == 65_000 and report["dropped"]["duplicate"] > 25_000
-    assert done.stdout.endswith(f"cleaning v1 -> {tmp_path / 'c'}\n")
+    assert done.stdout.endswith(f"cleaning v2 -> {tmp_path / 'c'}\n")
     assert f"{report['kept']:,} of 65,000 texts kept" in done.stdout
 
 
@@ -210,14 +210,14 @@ def test_inputs_with_files_of_one_name_keep_apart(clean_here: Clean, tmp_path: P
     sources = [str(tmp_path / year / "a.txt") for year in ("2019", "2020")]
     rows = pq.read_table(output / "part-00000.parquet").to_pylist()
     assert [row["source"] for row in rows] == sources
-    assert list(json.loads((output / "report.json").read_text())["sources"]) == sources
+    assert list(json.loads((output / "_report.json").read_text())["sources"]) == sources
 
 
 def test_the_sample_corpora_are_clean_input(clean_here: Clean, tmp_path: Path) -> None:
     folders = [COMMENTS.with_name(name) for name in ("comments", "reviews", "memos")]
     code, out, err = clean_here(*folders, "--output", tmp_path / "c")
     assert (code, err) == (0, "") and "cleaning 7 files" in out
-    report = json.loads((tmp_path / "c" / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((tmp_path / "c" / "_report.json").read_text(encoding="utf-8"))
     # The data cards beside them are no texts, and no text is a copy of another.
     assert not [name for name in report["sources"] if name.endswith(".md")]
     reasons = {reason for reason, texts in report["dropped"].items() if texts}

@@ -80,7 +80,7 @@ def test_near_duplicates_name_the_text_kept_and_their_copies_do_too(tmp_path: Pa
     assert kept == [first, other]
     assert sorted(dropped) == [("2", "near-duplicate", "0"), ("3", "duplicate", "0")]
     assert report.dropped["near-duplicate"] == report.dropped["duplicate"] == 1
-    report_file = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    report_file = json.loads((tmp_path / "out" / "_report.json").read_text(encoding="utf-8"))
     assert report_file["near_duplicates"] == {
         "threshold": 0.8,
         "ngram_characters": 3,
@@ -94,8 +94,8 @@ def test_the_report_counts_every_source(tmp_path: Path) -> None:
         "이 텍스트는 남아 있습니다", "이것도 남아 있는 글이다", source="b/c.csv"
     )
     report = write_clean_corpus(texts, tmp_path / "c", CleaningSettings())
-    found = json.loads((tmp_path / "c" / "report.json").read_text(encoding="utf-8"))
-    assert found["cleaning"] == CLEANER_VERSION == "v1"
+    found = json.loads((tmp_path / "c" / "_report.json").read_text(encoding="utf-8"))
+    assert found["cleaning"] == CLEANER_VERSION == "v2"
     assert found["settings"]["min_characters"] == 10
     assert (found["read"], found["kept"]) == (4, 2)
     assert found["dropped"]["empty"] == found["dropped"]["duplicate"] == 1
@@ -180,3 +180,15 @@ def test_hash_tells_a_fetched_file_from_the_same_bytes_alone(tmp_path: Path) -> 
     write_fetched(fetched, record)
     assert [r.text for r in iter_records(fetched)] == ["배송이 빨라서 좋았어요 다음에 또 살게요"]
     assert corpus_hash(fetched) != before
+
+
+def test_a_corpus_of_an_older_cleaner_is_still_read(tmp_path: Path) -> None:
+    """With what that one made of it, and its version."""
+    folder = tmp_path / "c"
+    write_clean_corpus(records("별점은 ★★★★★ 입니다 정말로"), folder, CleaningSettings())
+    report = folder / "_report.json"
+    text = report.read_text(encoding="utf-8")
+    assert f'"cleaning": "{CLEANER_VERSION}"' in text
+    report.write_text(text.replace(f'"{CLEANER_VERSION}"', '"v1"'), encoding="utf-8")
+    assert list(iter_clean_texts(folder)) == ["별점은 ★★★★★ 입니다 정말로"]
+    assert CleaningReport.read_from(folder).cleaning == "v1"

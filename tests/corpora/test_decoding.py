@@ -96,9 +96,13 @@ def test_cut_off_utf8_would_have_passed_as_cp949() -> None:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.txt.gz", gzip.compress(KOREAN.encode())),
-        ("a.txt.gz", gzip.compress(KOREAN.encode()[:10]) + gzip.compress(KOREAN.encode()[10:])),
-        ("A.TXT.GZ", gzip.compress(KOREAN.encode("cp949"))),
+        ("a.txt.gz", gzip.compress(KOREAN.encode(), mtime=0)),
+        (
+            "a.txt.gz",
+            gzip.compress(KOREAN.encode()[:10], mtime=0)
+            + gzip.compress(KOREAN.encode()[10:], mtime=0),
+        ),
+        ("A.TXT.GZ", gzip.compress(KOREAN.encode("cp949"), mtime=0)),
         ("a.txt.zst", zstd(KOREAN.encode())),
         ("a.txt.zst", zstd(KOREAN.encode()[:10]) + zstd(KOREAN.encode()[10:])),
         ("a.txt.zst", b"\x50\x2a\x4d\x18\x02\x00\x00\x00ab" + zstd(KOREAN.encode())),
@@ -118,8 +122,8 @@ def test_large_compressed_text(compress) -> None:  # type: ignore[no-untyped-def
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a.txt.gz", gzip.compress(KOREAN.encode() * 100)[:-9]),
-        ("a.txt.gz", gzip.compress(KOREAN.encode())[:-1] + b"\xff"),
+        ("a.txt.gz", gzip.compress(KOREAN.encode() * 100, mtime=0)[:-9]),
+        ("a.txt.gz", gzip.compress(KOREAN.encode(), mtime=0)[:-1] + b"\xff"),
         ("a.txt.gz", KOREAN.encode()),
         ("a.txt.zst", zstd(KOREAN.encode() * 100)[:-3]),
         ("a.txt.zst", zstd(KOREAN.encode()) + b"garbage"),
@@ -134,7 +138,7 @@ def test_damaged_compression(name: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst"])
 def test_empty_compressed_file(name: str) -> None:
-    empty = gzip.compress(b"") if name.endswith(".gz") else zstd(b"")
+    empty = gzip.compress(b"", mtime=0) if name.endswith(".gz") else zstd(b"")
     for data in (b"", empty):
         with pytest.raises(InputError, match="the file is empty"):
             find_encoding(source_of_upload(name, data))

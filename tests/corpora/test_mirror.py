@@ -14,7 +14,7 @@ from tests.corpora.test_fetching import DATA, error_of, fetch, sha256, source
     ("name", "content"),
     [
         ("elsewhere/renamed.tsv", DATA),
-        ("ratings.txt.gz", gzip.compress(DATA)),
+        ("ratings.txt.gz", gzip.compress(DATA, mtime=0)),
         ("deep/er/ratings.txt.zst", zstandard.ZstdCompressor().compress(DATA)),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_file_in_the_mirror_that_is_not_the_original_is_refused(tmp_path: Path
 def test_a_damaged_file_in_the_mirror_leaves_nothing(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
     mirror.mkdir()
-    (mirror / "ratings.txt.gz").write_bytes(gzip.compress(DATA)[:-100])
+    (mirror / "ratings.txt.gz").write_bytes(gzip.compress(DATA, mtime=0)[:-100])
     out = tmp_path / "out"
     message = error_of(source("https://example.org/ratings.txt"), out, mirror)
     assert message.startswith(f"{mirror / 'ratings.txt.gz'}: expected complete .gz data")

@@ -51,9 +51,9 @@ def test_the_written_lines_are_many_and_half_of_them_hold_nothing() -> None:
     assert 0.4 < sum(not spans for _, spans in lines) / len(lines) < 0.6
 
 
-# Floors are the values measured. The rules were made with the first table in sight (239 lines); the
+# Floors are the values measured. The rules were made with the first table in sight (275 lines); the
 # second (84 lines) was written before the rules and not looked at for them.
-FLOORS = {"personal_data.tsv": (113, 113, 113), "personal_data_held_out.tsv": (43, 44, 45)}
+FLOORS = {"personal_data.tsv": (137, 137, 137), "personal_data_held_out.tsv": (43, 44, 45)}
 
 
 @pytest.mark.parametrize("name", FLOORS)
@@ -127,6 +127,11 @@ def test_a_date_and_its_time_beside_a_bank_are_no_account(text: str) -> None:
 def test_an_account_has_10_to_16_digits(number: str, is_account: bool) -> None:
     found = find_personal_data(f"농협 {number}", ("account",))
     assert [kind for _, _, kind in found] == ["account"] * is_account
+
+
+def test_before_a_bank_a_number_needs_two_hyphens() -> None:
+    assert mask_personal_data("번호 12345-678901 농협") == "번호 12345-678901 농협"
+    assert mask_personal_data("번호 123-456-78901 농협") == "번호 [계좌] 농협"
 
 
 def test_what_only_begins_like_a_date_is_an_account() -> None:

@@ -71,6 +71,8 @@ def test_a_fold_is_scaled_without_its_own_labels() -> None:
     other = np.where(folds == 2, (ids + 1) % 3, ids)
     one = calibrate_out_of_fold(probabilities, ids, folds)
     two = calibrate_out_of_fold(probabilities, other, folds)
+    # The model's own is of all of them.
+    assert one.temperature == fit_temperature(probabilities, ids)
     assert two.fold_temperatures[2] == one.fold_temperatures[2]
     assert two.fold_temperatures[1] > one.fold_temperatures[1]
     inside = folds == 2

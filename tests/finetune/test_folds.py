@@ -43,7 +43,7 @@ def test_groups_stay_whole_and_folds_even(seed: int) -> None:
 
 
 def test_what_is_spread_evenly() -> None:
-    """Of several labels the rarest of the data; of values their tenth."""
+    """Of several labels the rarest of the data, none as one more; of values their tenth."""
     targets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
     assert strata_of("multi", targets).tolist() == [1, 0, 2, 1, 3]
     values = np.random.default_rng(0).permutation(100) / 7
@@ -80,6 +80,10 @@ def test_splitting_off_a_part() -> None:
         )
     kept, dev = split_off(labels, np.arange(1_000), 0.1, 3, groups)
     assert not set(groups[kept]) & set(groups[dev])
+
+
+def test_a_part_is_rounded_to_the_nearest_of_equal_ones() -> None:
+    assert len(split_off(np.zeros(700, dtype=np.int64), np.arange(700), 0.15, 1)[1]) == 100
 
 
 def test_splitting_off_from_few_texts() -> None:

@@ -8,7 +8,14 @@ from sklearn.metrics import f1_score
 from torch.nn import functional
 
 from finetune.losses import balanced_weights, make_loss
-from finetune.scores import choose_thresholds, score, score_multi, score_regression, summarize
+from finetune.scores import (
+    choose_thresholds,
+    decide,
+    score,
+    score_multi,
+    score_regression,
+    summarize,
+)
 
 LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 1.0, 0.0], [0.0, 4.0, 1.0]])
 IDS = torch.tensor([0, 2, 1, 1])
@@ -87,6 +94,12 @@ def test_a_threshold_is_half_way_and_the_highest_of_equally_good_ones() -> None:
     assert choose_thresholds(np.array([[1], [0], [0], [1]]), own) == pytest.approx(0.7)
     # The lowest probability of all: below it there is nothing but 0.
     assert choose_thresholds(np.array([[0], [0], [0], [1]]), own) == pytest.approx(0.05)
+
+
+def test_a_probability_at_its_threshold_counts() -> None:
+    assert decide("multi", np.array([[0.5, 0.49]])).tolist() == [[1, 0]]
+    thresholds = np.array([0.6, 0.49])
+    assert decide("multi", np.array([[0.5, 0.49]]), thresholds).tolist() == [[0, 1]]
 
 
 def test_scores_of_several_labels_against_scikit_learn() -> None:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from corpora.errors import InputError
 from pretrain import devices, loop
 from pretrain.loop import Trainer, packs_rows
 from pretrain.monitor import Monitor
-from pretrain.processes import Processes
 from pretrain.run_directory import new_directory
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
@@ -303,18 +302,6 @@ def test_a_corpus_that_has_changed_since_is_refused(
     assert metric_steps(broken_off)[-1] == 10
 
 
-def test_a_run_that_began_with_skip_gram_goes_on(pretrain_here: Command, broken_off: Path) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output
-
-
 def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
     before = sorted(broken_off.rglob("*"))
     with FileLock(broken_off / ".lock"):
@@ -495,70 +482,6 @@ def test_a_full_disk_keeps_the_checkpoint_before(
     assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
     after = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
     assert before == after
-
-
-def test_a_loss_that_is_no_number_becomes_no_checkpoint(
-    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = Trainer.take_step
-
-    def overflowing(self: Trainer, *args: object) -> object:
-        if self.progress.step == 5:  # between two checkpoints
-            with torch.no_grad():
-                next(self.pair.discriminator.parameters()).fill_(float("inf"))
-        return step(self, *args)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "take_step", overflowing)
-        code, _, errors = pretrain_here("--max-steps", "12", "--log-steps", "100")
-    assert code == 2 and errors.count("\n") == 1
-    assert "the loss is no longer finite in steps 5 to 8 with learning rate" in errors
-    assert "--resume and half the --learning-rate" in errors
-    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000004"]
-    assert not (tmp_path / "run" / "discriminator").exists()
-    assert pretrain_here("--max-steps", "12", "--learning-rate", "1e-4", "--resume")[0] == 0
-
-
-@pytest.mark.parametrize("limit", ["1", "0"])
-def test_a_gradient_that_is_no_number_becomes_no_checkpoint(
-    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    """The loss is that of the weights before the step, so it is finite still."""
-    add_up = Processes.add_up_gradients
-    steps = 0
-
-    def overflowing(self: Processes, parameters: Iterable[torch.nn.Parameter]) -> None:
-        nonlocal steps
-        steps += 1
-        parameters = list(parameters)
-        if steps == 8:  # that of a checkpoint
-            parameters[0].grad.view(-1)[0] = float("inf")
-        add_up(self, parameters)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Processes, "add_up_gradients", overflowing)
-        flags = ["--max-steps", "12", "--log-steps", "100", "--max-gradient-norm", limit]
-        code, _, errors = pretrain_here(*flags)
-    assert code == 2 and errors.count("\n") == 1
-    assert "the gradient is no longer finite in steps 5 to 8 with learning rate" in errors
-    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000004"]
-
-
-@pytest.mark.parametrize("recipe", [[], ["--unigram-fraction", "1", "--bag-weight", "5"]])
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_learning_rate_far_too_high_is_stopped(
-    pretrain_here: Command, tmp_path: Path, optimizer: str, recipe: list[str]
-) -> None:
-    code, _, errors = pretrain_here(
-        *["--max-steps", "40", "--learning-rate", "1", "--optimizer", optimizer, *recipe]
-    )
-    assert code == 2 and errors.count("\n") == 1
-    assert "the loss exploded" in errors and "with learning rate" in errors
-    assert "at the start; go on from the last checkpoint with --resume and half" in errors
-    assert ("--muon-learning-rate" in errors) == (optimizer == "muon")
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
-    # Twenty steps are needed to be sure; none of them became what one goes on from.
-    assert checkpoints(tmp_path / "run")[-1] <= "step-00000008"
 
 
 def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(

@@ -24,7 +24,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from corpora.errors import InputError
 from corpora.mirror import file_sha256
+from finetune.encoders import load_for_classification
 from pretrain.corpus import unknown_fraction
 from pretrain.saving import quiet_transformers
 from pretrain.starting_point import starting_directory
@@ -132,6 +134,39 @@ def test_a_generator_is_as_wide_inside_as_the_checkpoint(
     assert made.config.intermediate_size == 2 * made.config.hidden_size
     again = ["--init", "run", "--max-steps", "1", "--output", "next"]
     assert pretrain_here(*again, *flags)[0] == 0
+
+
+def without(folder: Path, ending: str) -> None:
+    path = folder / "model.safetensors"
+    weights = {key: value for key, value in load_file(path).items() if not key.endswith(ending)}
+    save_file(weights, path, metadata={"format": "pt"})
+
+
+def test_token_types_that_were_not_saved_and_positions_that_were_not_stated(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    theirs = foreign(tmp_path / "theirs", max_position_embeddings=136)
+    config = tmp_path / "theirs" / "config.json"
+    stated = json.loads(config.read_text(encoding="utf-8"))
+    del stated["max_position_embeddings"], stated["type_vocab_size"]
+    config.write_text(json.dumps(stated), encoding="utf-8")
+    without(tmp_path / "theirs", "token_type_embeddings.weight")
+    code, _, errors = pretrain_here("--init", "theirs", "--max-steps", "0", "--output", "start")
+    assert code == 0, errors
+    start = AutoModelForPreTraining.from_pretrained(tmp_path / "start" / "discriminator")
+    assert start.config.max_position_embeddings == 136
+    made = start.electra.embeddings
+    assert torch.equal(
+        made.word_embeddings.weight, theirs.electra.embeddings.word_embeddings.weight
+    )
+    assert not made.token_type_embeddings.weight.any()
+    # The same network in k-fold.
+    classifier = load_for_classification(tmp_path / "theirs", ["가", "나"])
+    assert classifier.config.max_position_embeddings == 136
+    assert not classifier.electra.embeddings.token_type_embeddings.weight.any()
+    without(tmp_path / "theirs", "position_embeddings.weight")
+    with pytest.raises(InputError, match=r"position_embeddings\.weight"):
+        load_for_classification(tmp_path / "theirs", ["가", "나"])
 
 
 def truncate(folder: Path) -> None:

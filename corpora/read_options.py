@@ -1,0 +1,25 @@
+"""How a user wants files to be read, where the files alone do not tell: flags of every command."""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(kw_only=True)
+class ReadOptions:
+    """Flags about the input files."""
+
+    text_column: str | None = None
+    """Column that holds the text, by name or number; found by its name and cells when not given."""
+    sheet: str | None = None
+    """Sheet of a workbook to read; by default all that have the columns."""
+    delimiter: str | None = None
+    """What parts the columns of text files: tab, comma, semicolon, bar or any character; none reads
+    whole lines. Found by itself when not given."""
+    no_header: bool = False
+    """The first row is a row like the others; name columns by their numbers."""
+    skip_bad_rows: bool = False
+    """Leave out rows that cannot be read, and say how many; by default they are an error."""
+
+
+def read_options(settings: ReadOptions) -> ReadOptions:
+    """These flags alone, of settings that have others too."""
+    return ReadOptions(**{item.name: getattr(settings, item.name) for item in fields(ReadOptions)})

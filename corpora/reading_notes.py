@@ -1,0 +1,108 @@
+"""What was read and how: which sheet, column, delimiter and encoding, and what was left out."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_SHOWN = 12
+
+
+@dataclass(kw_only=True)
+class SourceNotes:
+    """How one file was read.
+
+    Attributes:
+        source: the path as the user wrote it.
+        form: what kind of file it turned out to be: lines, chat, table, json, workbook, parquet.
+        encoding: of a text file.
+        delimiter: of a table in text, as `--delimiter` names it.
+        sheets: of a workbook, those that are read.
+        sheets_left_out: the others that hold something, and why.
+        text: the column of the texts.
+        passed_over: other columns that could have been it by their name, and why they are not.
+        label: the column of the labels.
+        counts: rows by what is special about them: headers repeated inside the file, rows that end
+            before their last fields, texts that go over several lines, bad rows left out.
+    """
+
+    source: str
+    form: str = ""
+    encoding: str | None = None
+    delimiter: str | None = None
+    sheets: list[str] = field(default_factory=list)
+    sheets_left_out: list[tuple[str, str]] = field(default_factory=list)
+    text: str | None = None
+    passed_over: tuple[tuple[str, str], ...] = ()
+    label: str | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def decision(self) -> str:
+        """How it is read, in one line."""
+        parts = []
+        if self.form == "lines":
+            parts.append("one text a line")
+        elif self.form == "chat":
+            parts.append("messages of a chat, without names and times")
+        if self.sheets:
+            parts.append(f"sheet{'s'[: len(self.sheets) > 1]} {', '.join(self.sheets[:_SHOWN])}")
+        if self.sheets_left_out:
+            left = "; ".join(f"{name} ({why})" for name, why in self.sheets_left_out[:_SHOWN])
+            parts.append(f"not read: {left}")
+        if self.text is not None:
+            parts.append(f"texts from column {self.text!r}")
+        if self.passed_over:
+            parts.append("not " + ", ".join(f"{n!r} ({why})" for n, why in self.passed_over))
+        if self.label is not None:
+            parts.append(f"labels from {self.label!r}")
+        if self.delimiter is not None:
+            parts.append(f"parted by {self.delimiter}s")
+        if self.encoding is not None and self.encoding != "UTF-8":
+            parts.append(self.encoding)
+        return ", ".join(parts)
+
+
+class ReadingNotes:
+    """How all files of a run were read, said as they are opened.
+
+    Args:
+        say: prints a line; None says nothing.
+    """
+
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+        self.sources: list[SourceNotes] = []
+        self.left_out: list[str] = []
+        """Files of a folder that hold no text, and why."""
+        self._say = say
+        self._said: Counter[str] = Counter()
+
+    def opened(self, notes: SourceNotes) -> None:
+        """A file was looked at; said where no other was read just so."""
+        self.sources.append(notes)
+        decision = notes.decision()
+        self._said[decision] += 1
+        if self._say is not None and self._said[decision] == 1 and len(self._said) <= _SHOWN:
+            self._say(f"reading {notes.source}: {decision}")
+
+    def finished(self) -> None:
+        """All was read: say what was counted on the way."""
+        if self._say is None:
+            return
+        if alike := sum(count - 1 for count in self._said.values()):
+            self._say(f"read {alike:,} more files in the same ways")
+        total = sum((notes.counts for notes in self.sources), Counter[str]())
+        for what, count in total.items():
+            self._say(f"{count:,} {what}")
+        if self.left_out:
+            first = "; ".join(self.left_out[:3])
+            more = f"; and {len(self.left_out) - 3:,} more" if len(self.left_out) > 3 else ""
+            count = len(self.left_out)
+            self._say(f"warning: left out {count:,} files without texts: {first}{more}")
+
+    def as_json(self) -> dict[str, Any]:
+        """For a report."""
+        kept = []
+        for notes in self.sources:
+            values = asdict(notes)
+            kept.append({name: value for name, value in values.items() if value})
+        return {"files": kept, "left_out": self.left_out}

@@ -1,0 +1,92 @@
+"""Whether a tokenizer of another's fits the texts and the model: what shows in no score's name."""
+
+from collections import Counter
+from collections.abc import Sequence
+from inspect import signature
+
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from tokenizer.training import MANY_UNKNOWN
+
+# Enough for a share to the percent, and read in a second (assumption).
+_TEXTS = 2_000
+
+
+def tokenizer_warnings(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[str]:
+    """What would spoil a training without a word: one line for each, with an example.
+
+    Args:
+        tokenizer: as loaded beside the encoder.
+        texts: those to learn from; of many, some spread evenly are looked at.
+    """
+    step = max(1, len(texts) // _TEXTS)
+    words = Counter(word for text in texts[::step] for word in text.split())
+    if not words:
+        return []
+    names = list(words)
+    rows = _ids(tokenizer, names)
+    warnings: list[str] = []
+    unknown = [word for word, ids in zip(names, rows, strict=True) if tokenizer.unk_token_id in ids]
+    share = sum(words[word] for word in unknown) / words.total()
+    if unknown and share >= MANY_UNKNOWN:
+        warnings.append(
+            f"{share:.0%} of the words are {tokenizer.unk_token} to the tokenizer, such as "
+            f"{_commonest(unknown, words)}: is it of this language?"
+        )
+    framed = tokenizer("가")["input_ids"]
+    if tokenizer.cls_token_id is None or tokenizer.cls_token_id not in framed:
+        shown = " ".join(map(str, tokenizer.convert_ids_to_tokens(framed)))
+        warnings.append(
+            f"the tokenizer puts no {tokenizer.cls_token or '[CLS]'} before a text, where most "
+            f"encoders gather what a text says: 가 becomes {shown}"
+        )
+    cased = [word for word in names if word != word.lower()]
+    alike = [
+        word
+        for word, ids, small in zip(
+            cased, _ids(tokenizer, cased), _ids(tokenizer, [w.lower() for w in cased]), strict=True
+        )
+        if ids == small and tokenizer.unk_token_id not in ids
+    ]
+    if alike:
+        share = sum(words[word] for word in alike) / words.total()
+        warnings.append(
+            f"the tokenizer lower-cases: {share:.1%} of the words lose their capitals, such as "
+            f"{_commonest(alike, words)}"
+        )
+    return warnings
+
+
+def _commonest(words: Sequence[str], counts: Counter[str]) -> str:
+    return max(words, key=counts.__getitem__)[:30]
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, words: list[str]) -> list[list[int]]:
+    if not words:
+        return []
+    encoded = tokenizer(words, add_special_tokens=False, split_special_tokens=True)
+    ids: list[list[int]] = encoded["input_ids"]
+    return ids
+
+
+def takes_token_types(model: PreTrainedModel) -> bool:
+    """Whether a model tells the second text of a pair by its token type.
+
+    RoBERTa and its kind have one type, DistilBERT none; the [SEP] between the texts tells them.
+    """
+    types = getattr(model.config, "type_vocab_size", 0) or 0
+    return types > 1 and "token_type_ids" in signature(model.forward).parameters
+
+
+def position_count(model: PreTrainedModel) -> int | None:
+    """Most tokens that a model has positions for; None where it has no such bound.
+
+    RoBERTa begins to count behind the padding token's id: the first positions are never used.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None)
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - unused
+    return int(positions) if isinstance(positions, int) and positions > 0 else None
