@@ -20,10 +20,12 @@ from app.explanation import explain
 from corpora.columns import has_text_column
 from corpora.errors import InputError
 from corpora.reading import load_table
+from corpora.reading_notes import HEADERS_AGAIN, ReadingNotes, SourceNotes
 from finetune.classifier import Classifier
 
 _TABLE, _RESULT = "file_table", "file_result"
 _PREVIEW_ROWS = 5
+_DELIMITERS = {"semicolon": "쌍반점(;)", "bar": "막대(|)"}
 _SHOWN_ROWS = 10_000
 _LISTED_ROWS = 10
 _SHOWN_COUNTS = 6
@@ -38,6 +40,7 @@ class _Kept:
     key: tuple[str, ...]
     table: pd.DataFrame | None = None
     result: BatchResult | None = None
+    notes: SourceNotes | None = None
 
 
 def show_file(classifier: Classifier, model_key: str) -> None:
@@ -98,10 +101,30 @@ def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
     key = (PurePath(name).suffix.lower(), digest)
     kept: _Kept | None = st.session_state.get(_TABLE)
     if kept is None or kept.key != key or kept.table is None:
-        kept = _Kept(key, table=load_table(name, data))
+        notes = ReadingNotes()
+        kept = _Kept(key, table=load_table(name, data, notes=notes), notes=notes.sources[0])
         st.session_state[_TABLE] = kept
-    assert kept.table is not None
+    assert kept.table is not None and kept.notes is not None
+    for line in how_read(kept.notes):
+        st.caption(line)
     return kept.table
+
+
+def how_read(notes: SourceNotes) -> list[str]:
+    """What a person should know of how the file was read, and cannot see in the table."""
+    lines = []
+    if notes.form == "chat":
+        lines.append("저장한 대화로 읽었습니다. 이름과 시각은 빼고 한 말만 남겼습니다.")
+    if notes.sheets:
+        lines.append(f"읽은 시트: {', '.join(notes.sheets)}")
+    if notes.sheets_left_out:
+        names = ", ".join(name for name, _ in notes.sheets_left_out)
+        lines.append(f"열이 달라서 읽지 않은 시트: {names}")
+    if notes.delimiter not in (None, "comma", "tab"):
+        lines.append(f"열을 나누는 글자: {_DELIMITERS.get(notes.delimiter or '', notes.delimiter)}")
+    if repeated := notes.counts[HEADERS_AGAIN]:
+        lines.append(f"가운데에 되풀이된 열 이름 {repeated:,}줄은 뺐습니다.")
+    return lines
 
 
 def _classify(table: pd.DataFrame, column: str, classifier: Classifier) -> BatchResult:

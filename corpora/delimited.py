@@ -13,7 +13,7 @@ from corpora.columns import SAMPLE_ROWS
 from corpora.decoding import open_text, shown_encoding
 from corpora.delimiters import Shape, shown_delimiter
 from corpora.errors import InputError
-from corpora.reading_notes import SourceNotes
+from corpora.reading_notes import HEADERS_AGAIN, SourceNotes
 from corpora.sources import Source
 from corpora.spreadsheet_cells import unguarded
 from corpora.table import Row, Table
@@ -128,7 +128,7 @@ class _Reader:
                 continue
             if row == self.header:
                 # What appending crawlers write at every start.
-                self._notes.counts["headers repeated inside the files, left out"] += 1
+                self._notes.counts[HEADERS_AGAIN] += 1
                 continue
             if len(row) != self._width:
                 if not self._can_be_whole(row, needed):

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 _SHOWN = 12
+# What is counted on the way.
+HEADERS_AGAIN = "headers repeated inside the files, left out"
 
 
 @dataclass(kw_only=True)

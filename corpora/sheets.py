@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from corpora.bad_rows import BadRows, EmptySourceError
 from corpora.columns import SAMPLE_ROWS, ColumnRequest, plain_name, shown_columns
 from corpora.errors import InputError
-from corpora.reading_notes import SourceNotes
+from corpora.reading_notes import HEADERS_AGAIN, SourceNotes
 from corpora.sources import Source
 from corpora.table import Row, Table
 from corpora.workbooks import (
@@ -192,7 +192,7 @@ class _SheetReader:
                 if _holds_something(cells):
                     header = list(cells)
             elif list(cells) == header and len(self.columns) > 1:
-                self._notes.counts["headers repeated inside the files, left out"] += 1
+                self._notes.counts[HEADERS_AGAIN] += 1
             else:
                 yield number, cells
 

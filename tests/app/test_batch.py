@@ -52,8 +52,14 @@ class Rule:
     ],
 )
 def test_default_text_column(columns: list[str], expected: str) -> None:
-    rows = [["1"] * (len(columns) - 1) + ["꽤 긴 글이 여기에 있습니다"]]
-    assert default_text_column(pd.DataFrame(rows, columns=columns)) == expected
+    """One with a usual name, if it holds words; the longest where none has one."""
+    table = pd.DataFrame({name: ["한 줄짜리 글" if name == expected else "7"] for name in columns})
+    assert default_text_column(table) == expected
+
+
+def test_a_column_of_numbers_is_no_text_whatever_its_name() -> None:
+    table = pd.DataFrame({"댓글": ["17", "3"], "메모": ["좋은 글이다", "나쁜 글이다"]})
+    assert default_text_column(table) == "메모"
 
 
 def test_table_without_columns() -> None:

@@ -1,9 +1,11 @@
 """The app's logic through Streamlit's own test runner, with a real tiny model."""
 
+import io
 import json
 import shutil
 from pathlib import Path
 
+import openpyxl
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -196,6 +198,22 @@ def test_a_guessed_text_column_is_called_a_guess(trained_workplace: Path) -> Non
     guessed = upload(open_app(), "a.csv", "가,나\n배송이 빨라요,1\n".encode())
     assert [one for one in guessed.caption if "가장 긴 열" in one.value]
     assert choice(guessed, "글이 있는 열").value == "가"
+
+
+def test_sheets_that_are_read_and_not_are_named(trained_workplace: Path) -> None:
+    book = openpyxl.Workbook()
+    book.worksheets[0].title = "표지"
+    book.worksheets[0].append(["만든 사람"])
+    for title in ("하나", "둘"):
+        sheet = book.create_sheet(title)
+        sheet.append(["리뷰"])
+        sheet.append([f"{title} 번째 시트의 글"])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    page = upload(open_app(), "a.xlsx", buffer.getvalue())
+    said = " ".join(caption.value for caption in page.caption)
+    assert "읽은 시트: 하나, 둘" in said and "읽지 않은 시트: 표지" in said
+    assert "2행" in said
 
 
 def test_score_of_the_model_is_shown(trained_workplace: Path) -> None:
