@@ -105,8 +105,8 @@ COUNTED = frozenset(
     f"{_RATING_SIGNS}{_ROMAN_SIGNS}+ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 _LONGEST_ROMAN = 15  # MMMDCCCLXXXVIII
-_is_roman = re.compile(
-    "M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})", re.IGNORECASE
+_is_roman_or_size = re.compile(
+    "M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|X{1,5}[LS]", re.IGNORECASE
 ).fullmatch
 _is_after_grade = re.compile("등?급|컵").match
 _is_after_letter = re.compile("[A-Za-z0-9]").match
@@ -137,7 +137,7 @@ def tells_by_length(text: str, start: int, end: int) -> bool:
         last += 1
     if last - first > length:  # a part of a word
         word = text[first:last]
-        return (word.isupper() or word.islower()) and _is_roman(word) is not None
+        return (word.isupper() or word.islower()) and _is_roman_or_size(word) is not None
     if _is_after_grade(text, end):
         return True
     return length <= _GRADE and sign != "O" and (sign.isupper() or sign in _SMALL_GRADES)

@@ -26,7 +26,7 @@ _entities = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-
 # What stands between these is no text. All are found in one pass: looking for the end of each
 # beginning would take the square of the time.
 _hidden_parts = re.compile(
-    r"<!--|-->|<(?P<end>/?)(?P<name>script|style)(?:\s[^>]{0,500})?/?>", re.IGNORECASE
+    r"<!--|-->|<(?P<end>/?)(?P<name>script|style)(?:\s[^<>]{0,500})?/?>", re.IGNORECASE
 ).finditer
 _HIDDEN_SIGNS = ("<!--", "script", "style")
 # Names of HTML elements only, and attributes only with a value: <BOB>, <24> and <For Paul> are

@@ -82,7 +82,9 @@ _half_words = re.compile(f"{_RESIDENT_WORDS}|{_FRONT_WORDS}|{_BACK_WORDS}").sear
 _HALF_CONTEXT = 14
 # Of companies: the word, or a court's four digits and the kind of company (11 to 15, 21, 22) where
 # a person would be over 105.
-_company_words = re.compile(r"(?:법인|등기)[ 가-힣]{0,6}번호[^0-9]{0,8}$").search
+_company_words = re.compile(
+    r"(?:법인|등기|사업자|회사|기업) ?(?:등록|등기)? ?번호(?:(?!주민|민증)[^0-9]){0,8}$"
+).search
 _company_numbers = re.compile(r"1[1-9](?:0[1-9]|1[0-2])(?:1[1-5]|2[12])").fullmatch
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
@@ -94,7 +96,8 @@ _phones = re.compile(
     rf"{_START}\(?(?:(?:{_KOREA}|0 ?)1 ?0(?:{_GAP}[0-9]){{8}}"
     rf"|(?:{_KOREA}|0)1[16789](?:{_GAP}[0-9]){{7,8}}){_END}"
     rf"|{_START}{_BARE_KOREA}(?:1[016789]|{_AREA})[ .\-]?[0-9]{{3,4}}[ .\-]?[0-9]{{4}}{_END}"
-    rf"|\(?{_START}01[016789]\)?{_LIST_GAP}[0-9]{{3,4}}(?:{_LIST_GAP}|-)[0-9]{{4}}{_END}"
+    rf"|\(?{_START}(?:(?:\+ ?82{_LIST_GAP}|82: ?)0?1|01)[016789]\)?{_LIST_GAP}[0-9]{{3,4}}"
+    rf"(?:{_LIST_GAP}|-)[0-9]{{4}}{_END}"
     r"|(?:(?<=^[0-9]\.)|(?<=\s[0-9]\.))01[016789]-[0-9]{3,4}-[0-9]{4}"  # of a list: 1.010-…
     rf"{_END}"
     # areas, internet, free and safe numbers
@@ -118,7 +121,7 @@ _cards = re.compile(
 
 _numbers = re.compile(
     rf"{_START}[0-9]{{2,16}}(?:(?:[\- ][0-9]{{1,8}}){{1,4}}|(?:[:._/][0-9]{{1,8}}){{2,4}}"
-    rf"|(?:,[0-9]{{1,8}}){{2,4}})?(?![\-.,]?[0-9])"
+    rf"|(?:,[0-9]{{1,8}}){{2,4}})?(?![\-.]?[0-9])(?!,[0-9]{{3}}(?![0-9\-]))"
 ).finditer
 # Names that are also everyday words count only right before the number.
 _BANK_OR_WORD = (

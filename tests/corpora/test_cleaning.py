@@ -44,7 +44,7 @@ CASES = [
     ("바다 이야기 III 편보다 II 편이", "바다 이야기 III 편보다 II 편이"),
     ("VIII세 xviii장 XXX등급 lll편 ⅠⅠⅠ", "VIII세 xviii장 XXX등급 lll편 ⅠⅠⅠ"),
     ("AAA급 sss급 BBB+ WWW aaa건전지", "AAA급 sss급 BBB+ WWW aaa건전지"),
-    ("등급 A+++ 1+++ C++", "등급 A+++ 1+++ C++"),
+    ("등급 A+++ 1+++ C++ XXXL xxxs", "등급 A+++ 1+++ C++ XXXL xxxs"),
     ("연기 ★★★☆ 음악 ★★★ ⭐⭐⭐⭐⭐", "연기 ★★★☆ 음악 ★★★ ⭐⭐⭐⭐⭐"),
     (f"★★★ {HEART}{HEART}{HEART}", f"★★★ {HEART}{HEART}"),
     ("●●●○○ ○○○●● ■■■□□ ♥♥♥♡♡", "●●●○○ ○○○●● ■■■□□ ♥♥♥♡♡"),
