@@ -14,6 +14,7 @@ from corpora.cleaning import clean_text
 from corpora.errors import InputError
 from corpora.folders import walk_once
 from corpora.reading import iter_records
+from finetune.learnt_texts import text_keys
 
 WRITTEN = Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv"
 
@@ -123,9 +124,13 @@ def ratings_to_begin_with(data: Path, learnt: Iterable[str], most: int) -> list[
     Raises:
         InputError: as `rated_by_label`.
     """
-    known = set(learnt)
+    known = set(text_keys(list(learnt)).tolist())  # k-fold would leave those out that are in both
     others = {
-        label: [text for text in texts if text not in known]
+        label: [
+            text
+            for text, key in zip(texts, text_keys(texts).tolist(), strict=True)
+            if key not in known
+        ]
         for label, texts in rated_by_label(data).items()
     }
     number = min(most, *map(len, others.values()))

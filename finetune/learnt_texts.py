@@ -1,11 +1,14 @@
 """Which texts a classifier has learnt: a list beside its weights, so that none of them scores it.
 
-The list holds 8 bytes of each text's SHA-256, not the text; who has both the list and a text can
-tell whether it was learnt.
+The list holds 8 bytes of a SHA-256 for each text, not the text; who has both list and text can
+tell whether it was learnt. Texts are compared by their letters and digits: punctuation, symbols and
+how often a letter repeats depend on the version of the cleaner.
 """
 
 import hashlib
 import io
+import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,18 +18,29 @@ from corpora.atomic import write_at_once
 from corpora.errors import InputError
 
 LEARNT = "learnt_texts.npy"
+_runs = re.compile(r"(\D)\1+").sub
 
 
 def text_keys(texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-    """uint64 [N], equal for equal texts, or pairs of texts.
+    """uint64 [N], equal for texts, or pairs of texts, with the same letters and digits.
 
     Args:
         texts: cleaned.
-        pairs: the second text of each, cleaned; cleaned texts hold no NUL.
+        pairs: the second text of each, cleaned.
     """
-    rows = texts if pairs is None else [f"{a}\0{b}" for a, b in zip(texts, pairs, strict=True)]
-    digests = b"".join(hashlib.sha256(row.encode()).digest()[:8] for row in rows)
-    return np.frombuffer(digests, dtype="<u8")
+    seconds = [""] * len(texts) if pairs is None else pairs
+    digests = [
+        hashlib.sha256(f"{_letters(text)}\0{_letters(second)}".encode()).digest()[:8]
+        for text, second in zip(texts, seconds, strict=True)
+    ]
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def _letters(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    letters = "".join(character for character in plain if character.isalnum())
+    # A text of symbols alone is compared as it is.
+    return _runs(r"\1", letters) or text
 
 
 def read_learnt(model: str | Path) -> np.ndarray | None:

@@ -166,6 +166,10 @@ def test_the_list_of_learnt_texts(tmp_path: Path) -> None:
     assert found is not None
     assert np.isin(text_keys(["가", "나", "다", "라"]), found).tolist() == [True] * 3 + [False]
     assert not np.isin(text_keys(["가"], ["나"]), found).any()
+    same = text_keys(["좋아요!! ㅋㅋㅋㅋ", "좋아요ㅋㅋ", "좋아요 ㅋ…", "ＡＢ 1", "ab1"])
+    assert same[0] == same[1] == same[2] and same[3] == same[4]
+    other = text_keys(["1000원", "100원", "★", "★★", "싫어요"])
+    assert len(set(other.tolist())) == 5
     whole = (tmp_path / LEARNT).read_bytes()
     for broken in (b"", whole[:-3], whole[:20], b"x" * 200):
         (tmp_path / LEARNT).write_bytes(broken)
@@ -184,7 +188,7 @@ def test_released_classifiers_list_what_they_have_learnt() -> None:
     released = Path(__file__).parents[2] / "checkpoints"
     examples = read_examples(released.parent / "corpora" / "memos")
     learnt = read_learnt(released / "malmoi-small-memos")
-    assert learnt is not None and np.isin(text_keys(examples.texts), learnt).all()
+    assert learnt is not None and np.isin(text_keys(examples.texts), learnt).mean() > 0.999
     written = read_examples(released.parent / "corpora" / "reviews")
     learnt = read_learnt(released / "malmoi-small-reviews")
     assert learnt is not None and np.isin(text_keys(written.texts), learnt).mean() > 0.9
