@@ -359,12 +359,14 @@ class _Reader:
         if self._separator is not None or any(len(names) > 1 for names in self._names):
             return
         several = self._task == "multi"
-        mark = joined_by(list(self._found), _SEPARATORS if several else (",", *_SEPARATORS))
+        separators = _SEPARATORS if several else (",", *_SEPARATORS)
+        mark = joined_by(list(self._found), separators, alone=not several)
         if mark is None:
             return
         example = next(name for name in self._found if mark in name)
         way = f'give {"" if several else "--task multi "}--label-separator "{mark}"'
         apart = '--label-separator ","' if several else "--labels with all of them"
+        apart = "another character than the comma" if mark == "," else apart
         raise InputError(
             f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"
             f" in each cell, found what seems several with {mark!r} between them "

@@ -61,19 +61,21 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
     return [names for names in alike.values() if len(names) > 1]
 
 
-def joined_by(cells: Sequence[str], separators: Sequence[str]) -> str | None:
+def joined_by(cells: Sequence[str], separators: Iterable[str], *, alone: bool) -> str | None:
     """The separator that seems to stand between labels in these cells; None where none does.
 
-    It does where every part of a cell that it cuts is met elsewhere too.
+    It does where every part of a cell that it cuts is met in another cell too.
+
+    Args:
+        cells: different ones.
+        separators: tried in this order.
+        alone: every part has to be a cell of its own.
     """
+    whole = {cell.strip() for cell in cells}
     for separator in separators:
-        parts = [
-            [part for one in cell.split(separator) if (part := one.strip())]
-            for cell in cells
-            if cell.strip()
-        ]
+        parts = [[part.strip() for part in cell.split(separator)] for cell in cells]
         met = Counter(part for some in parts for part in set(some))
         cut = [part for some in parts if len(some) > 1 for part in some]
-        if cut and all(met[part] > 1 for part in cut):
+        if cut and all(part and (part in whole if alone else met[part] > 1) for part in cut):
             return separator
     return None

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -278,14 +279,16 @@ def _absent_labels(experiment: Experiment, examples: Examples) -> list[str]:
     if groups is None or examples.task not in ("single", "pair"):
         return []
     strata = experiment.data.strata
-    folds: dict[int, list[str]] = {}
-    for fold_of in experiment.fold_of.values():
-        for fold, label in absent_kinds(strata, fold_of, experiment.folds):
-            folds.setdefault(label, []).append(str(fold))
+    without = Counter(
+        label
+        for fold_of in experiment.fold_of.values()
+        for _, label in absent_kinds(strata, fold_of, experiment.folds)
+    )
+    folds = experiment.folds * len(experiment.fold_of)
     return [
         f"the texts of {examples.labels[label]} are in {len(np.unique(groups[strata == label])):,} "
-        f"groups: without it fold {', '.join(without)}, scored by the other labels"
-        for label, without in folds.items()
+        f"groups: {count} of {folds} folds are without it and scored by the other labels"
+        for label, count in without.items()
     ]
 
 

@@ -529,9 +529,12 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     write_weights(released / "malmoi-small")
     release.main(settings)
     assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
-    starts = {"reviews": settings.work / "ratings", "memos": released / "malmoi-small"}
-    for command, task in zip(commands, starts, strict=True):
-        assert command[command.index("--model") + 1] == str(starts[task])
+    starts = {
+        "reviews": ("--continue-from", settings.work / "ratings"),
+        "memos": ("--model", released / "malmoi-small"),
+    }
+    for command, (task, (flag, start)) in zip(commands, starts.items(), strict=True):
+        assert command[command.index(flag) + 1] == str(start)
         assert " ".join(release.CLASSIFIERS[task]) in " ".join(command)
     report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text())
     assert report["folds"] == [{"macro_f1": 0.9}] * 2 and "written" in report["by_origin"]

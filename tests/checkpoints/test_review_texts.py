@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,6 +16,7 @@ from transformers import ElectraForPreTraining
 
 from corpora.errors import InputError
 from finetune.encoders import load_for_classification
+from finetune.learnt_texts import read_learnt, text_keys
 from tests.checkpoints.conftest import (
     RATED,
     REPORT,
@@ -72,9 +74,13 @@ def test_a_classifier_of_ratings_is_what_folds_begin_as(
     tokenizer.save_pretrained(encoder)
     release.learn_ratings(encoder, LABELS, separable(), tmp_path / "ratings")
     made = load_file(tmp_path / "ratings" / "model.safetensors")
-    begun = load_for_classification(tmp_path / "ratings", LABELS, seed=1).state_dict()
+    ratings = tmp_path / "ratings"
+    begun = load_for_classification(ratings, LABELS, seed=1, keep_head=True).state_dict()
     for name in ("classifier.out_proj.weight", "electra.encoder.layer.0.output.dense.weight"):
         assert torch.equal(begun[name], made[name])
+    learnt = read_learnt(ratings)
+    assert learnt is not None
+    assert np.array_equal(learnt, np.unique(text_keys([text for text, _ in separable()])))
     assert json.loads((tmp_path / "ratings" / "tokenizer.json").read_text())["truncation"] is None
     record = json.loads((tmp_path / "ratings" / "ratings.json").read_text(encoding="utf-8"))
     assert record.items() >= {"texts": len(separable()), "epochs": 1, "layer_decay": 1.0}.items()

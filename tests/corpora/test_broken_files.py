@@ -184,7 +184,8 @@ BROKEN_AS_UPLOAD = [
     for name, data, options, message in BROKEN
     if not options
     and not re.search(
-        "no text column|columns 글월|columns 1,|c11|expected a string|a formula", message
+        "no text column|columns 글월|columns 1,|c11|expected a string|cell, found list|a formula",
+        message,
     )
 ]
 

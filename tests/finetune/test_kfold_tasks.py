@@ -160,6 +160,29 @@ def test_near_duplicates_share_a_fold(kfold: Run, write_csv: WriteCsv) -> None:
         assert len({folds[f"{text} {n}"] for n in range(4)}) == 1
 
 
+def test_a_column_of_groups(kfold: Run, write_table: WriteTable) -> None:
+    rows = [
+        (text, label, "one writer" if label == LABELS[0] and place % 2 else f"writer {place % 6}")
+        for place, (text, label) in enumerate(separable())
+    ]
+    rows = [row for row in rows if row[1] != LABELS[0] or row[2] == "one writer"]
+    rows.append(("꿈에서 꿈을 꾸는 꿈", LABELS[0], "another"))
+    rows.append(("꿈에서 깨는 꿈", LABELS[0], "another"))
+    rows.append(("꿈은 꿈이다", LABELS[0], "another"))
+    data = write_table(("text", "label", "writer"), rows)
+    flags = [f"--data={data}", "--group-column=writer", "--folds=3", "--output=run", *QUICK]
+    code, output, errors = kfold(*flags, "--seeds=2")
+    assert (code, errors) == (0, "")
+    assert "groups: 55 texts in 8 groups of several, each in one fold" in output
+    assert f"the texts of {LABELS[0]} are in 2 groups: 2 of 6 folds are without it" in output
+    with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        folds: dict[tuple[str, str], set[str]] = {}
+        writers = {text: writer for text, _, writer in rows}
+        for row in csv.DictReader(file):
+            folds.setdefault((row["seed"], writers[row["text"]]), set()).add(row["fold"])
+    assert all(len(found) == 1 for found in folds.values())
+
+
 def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
     with sqlite3.connect(path) as connection:

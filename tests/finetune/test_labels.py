@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from corpora.errors import InputError
+from corpora.reading import load_table
 from finetune.examples import Examples, read_examples
 from finetune.label_cells import labels_in, write_list
 from finetune.label_names import in_order, joined_by, nearly_equal, normal_label, parse_labels
@@ -130,10 +131,12 @@ def test_nearly_equal_names() -> None:
 
 
 def test_what_stands_between_labels() -> None:
-    assert joined_by(["가#나", "가", "나"], "#;") == "#"
-    assert joined_by(["가;나", "나;다", "가;다"], "#;") == ";"
-    assert joined_by(["C#", "C", "Java"], "#;") is None
-    assert joined_by(["가", "나"], "#;") is None
+    assert joined_by(["가#나", "가", "나"], "#;", alone=True) == "#"
+    assert joined_by(["가;나", "나;다", "가;다"], "#;", alone=False) == ";"
+    assert joined_by(["서울;남구", "부산;남구", "부산;중구", "서울;중구"], ";", alone=True) is None
+    for alone in (True, False):
+        assert joined_by(["C#", "C", "Java"], "#;", alone=alone) is None
+        assert joined_by(["가", "나"], "#;", alone=alone) is None
 
 
 @pytest.mark.parametrize(
@@ -239,6 +242,13 @@ def test_json_lines_with_lists_and_objects(tmp_path: Path) -> None:
     assert found.texts == TEXTS and found.label_ids == [0, 1, 0, 1, 0, 1]
     with pytest.raises(InputError, match=r"data\.text.*name the right one with --text-column"):
         read_examples(data)
+
+
+def test_lists_of_an_upload_are_shown(tmp_path: Path) -> None:
+    rows = [{"text": "가", "label": ["긍정", "부정"], "meta": {"age": 3}}]
+    data = write_lines(tmp_path / "a.jsonl", rows).read_bytes()
+    (row,) = load_table("a.jsonl", data).to_dict("records")
+    assert row["label"] == '["긍정", "부정"]' and row["meta.age"] == "3"
 
 
 def test_pairs_as_klue_has_them(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from pretrain.networks import ElectraPair
 from pretrain.run_directory import known_sharing, learnt_with_generator
-from tests.pretrain.conftest import Command, Toy
+from tests.pretrain.conftest import Breaking, Command, Toy
 
 WORDS = "electra.embeddings.word_embeddings.weight"
 
@@ -167,3 +167,18 @@ def test_impossible_sizes_are_refused_before_the_corpus_is_read(
     monkeypatch.setattr("pretrain.runner.prepare_corpus", read)
     code, output, errors = pretrain_here(*flags, "--output", "second")
     assert code == 2 and expected in errors and not output
+
+
+def test_a_run_that_began_with_skip_gram_goes_on(
+    pretrain_here: Command, break_off: Breaking
+) -> None:
+    """An earlier version's start; the weights that it led to are in the checkpoint."""
+    broken_off = break_off(10, "--max-steps", "12")
+    record = json.loads((broken_off / "run.json").read_text())
+    record["settings"]["init"] = "skip-gram"
+    (broken_off / "run.json").write_text(json.dumps(record))
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
+    assert code == 2 and "expected --init word-vectors" in errors
+    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
+    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
+    assert code == 0 and "resumed at step 8" in output

@@ -1,6 +1,5 @@
 """Word embeddings that start from vectors of the corpus's own word pieces."""
 
-import json
 import os
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from corpora.errors import InputError
 from pretrain.networks import ElectraPair
 from pretrain.tokenized import TokenizedCorpus
 from pretrain.warm_start import EMBEDDING_STD, warm_start_embeddings, word_vectors
-from tests.pretrain.conftest import Breaking, Command
 
 
 def silent(line: str) -> None:
@@ -138,18 +136,3 @@ def test_damaged_vectors_are_named(corpus: TokenizedCorpus) -> None:
     kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(InputError, match=kept.name):
         word_vectors(corpus, 16, report=silent)
-
-
-def test_a_run_that_began_with_skip_gram_goes_on(
-    pretrain_here: Command, break_off: Breaking
-) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    broken_off = break_off(10, "--max-steps", "12")
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output
