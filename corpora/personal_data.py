@@ -237,7 +237,7 @@ def _is_account(shadow: str, match: re.Match[str]) -> bool:
         return True
     if number.count("-") >= 2:
         return _after_account(shadow, end) is not None
-    return _right_after_account(shadow, end) is not None
+    return number.isdigit() and _right_after_account(shadow, end) is not None
 
 
 def _is_plate(shadow: str, match: re.Match[str]) -> bool:
