@@ -79,7 +79,8 @@ def test_separable_texts_are_learned(kfold: Run, write_csv: WriteCsv) -> None:
     code, output, errors = kfold(f"--data={data}", *LEARN)
     assert (code, errors) == (0, "")
     lines = output.splitlines()
-    assert lines[0] == f"data: {data}, 63 texts (꿈 21, 일기 21, 일정 21)"
+    assert lines[0].startswith("reading ") and "'text'" in lines[0] and "'label'" in lines[0]
+    assert lines[1] == f"data: {data}, 63 texts (꿈 21, 일기 21, 일정 21)"
     folds = [line for line in lines if line.startswith("F1 score for fold ")]
     assert [line.split(":")[0][-1] for line in folds] == ["1", "2", "3", "4", "5"]
     assert average(output) > 0.9
