@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from corpora.characters import to_nfc
 from corpora.errors import InputError
 
 # As they are met in published tables; compared without case, blanks, hyphens and underscores.
@@ -25,6 +26,8 @@ SHOWN_COLUMNS = 12
 SHOWN_CHARACTERS = 300
 # Rows that are looked at to choose the text column.
 SAMPLE_ROWS = 200
+# Rows above a header that hold a title.
+_TITLE_ROWS = 10
 # Cells of a text column that must hold a letter (assumption: some texts are pictures only).
 _LETTERS = 0.5
 
@@ -141,6 +144,8 @@ class _Cells:
     """Share of the filled ones that are numbers, dates or times."""
     length: float
     """Characters a row, empty ones included."""
+    nested: float
+    """Share of the rows that hold an object or a list."""
 
     @classmethod
     def of(cls, cells: Sequence[object]) -> "_Cells":
@@ -150,18 +155,28 @@ class _Cells:
             lettered=sum(map(_is_worded, texts)) / filled,
             numeric=sum(_NUMBER.fullmatch(text) is not None for text in texts) / filled,
             length=sum(map(len, texts)) / max(1, len(cells)),
+            nested=sum(isinstance(cell, list | dict) for cell in cells) / max(1, len(cells)),
         )
 
 
 def plain_name(name: str) -> str:
     """A column's name as it is compared: "Review_Text" and "review text" are one."""
-    return re.sub(r"[\s_\-\ufeff]+", "", name).casefold()
+    return re.sub(r"[\s_\-\ufeff]+", "", to_nfc(name)).casefold()
 
 
 def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
     """Whether this line is a header with a text column that we know or were told of."""
     names = TEXT_COLUMNS if requested is None else (*TEXT_COLUMNS, requested)
     return bool(_places(columns, names))
+
+
+def header_below(sample: Sequence[Sequence[object]], requested: str | None) -> int | None:
+    """Which of the first rows, from 1, looks like the header that the first line is not."""
+    for number, row in enumerate(sample[:_TITLE_ROWS], 1):
+        names = [_shown(cell).strip() for cell in row]
+        if len([name for name in names if name]) > 1 and has_text_column(names, requested):
+            return number
+    return None
 
 
 def whole_characters(text: str) -> str:
@@ -197,15 +212,12 @@ def label_text(cell: object, where: str) -> str | None:
     """A cell of labels as text: one label as it is, several as a JSON list, None for none.
 
     Raises:
-        InputError: the cell holds something else than labels.
+        InputError: the cell holds bytes.
     """
-    if isinstance(cell, list | tuple):
-        parts = [cell_text(part, where).strip() for part in cell]
-        if len(parts) > 1:
-            return json.dumps(parts, ensure_ascii=False)
-        cell = parts[0] if parts else None
-    elif isinstance(cell, dict):
-        return json.dumps(cell, ensure_ascii=False)
+    if isinstance(cell, list | tuple) and len(cell) == 1 and not isinstance(cell[0], list | dict):
+        cell = cell[0]
+    if isinstance(cell, list | tuple | dict):
+        return json.dumps(cell, ensure_ascii=False, default=str) if cell else None
     return cell_text(cell, where).strip() or None
 
 
@@ -292,6 +304,8 @@ def _text_place(
     for place in candidates:
         if sample and cells[place].numeric > 1 - _LETTERS:
             passed_over.append((columns[place], "holds numbers"))
+        elif sample and cells[place].nested > 1 - _LETTERS:
+            passed_over.append((columns[place], "holds objects or lists"))
         elif sample and len(candidates) > 1 and cells[place].lettered < _LETTERS:
             passed_over.append((columns[place], "holds no words"))
         else:

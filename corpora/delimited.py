@@ -21,7 +21,7 @@ from corpora.table import Row, Table
 # Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
 LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
 LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
-# After an unclosed quote the lines behind it are read again; so often, then the rest is given up.
+# After an unclosed quote the lines behind it are read again; so often, then the file is refused.
 _LONG_ROW_LINES = 1_000
 _MOST_LONG_ROWS = 20
 # A quoted field of a TSV file that goes over more lines than these is a lone quote (assumption).
@@ -126,6 +126,8 @@ class _Reader:
                 if self._keep_blank:
                     yield line, "", [None] * len(picks)
                 continue
+            if row[0].startswith("\ufeff"):  # of a file that was put behind another
+                row = [row[0][1:], *row[1:]]
             if row == self.header:
                 # What appending crawlers write at every start.
                 self._notes.counts[HEADERS_AGAIN] += 1
@@ -178,12 +180,15 @@ def _csv_rows(
             taken.append(line)
             held += len(line)
             if held > LONGEST_CSV_ROW_CHARACTERS:
-                raise csv.Error(f"more than {LONGEST_CSV_ROW_CHARACTERS:,} characters in one row")
+                raise InputError(
+                    f"{source.shown}:{number}: expected a CSV row, found one of more than "
+                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
+                )
             yield line
 
+    number, long_rows = 1, 0
     # strict: otherwise an unclosed quote takes the rest of the file as one field, silently.
     reader = csv.reader(lines(), strict=True, delimiter=delimiter)
-    number, long_rows = 1, 0
     while True:
         taken.clear()
         try:
@@ -192,7 +197,10 @@ def _csv_rows(
             long_rows += len(taken) > _LONG_ROW_LINES
             bad.add(_bad_csv_row(source, number, error))
             if long_rows > _MOST_LONG_ROWS:
-                return
+                raise InputError(
+                    f"{source.shown}: expected quotes that close, found more than "
+                    f"{_MOST_LONG_ROWS} that do not, the last at line {number}; repair them"
+                ) from error
             # Only the line where the row began is bad; those behind it may be rows of their own.
             again.extendleft(reversed(taken[1:]))
             number += 1

@@ -15,11 +15,14 @@ NAMES = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 NO_DELIMITER = "none"
 # Lines that must have as many delimiters as most have.
 _NEARLY_ALL = 0.95
+# Lines that a delimiter must part below a header that is known.
+_MOST = 0.5
 # A bar also stands in titles of texts: fewer lines than these say nothing.
 _LINES_WITH_BARS = 2
 _NUMBER = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)*\s*")
 # A column of labels has few different, short cells (assumptions).
 _LABEL_CHARACTERS = 20
+_NOTHING = {"", "n/a", "na", "nan", "null", "none", "-", "?"}
 _LABEL_SHARE = 0.5
 
 
@@ -97,7 +100,9 @@ def shape_of_lines(lines: Sequence[str], text: str | None, where: str) -> Shape:
     for delimiter in ("\t", ",", "|", ";"):
         header = split(lines[0], delimiter)
         known = len(header) > 1 and has_text_column(header, text)
-        if known and (delimiter == "\t" or _width(lines, delimiter) > 1):
+        # Rows of another width are told as such, once most lines are rows at all.
+        parted = sum(len(split(line, delimiter)) > 1 for line in lines)
+        if known and (delimiter == "\t" or parted >= _MOST * len(lines)):
             return Shape(delimiter=delimiter)
     for delimiter in ("\t", "|"):
         least = _LINES_WITH_BARS if delimiter == "|" else 2
@@ -126,14 +131,13 @@ def headerless_shape(
     rows = [row for row in rows if len(row) == width]
     below = rows[1:] or rows
     numeric = [_share(_NUMBER, [row[n] for row in below]) >= _NEARLY_ALL for n in range(width)]
-    first_is_header = not certain and any(
-        numeric[n] and _NUMBER.fullmatch(rows[0][n]) is None and rows[0][n].strip()
-        for n in range(width)
-    )
+    labels = [n for n in range(width) if not numeric[n] and _is_label([row[n] for row in below])]
+    first_is_header = not certain and _is_header(rows[0], below, numeric, labels)
     if text is not None:
         return Shape(delimiter=delimiter, has_header=first_is_header)
-    labels = [n for n in range(width) if not numeric[n] and _is_label([row[n] for row in below])]
-    texts = [n for n in range(width) if not numeric[n] and n not in labels]
+    filled = [n for n in range(width) if any(row[n].strip() for row in below)]
+    labels = [n for n in labels if n in filled]
+    texts = [n for n in filled if not numeric[n] and n not in labels]
     if not texts and len(labels) == 1:
         texts, labels = labels, []
     if len(texts) != 1:
@@ -143,7 +147,7 @@ def headerless_shape(
             "name the column of the texts (--text-column NAME, or its number with --no-header), or "
             f"read whole lines by --delimiter {NO_DELIMITER}"
         )
-    others = [n for n in range(width) if n != texts[0]]
+    others = [n for n in filled if n != texts[0]]
     label = others[0] if len(others) == 1 else labels[0] if len(labels) == 1 else None
     return Shape(
         delimiter=delimiter,
@@ -151,6 +155,22 @@ def headerless_shape(
         text=texts[0] + 1,
         label=None if label is None else label + 1,
     )
+
+
+def _is_header(
+    first: Sequence[str],
+    below: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    labels: Sequence[int],
+) -> bool:
+    """Whether a row names the columns: words above numbers, or a label that never comes again."""
+    if any(
+        numeric[n] and cell.strip().casefold() not in _NOTHING and not _NUMBER.fullmatch(cell)
+        for n, cell in enumerate(first)
+    ):
+        return True
+    names = all(len(cell) <= _LABEL_CHARACTERS and len(cell.split()) <= 2 for cell in first)
+    return names and any(first[n] not in {row[n] for row in below} for n in labels)
 
 
 def split(line: str, delimiter: str) -> list[str]:

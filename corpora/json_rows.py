@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, TextIO
 
 from corpora.bad_rows import BadRows, EmptySourceError
-from corpora.columns import SAMPLE_ROWS
+from corpora.columns import SAMPLE_ROWS, has_text_column
 from corpora.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
 from corpora.errors import InputError
 from corpora.nested import with_inner_keys
@@ -45,7 +45,7 @@ def json_rows(source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[Json
         if head.lstrip(_BLANK).startswith("["):
             rows: Iterator[tuple[int, Any]] = _array(head, text, source)
         elif source.format == ".json" and not _is_lines(head):
-            rows = _one_object(head, text, source)
+            rows = _one_object(head, text, source, notes)
         else:
             rows = _lines(head, text, source, bad)
         for number, row in rows:
@@ -147,8 +147,10 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
         buffer, place = buffer[place:] + chunk, 0
 
 
-def _one_object(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]:
-    """The items of the one array that an object holds."""
+def _one_object(
+    head: str, text: TextIO, source: Source, notes: SourceNotes
+) -> Iterator[tuple[int, Any]]:
+    """The items of the one array that an object holds, or the object if it has a text itself."""
     whole = head + text.read(LONGEST_LINE_BYTES)
     if len(whole) > LONGEST_LINE_BYTES:
         raise InputError(
@@ -167,10 +169,16 @@ def _one_object(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, 
         for key, value in (found.items() if isinstance(found, dict) else ())
         if isinstance(value, list) and value and isinstance(value[0], dict)
     }
+    if isinstance(found, dict) and any(
+        isinstance(value, str) and has_text_column([key], None) for key, value in found.items()
+    ):
+        lists = {}  # a document with something about it
     if len(lists) > 1:
         raise InputError(
             f"{source.shown}: expected an array of JSON objects, found an object with several: "
             f"{', '.join(lists)}; write the items of one of them as an array"
         )
+    if lists:
+        notes.part = next(iter(lists))
     # Lines are not known inside; items are counted.
     yield from enumerate(next(iter(lists.values()), [found]), 1)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpora.bad_rows import BadRows, EmptySourceError
-from corpora.chats import is_chat, messages
+from corpora.chats import MAC_COLUMNS, is_chat, is_said, messages, speakers
 from corpora.columns import (
     ColumnPlaces,
     ColumnRequest,
     cell_text,
+    has_text_column,
+    header_below,
     label_text,
+    plain_name,
     shown_columns,
     whole_characters,
 )
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 # To be raised when the same files give other records than before.
 READER_VERSION = 2
-_LFS = "version https://git-lfs.github.com/spec/"
+_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def iter_records(
@@ -143,7 +146,7 @@ def load_table(
             request = ColumnRequest(text=options.text_column, any_sheet=True)
             with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
                 columns, rows = all_rows(table, source, bad)
-            cells = [[cell_text(cell, f"{name}:{n}") for cell in row] for n, row in rows]
+            cells = [[_shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
             frame = pd.DataFrame(cells, columns=columns, dtype="str")
     bad.raise_all()
     if notes is not None:
@@ -226,6 +229,7 @@ def _records(
 ) -> Iterator[Record]:
     found = SourceNotes(source=source.name)
     before = bad.count
+    _refuse_nothing(source)
     if source.format in (".jsonl", ".json"):
         records = _json_records(source, request, found, notes, bad)
     elif request.header is not None:
@@ -248,14 +252,22 @@ def _shape(source: Source, options: ReadOptions) -> Shape | None:
     with open_text(source) as text:
         lines = [line.removesuffix("\n") for line in islice(text, 2 * SAMPLE_LINES)]
     lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
-    if lines and lines[0].startswith(_LFS):
+    if source.format == ".txt" and options.delimiter is None and is_chat(lines):
+        return Shape(delimiter="")
+    return shape_of(source, lines, options)
+
+
+def _refuse_nothing(source: Source) -> None:
+    """Refuse what is no file of its kind at all, and may be left out of a folder."""
+    with source.open_stored() as stored:
+        head = stored.read(len(_LFS))
+    if not head:
+        raise EmptySourceError(f"{source.shown}: the file is empty; expected texts in it")
+    if head == _LFS:
         raise EmptySourceError(
             f"{source.shown}: expected texts, found a pointer of Git LFS; fetch the file itself "
             "with git lfs pull"
         )
-    if source.format == ".txt" and options.delimiter is None and is_chat(lines):
-        return Shape(delimiter="")
-    return shape_of(source, lines, options)
 
 
 def _texts(source: Source, found: SourceNotes) -> Iterator[tuple[int, str]]:
@@ -269,7 +281,9 @@ def _texts(source: Source, found: SourceNotes) -> Iterator[tuple[int, str]]:
         lines: Iterator[tuple[int, str]] = chain(first, filled)
         if is_chat([line for _, line in first]):
             found.form = "chat"
-            lines = messages(lines)
+            with open_text(source) as again:
+                names = speakers(again)
+            lines = messages(lines, names)
         for number, line in lines:
             empty = False
             yield number, line
@@ -314,7 +328,18 @@ def _table_records(
         label = request.label or (str(shape.label) if known else None)
         request = replace(request, text=str(shape.text), label=label)
     with open_table(source, shape, request, options, found, bad) as table:
-        places = request.locate(table.columns, source.shown, table.sample)
+        try:
+            places = request.locate(table.columns, source.shown, table.sample)
+        except InputError as error:
+            below = header_below(table.sample, request.text)
+            if below is None or has_text_column(table.columns, request.text):
+                raise
+            raise InputError(
+                f"{error}; row {below} below it looks like the header: delete what is above that"
+            ) from error
+        is_mac_chat = tuple(map(plain_name, table.columns)) == MAC_COLUMNS
+        if is_mac_chat:
+            found.form = "chat"
         _note_columns(found, table.columns, places, notes)
         # A column that is not there reads the text column instead, and is then ignored.
         picks = [places.text] + [
@@ -336,7 +361,8 @@ def _table_records(
             except InputError as error:
                 bad.add(error)
                 continue
-            yield record
+            if not is_mac_chat or is_said(record.text):
+                yield record
     if empty and not bad.count:
         raise no_rows(source)
 
@@ -357,9 +383,12 @@ def _json_records(
     try:
         places = request.locate(keys, f"{source.shown}:{first[0][0]}", sample)
     except InputError as error:
-        if source.format == ".json":  # in a folder of texts, most likely settings
-            raise EmptySourceError(str(error)) from error
-        raise
+        if source.format != ".json":
+            raise
+        # In a folder of texts they are most likely settings.
+        raise EmptySourceError(
+            f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
+        ) from error
     _note_columns(found, keys, places, notes)
     for number, row in chain(first, rows):
         try:
@@ -387,9 +416,11 @@ def _json_record(
     if text is None or text != text:  # what pandas writes for an empty cell: null, or NaN
         text = ""
     if not isinstance(text, str):
+        name = keys[places.text]
+        inner = [key for key in row if key.startswith(f"{name}.")]
+        advice = f"name one of {', '.join(inner)} by --text-column" if inner else "put it in quotes"
         raise InputError(
-            f"{where}: expected a string in {keys[places.text]!r}, found "
-            f"{type(text).__name__}; put the text in quotes"
+            f"{where}: expected a string in {name!r}, found {type(text).__name__}; {advice}"
         )
     label = None if places.label is None else row.get(keys[places.label])
     if request.wants_label and places.label is not None and keys[places.label] not in row:

@@ -19,6 +19,7 @@ class SourceNotes:
         form: what kind of file it turned out to be: lines, chat, table, json, workbook, parquet.
         encoding: of a text file.
         delimiter: of a table in text, as `--delimiter` names it.
+        part: the key of the list that is read, of a JSON file that is one object.
         sheets: of a workbook, those that are read.
         sheets_left_out: the others that hold something, and why.
         text: the column of the texts.
@@ -32,6 +33,7 @@ class SourceNotes:
     form: str = ""
     encoding: str | None = None
     delimiter: str | None = None
+    part: str | None = None
     sheets: list[str] = field(default_factory=list)
     sheets_left_out: list[tuple[str, str]] = field(default_factory=list)
     text: str | None = None
@@ -46,6 +48,8 @@ class SourceNotes:
             parts.append("one text a line")
         elif self.form == "chat":
             parts.append("messages of a chat, without names and times")
+        if self.part is not None:
+            parts.append(f"the list {self.part!r} in it")
         if self.sheets:
             parts.append(f"sheet{'s'[: len(self.sheets) > 1]} {', '.join(self.sheets[:_SHOWN])}")
         if self.sheets_left_out:

@@ -1,12 +1,21 @@
 """Which sheets of a workbook are read, and their rows as those of one table."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 
 from corpora.bad_rows import BadRows, EmptySourceError
-from corpora.columns import SAMPLE_ROWS, ColumnRequest, plain_name, shown_columns
+from corpora.columns import (
+    SAMPLE_ROWS,
+    ColumnRequest,
+    has_text_column,
+    header_below,
+    plain_name,
+    shown_columns,
+)
 from corpora.errors import InputError
 from corpora.reading_notes import HEADERS_AGAIN, SourceNotes
 from corpora.sources import Source
@@ -50,7 +59,7 @@ def open_sheets(
         book = open_book(stored, source)
         try:
             heads = _heads(book, source, sheet, no_header)
-            columns, chosen = _chosen(heads, request, notes, source, no_header)
+            columns, chosen = _chosen(book, heads, request, notes, source)
             reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
             reader.columns = columns
             yield Table(columns=columns, sample=reader.sample(), read=reader.read)
@@ -58,10 +67,21 @@ def open_sheets(
             book.close()
 
 
-def _heads(
-    book: Any, source: Source, sheet: str | None, no_header: bool
-) -> list[tuple[Any, list[str]]]:
-    """Each sheet that holds something, with its header."""
+@dataclass(frozen=True)
+class _Head:
+    """A sheet that holds something: its header and its first rows."""
+
+    sheet: Any
+    names: list[str]
+    sample: list[Sequence[object]]
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """The header as it is compared."""
+        return tuple(map(plain_name, self.names))
+
+
+def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> list[_Head]:
     titles = [one.title for one in book.worksheets]
     if sheet is not None and sheet not in titles:
         raise InputError(
@@ -70,62 +90,76 @@ def _heads(
         )
     heads = []
     for one in book.worksheets:
-        if sheet is not None and one.title != sheet:
-            continue
-        rows = sheet_rows(one, source)
-        first = next((cells for _, cells in rows if _holds_something(cells)), None)
-        if first is not None:
+        if one.title == sheet or (sheet is None and one.sheet_state == "visible"):
+            filled = (cells for _, cells in sheet_rows(one, source) if _holds_something(cells))
+            first = next(filled, None)
+            if first is None:
+                continue
             names = [str(cell) if cell is not None else "" for cell in first]
             while names and not names[-1]:
                 names.pop()
+            sample = list(islice(filled, SAMPLE_ROWS))
             if no_header:
                 names = [str(number) for number in range(1, len(names) + 1)]
-            heads.append((one, names))
+                sample.insert(0, first)
+            heads.append(_Head(one, names, sample))
     if not heads:
         raise EmptySourceError(f"{source.shown}: every sheet is empty; expected a header")
     return heads
 
 
 def _chosen(
-    heads: list[tuple[Any, list[str]]],
-    request: ColumnRequest,
-    notes: SourceNotes,
-    source: Source,
-    no_header: bool,
+    book: Any, heads: list[_Head], request: ColumnRequest, notes: SourceNotes, source: Source
 ) -> tuple[list[str], list[Any]]:
-    """The header that is read, and the sheets that have it; the others are noted."""
-    taken: list[str] | None = None
+    """The header that is read, and the sheets that have it; the others are noted.
+
+    Of several headers with the columns it is the one with the most rows below it.
+    """
+    fitting: dict[tuple[str, ...], list[_Head]] = {}
     refused: InputError | None = None
-    for one, names in heads:
+    for head in heads:
+        alone = len(heads) == 1
+        where = source.shown if alone else f"{source.shown}, sheet {head.sheet.title}"
         try:
-            # Without rows: what the cells hold is looked at once the sheet is known.
-            alone = len(heads) == 1
-            request.locate(names, source.shown if alone else f"{source.shown}, sheet {one.title}")
+            request.locate(head.names, where, head.sample)
         except InputError as error:
+            below = None if request.any_sheet else header_below(head.sample, request.text)
+            if below is not None and not has_text_column(head.names, request.text):
+                error = InputError(
+                    f"{error}; row {below} below it looks like the header: delete what is above it"
+                )
             refused = refused or error
             continue
-        taken = names
-        break
-    if taken is None and request.any_sheet:
-        taken = heads[0][1]
-    if taken is None:
+        fitting.setdefault(head.plain, []).append(head)
+    if not fitting and request.any_sheet:
+        fitting[heads[0].plain] = [heads[0]]
+    if not fitting:
         assert refused is not None
         if len(heads) == 1:
             raise refused
-        shown = "; ".join(f"{one.title}: {shown_columns(names)}" for one, names in heads[:12])
+        shown = "; ".join(f"{h.sheet.title}: {shown_columns(h.names)}" for h in heads[:12])
         raise InputError(
             f"{refused} (no sheet has the columns; the sheets and their first rows are {shown})"
         )
-    plain = [plain_name(name) for name in taken]
-    chosen = []
-    for one, names in heads:
-        if [plain_name(name) for name in names] == plain:
-            chosen.append(one)
-        else:
-            notes.sheets_left_out.append((one.title, f"first row {shown_columns(names[:4])}"))
-    if len(heads) > 1:
-        notes.sheets = [one.title for one in chosen]
-    return taken, chosen
+    plain = next(iter(fitting))
+    if len(fitting) > 1:
+        plain = max(fitting, key=lambda one: sum(_rows_in(h.sheet, source) for h in fitting[one]))
+    chosen = [head for head in heads if head.plain == plain]
+    notes.sheets_left_out += [
+        (head.sheet.title, f"first row {shown_columns(head.names[:4])}")
+        for head in heads
+        if head.plain != plain
+    ]
+    notes.sheets_left_out += [
+        (one.title, "hidden") for one in book.worksheets if one.sheet_state != "visible"
+    ]
+    if len(book.worksheets) > 1:
+        notes.sheets = [head.sheet.title for head in chosen]
+    return chosen[0].names, [head.sheet for head in chosen]
+
+
+def _rows_in(sheet: Any, source: Source) -> int:
+    return sum(_holds_something(cells) for _, cells in sheet_rows(sheet, source))
 
 
 class _SheetReader:
@@ -150,7 +184,7 @@ class _SheetReader:
 
     def sample(self) -> list[Sequence[object]]:
         """The first rows of the first of these sheets."""
-        rows = self._below_header(self._sheets[0])
+        rows = self._below_header(self._sheets[0], Counter())
         found = [cells for _, cells in islice(rows, SAMPLE_ROWS) if _holds_something(cells)]
         # A column without a name, for remarks, is filled often; a row that has moved is one of few.
         beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
@@ -162,8 +196,10 @@ class _SheetReader:
         for sheet in self._sheets:
             refuse_bare_formulas(self._source, self._stored, sheet, picks)
             part = sheet.title if len(self._sheets) > 1 else ""
-            spread = _Merged(merged_ranges(self._source, self._stored, sheet))
-            for number, cells in self._below_header(sheet):
+            ranges = merged_ranges(self._source, self._stored, sheet)
+            self._refuse_wide_header(sheet, ranges, picks[0] + 1)
+            spread = _Merged(ranges)
+            for number, cells in self._below_header(sheet, self._notes.counts):
                 cells = spread.over(number, cells)
                 if not _holds_something(cells):
                     if self._keep_blank:
@@ -183,7 +219,24 @@ class _SheetReader:
                         [plain_cell(cells[i]) if i < len(cells) else None for i in picks],
                     )
 
-    def _below_header(self, sheet: Any) -> Iterator[tuple[int, Sequence[object]]]:
+    def _refuse_wide_header(
+        self, sheet: Any, ranges: Sequence[tuple[int, int, int, int]], column: int
+    ) -> None:
+        """Refuse a header of two rows: which of the columns below the wide cell is meant?"""
+        if self._no_header:
+            return
+        rows = sheet_rows(sheet, self._source)
+        header = next((number for number, cells in rows if _holds_something(cells)), 0)
+        for top, bottom, left, right in ranges:
+            if top <= header <= bottom and left <= column <= right and right > left:
+                raise InputError(
+                    f"{self._source.shown}:{header}: expected a name for each column, found one "
+                    f"over {right - left + 1} columns; unmerge it and keep one row of names"
+                )
+
+    def _below_header(
+        self, sheet: Any, counts: Counter[str]
+    ) -> Iterator[tuple[int, Sequence[object]]]:
         header: list[object] | None = None
         for number, cells in sheet_rows(sheet, self._source):
             if self._no_header:
@@ -191,8 +244,8 @@ class _SheetReader:
             elif header is None:
                 if _holds_something(cells):
                     header = list(cells)
-            elif list(cells) == header and len(self.columns) > 1:
-                self._notes.counts[HEADERS_AGAIN] += 1
+            elif list(cells) == header:
+                counts[HEADERS_AGAIN] += 1
             else:
                 yield number, cells
 

@@ -276,7 +276,7 @@ def test_marks_by_the_million(marks: str) -> None:
 @pytest.mark.parametrize(
     ("imports", "code"),
     [
-        ("from finetune.examples import parse_labels", "print(parse_labels('가,나' + marks))"),
+        ("from finetune.label_names import parse_labels", "print(parse_labels('가,나' + marks))"),
         (
             "from finetune.examples import nearest_label",
             "print(nearest_label('나' + marks, ['나' + marks[1:], '다']))",

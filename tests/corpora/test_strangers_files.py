@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -361,10 +362,12 @@ def test_labels_in_a_list_and_missing_texts(tmp_path: Path) -> None:
     assert read(path) == [("가", "긍정"), ("", "1"), ("나", '["a", "b"]'), ("", None)]
 
 
-def test_labels_are_looked_at_only_where_they_are_needed(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", '{"text": "가", "label": [["x"]]}\n')
-    assert read(path) == [("가", None)]
-    assert "a.jsonl:1" in refusal(path, need_label=True)
+def test_labels_of_any_shape_are_handed_on(tmp_path: Path) -> None:
+    """Whoever needs labels judges them; who does not is not stopped by them."""
+    row = {"text": "가", "label": [{"value": {"choices": ["긍정"]}}]}
+    path = write(tmp_path / "a.jsonl", json.dumps(row))
+    ((text, label),) = read(path)
+    assert text == "가" and json.loads(label or "") == row["label"]
 
 
 def test_a_table_without_a_header(tmp_path: Path) -> None:
@@ -390,6 +393,155 @@ def test_pandas_opens_a_clean_corpus(tmp_path: Path) -> None:
     assert sorted(frame["text"]) == ["둘째로 나쁜 글이에요", "첫째로 아주 좋은 글입니다"]
     report = json.loads((tmp_path / "clean" / "_report.json").read_text(encoding="utf-8"))
     assert report["reading"]["files"][0]["text"] == "text"
+
+
+# A message whose later lines look like a day or a notice, names with brackets and colons, mentions.
+HARD_CHATS = {
+    "days and notices inside a message": (
+        "단톡 님과 카카오톡 대화\n저장한 날짜 : 2024-05-20 09:10:11\n\n"
+        "[김철수] [오전 9:03] 일정표\n2024.06.01\n강릉 출발\n"
+        "선생님이 말씀하신 과제가 마감되었습니다\n"
+        "설정 > 카카오톡 대화 백업\n[이영희] [오전 9:05] 넵\n",
+        [
+            "일정표\n2024.06.01\n강릉 출발\n선생님이 말씀하신 과제가 마감되었습니다\n"
+            "설정 > 카카오톡 대화 백업",
+            "넵",
+        ],
+    ),
+    "brackets in names": (
+        "[박민수 [부장]] [오전 9:05] 회의합시다\n[[스태프] 홍길동] [오전 9:06] 공지입니다\n"
+        "[ㅇㅇ] [오후 12:00] \n[ㅇㅇ] [오후 12:01] 네\n",
+        ["회의합시다", "공지입니다", "네"],
+    ),
+    "an empty message": (
+        "2024년 5월 20일 오전 9:02, 김철수 : 안녕\n2024년 5월 20일 오전 9:03, 이영희 : \n"
+        "2024년 5월 20일 오전 9:04, 서울:이영희 : 네 안녕하세요\n",
+        ["안녕", "네 안녕하세요"],
+    ),
+    "mentions": (
+        "[이영희] [오전 9:02] @박민수 이거 봐요\n[박민수] [오전 9:03] 네\n"
+        "[김] [오전 9:04] @김치찌개집 맛있음\n[김] [오전 9:05] @박민수님 네\n",
+        ["이거 봐요", "네", "@김치찌개집 맛있음", "네"],
+    ),
+    "English, computer": (
+        "KakaoTalk Chats with 단톡\nDate Saved : 2024-05-21\n\n"
+        "--------------- Tuesday, May 21, 2024 ---------------\n"
+        "[김철수] [9:02 AM] 안녕하세요\n이영희 left this chatroom.\n[김철수] [9:03 AM] Photo\n",
+        ["안녕하세요"],
+    ),
+    "English, Android": (
+        "May 20, 2024 9:02 AM, 김철수 : 안녕하세요\nMay 20, 2024 9:03 AM, 이영희 : 네\n",
+        ["안녕하세요", "네"],
+    ),
+    "a long message first": (
+        "단톡 님과 카카오톡 대화\n저장한 날짜 : 2024-05-20\n[이영희] [오전 9:03] 긴 공지\n"
+        + "".join(f"공지의 {n}번째 줄\n" for n in range(30))
+        + "[김철수] [오전 9:04] 네\n",
+        ["긴 공지\n" + "\n".join(f"공지의 {n}번째 줄" for n in range(30)), "네"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), HARD_CHATS.values(), ids=HARD_CHATS)
+def test_chats_that_are_hard_to_read(tmp_path: Path, content: str, said: list[str]) -> None:
+    assert texts(write(tmp_path / "chat.txt", content)) == said
+
+
+def test_a_diary_with_dates_is_no_chat(tmp_path: Path) -> None:
+    lines = [
+        "2024년 5월 20일 월요일",
+        "친구와 카카오톡 대화를 나누다 잠들었다.",
+        "2024년 5월 21일 화요일",
+    ]
+    lines += ["[알림] [오전 7:00] 기상 알람을 놓쳤다", "2024년 5월 22일 수요일", "택배가 왔다."]
+    assert texts(write(tmp_path / "a.txt", "\n".join(lines))) == lines
+
+
+def test_a_chat_saved_on_a_mac_is_a_table_of_what_was_said(tmp_path: Path) -> None:
+    rows = "2024-05-20 09:02:00,김철수,안녕하세요\n2024-05-20 09:03:00,이영희,사진\n"
+    rows += "2024-05-20 09:04:00,이영희,이영희님이 나갔습니다.\n"
+    assert texts(write(tmp_path / "a.csv", f"Date,User,Message\n{rows}")) == ["안녕하세요"]
+
+
+def test_uneven_rows_below_a_known_header_are_told_and_not_taken_for_texts(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "id,text,label\n0,배송이 빨라요, 정말,0\n1,별로,1\n2,음,0\n")
+    assert "a.txt:2: expected 3 fields" in refusal(path)
+    assert texts(path, skip_bad_rows=True) == ["별로", "음"]
+
+
+def test_a_header_of_words_above_words(tmp_path: Path) -> None:
+    rows = "".join(f"배송이 빨라요 정말 {n}\t{'긍정' if n % 2 else '부정'}\n" for n in range(15))
+    path = write(tmp_path / "a.txt", f"문장내용\t감성\n{rows}")
+    assert len(texts(path)) == 15 and "문장내용" not in texts(path)
+    numbers = write(tmp_path / "b.txt", "N/A\t좋아요 첫째\n1\t좋아요 둘째\n2\t싫어요 셋째\n")
+    assert texts(numbers) == ["좋아요 첫째", "좋아요 둘째", "싫어요 셋째"]
+
+
+def test_a_trailing_tab_is_no_column(tmp_path: Path) -> None:
+    rows = "".join(f"좋아요 정말로 {n}\t{n % 2}\t\n" for n in range(15))
+    path = write(tmp_path / "a.txt", rows)
+    assert [label for _, label in read(path, need_label=True)][:3] == ["0", "1", "0"]
+
+
+def test_of_two_tables_in_a_book_the_longer_is_read(tmp_path: Path) -> None:
+    sheets = {
+        "설명": [["컬럼", "내용"], ["리뷰", "손님이 쓴 긴 글입니다"]],
+        "데이터": [["리뷰", "평점"], *[[f"글 하나 {n}", n] for n in range(9)]],
+    }
+    path = write(tmp_path / "a.xlsx", book(sheets))
+    assert len(texts(path)) == 9
+    assert "설명" in notes_of(path)[1]
+    counts = {"표": [["분류", "댓글"], ["가", 3]], "데이터": sheets["데이터"]}
+    assert len(texts(write(tmp_path / "b.xlsx", book(counts)))) == 9
+
+
+def test_a_header_over_two_rows_is_refused(tmp_path: Path) -> None:
+    rows: list[list[object]] = [["번호", "리뷰", None, "라벨"], [None, "제목", "내용", None]]
+    rows += [[n, f"제목 {n}", f"긴 내용 {n}", "긍정"] for n in range(3)]
+    path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B1:C1"]}))
+    assert "keep one row of names" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_a_title_above_the_header_is_named(tmp_path: Path, name: str) -> None:
+    rows: list[list[object]] = [["2024년 1월 모음", ""], ["리뷰", "평점"], ["좋아요", 5]]
+    lines = "\n".join(",".join(map(str, row)) for row in rows)
+    path = write(tmp_path / name, book({"장": rows}) if name == "a.xlsx" else lines)
+    assert "looks like the header: delete what is above" in refusal(path)
+
+
+def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "리뷰,평점\n좋아요,5\n\ufeff리뷰,평점\n싫어요,1\n")
+    assert texts(path) == ["좋아요", "싫어요"]
+
+
+def test_a_document_with_something_about_it_is_its_own_text(tmp_path: Path) -> None:
+    inner = [{"text": "서울", "label": "LC"}]
+    path = write(tmp_path / "a.json", json.dumps({"text": "서울에서 만났다", "entities": inner}))
+    assert texts(path) == ["서울에서 만났다"]
+    listed = write(tmp_path / "b.json", json.dumps({"rows": [{"text": "하나"}]}))
+    assert texts(listed) == ["하나"] and "'rows'" in notes_of(listed)[1]
+
+
+def test_a_key_that_holds_an_object_names_what_is_inside(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"review": {"text": "좋아요"}}\n')
+    assert "review.text" in refusal(path)
+    assert texts(path, text_column="review.text") == ["좋아요"]
+
+
+def test_decomposed_names_of_a_mac_are_the_same_names(tmp_path: Path) -> None:
+    header = unicodedata.normalize("NFD", "번호,리뷰")
+    assert texts(write(tmp_path / "a.csv", f"{header}\n1,좋아요\n")) == ["좋아요"]
+
+
+def test_pointers_of_any_name_and_files_of_nothing_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "text\n글 하나\n")
+    for name in ("b.parquet", "c.xlsx", "d.csv.gz"):
+        write(tmp_path / name, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    write(tmp_path / "e.csv", "")
+    assert texts(tmp_path) == ["글 하나"]
+    assert len(notes_of(tmp_path)[0].left_out) == 4
+    assert "git lfs pull" in refusal(tmp_path / "b.parquet")
 
 
 # The published shapes: what each must give, or the words of the line that helps.
