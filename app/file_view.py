@@ -20,7 +20,7 @@ from app.explanation import explain
 from corpora.columns import has_text_column
 from corpora.errors import InputError
 from corpora.reading import load_table
-from corpora.reading_notes import HEADERS_AGAIN, ReadingNotes, SourceNotes
+from corpora.reading_notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from finetune.classifier import Classifier
 
 _TABLE, _RESULT = "file_table", "file_result"
@@ -117,9 +117,10 @@ def how_read(notes: SourceNotes) -> list[str]:
         lines.append("저장한 대화로 읽었습니다. 이름과 시각은 빼고 한 말만 남겼습니다.")
     if notes.sheets:
         lines.append(f"읽은 시트: {', '.join(notes.sheets)}")
-    if notes.sheets_left_out:
-        names = ", ".join(name for name, _ in notes.sheets_left_out)
-        lines.append(f"열이 달라서 읽지 않은 시트: {names}")
+    for hidden, words in ((False, "열이 달라서"), (True, "숨겨져 있어서")):
+        names = [name for name, why in notes.sheets_left_out if (why == HIDDEN) is hidden]
+        if names:
+            lines.append(f"{words} 읽지 않은 시트: {', '.join(names)}")
     if notes.delimiter not in (None, "comma", "tab"):
         lines.append(f"열을 나누는 글자: {_DELIMITERS.get(notes.delimiter or '', notes.delimiter)}")
     if repeated := notes.counts[HEADERS_AGAIN]:

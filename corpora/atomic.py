@@ -84,9 +84,10 @@ def _held_scratch(directory: Path) -> tuple[Path, FileLock]:
         scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
         lock = FileLock(scratch.with_name(f"{scratch.name}.lock"))
         lock.acquire()
-        if Path(lock.lock_file).exists():
+        if scratch.is_dir() and Path(lock.lock_file).exists():
             return scratch, lock
-        # Another process found the lock before it was taken, and removed it as left over.
+        # Another process found the lock before it was taken, and removed both as left over.
+        Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -6,7 +6,9 @@ Each entry is a folder, `KIND/HASH`, that is made again when it is missing.
 
 import os
 import shutil
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,25 +39,37 @@ def entries(cache: Path = CACHE) -> list[Entry]:
     """All entries, the one used longest ago first."""
     found = []
     for path in cache.glob("*/[!.]*"):
-        if path.is_dir():
+        try:
             files = [file.stat() for file in path.rglob("*") if file.is_file()]
-            size = sum(file.st_size for file in files)
-            found.append(Entry(path=path, num_bytes=size, used_at=path.stat().st_mtime))
+            used_at = path.stat().st_mtime
+        except FileNotFoundError:  # another run is removing it
+            continue
+        size = sum(file.st_size for file in files)
+        if path.is_dir():
+            found.append(Entry(path=path, num_bytes=size, used_at=used_at))
     return sorted(found, key=lambda entry: entry.used_at)
 
 
 def mark_used(path: Path) -> None:
     """Say that a run takes this entry now."""
-    os.utime(path)
+    with suppress(FileNotFoundError):  # another run has removed it
+        os.utime(path)
 
 
-def bound(cache: Path = CACHE, *, keep: Collection[Path] = (), max_bytes: int = MAX_BYTES) -> int:
+def bound(
+    cache: Path = CACHE,
+    *,
+    keep: Collection[Path] = (),
+    max_bytes: int = MAX_BYTES,
+    spare_seconds: float = 0.0,
+) -> int:
     """Remove what killed runs left, and entries used longest ago until the rest fits.
 
     Args:
         cache: the folder of the cache.
         keep: entries in use, never removed.
         max_bytes: that the entries may have together.
+        spare_seconds: entries used in so many last seconds stay: another run may be at them.
 
     Returns:
         Bytes of the entries that were removed.
@@ -68,7 +82,7 @@ def bound(cache: Path = CACHE, *, keep: Collection[Path] = (), max_bytes: int = 
     for entry in all_entries:
         if total - removed <= max_bytes:
             break
-        if entry.path.resolve() not in kept:
+        if entry.path.resolve() not in kept and time.time() - entry.used_at >= spare_seconds:
             shutil.rmtree(entry.path, ignore_errors=True)
             removed += entry.num_bytes
     return removed

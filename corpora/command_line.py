@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from corpora.errors import InputError
 Settings = TypeVar("Settings")
 _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
 _PLACE_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+# Seconds in which a further SIGTERM is taken for the same one.
+_PATIENCE = 10.0
 # How libraries that are not Python's say that there is no memory: torch, and the loader of shared
 # libraries.
 _MEMORY_WORDS = (
@@ -84,6 +87,8 @@ def _answered(run: Callable[[], None]) -> int:
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:
+        if not _stdout_is_gone():
+            raise
         # Somebody piped us into `head` and has seen enough; nor can Python flush at exit then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -96,6 +101,15 @@ def _answered(run: Callable[[], None]) -> int:
             return _fail(line)
         raise
     return 0
+
+
+def _stdout_is_gone() -> bool:
+    """Whether it is standard output that is broken, and not a pipe to a process of ours."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    return False
 
 
 def _resource_line(error: Exception) -> str:
@@ -124,9 +138,16 @@ def _resource_line(error: Exception) -> str:
 def _sigterm_raises() -> Iterator[None]:
     """Let SIGTERM unwind the stack as Ctrl-C does, so that half-written files are removed."""
 
+    last = -_PATIENCE
+
     def stop(number: int, frame: Any) -> None:
-        signal.signal(number, signal.SIG_IGN)  # a second one must not end the cleaning up
-        raise Stopped(number)
+        # A second one must not end the cleaning up; but the first may have come where Python
+        # swallows what is raised, in a __del__ or a callback.
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _PATIENCE:
+            last = now
+            raise Stopped(number)
 
     try:
         before = signal.signal(signal.SIGTERM, stop)

@@ -35,12 +35,14 @@ class Shape:
         has_header: whether the first row names the columns.
         text: number of the text column from 1 where only its cells tell which it is.
         label: the same of the label column.
+        is_chat: the lines are those of a saved chat.
     """
 
     delimiter: str
     has_header: bool = True
     text: int | None = None
     label: int | None = None
+    is_chat: bool = False
 
 
 def named_delimiter(name: str) -> str:

@@ -117,7 +117,20 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
             place += 1
         number += buffer.count("\n", start, place)
         if place < len(buffer) and buffer[place] == "]":
-            return
+            rest = buffer[place + 1 :]
+            while not rest.strip(_BLANK) and (chunk := text.read(_CHUNK_CHARACTERS)):
+                rest += chunk
+            number += rest.count("\n", 0, len(rest) - len(rest.lstrip(_BLANK)))
+            rest = rest.lstrip(_BLANK)
+            if not rest:
+                return
+            if not rest.startswith("["):
+                raise InputError(
+                    f"{source.shown}:{number}: expected the end of the file behind the array, "
+                    f"found {rest[:20]!r}; write all objects into one array"
+                )
+            buffer, place = rest, 1
+            continue
         try:
             if place >= len(buffer):
                 raise ValueError("the array does not end")

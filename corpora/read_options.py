@@ -10,7 +10,7 @@ class ReadOptions:
     text_column: str | None = None
     """Column that holds the text, by name or number; found by its name and cells when not given."""
     sheet: str | None = None
-    """Sheet of a workbook to read; by default all that have the columns."""
+    """Sheet of a workbook to read; by default all with one header, that of the longest table."""
     delimiter: str | None = None
     """What parts the columns of text files: tab, comma, semicolon, bar or any character; none reads
     whole lines. Found by itself when not given."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 2
+READER_VERSION = 3
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -137,7 +137,7 @@ def load_table(
         shape = _shape(source, options)
         if shape is not None and not shape.delimiter:
             texts = []
-            for _, text in _texts(source, found):
+            for _, text in _texts(source, found, shape):
                 held.add((text,), columns=1)
                 texts.append(text)
             frame = pd.DataFrame({"text": texts}, dtype="str")
@@ -169,12 +169,17 @@ def _records_of_sources(
     empty: list[InputError] = []
     yielded = False
     for source in sources:
-        layout = layout_of(source) if request.text is None and request.label is None else None
+        plain = request.label is None and options == ReadOptions(
+            skip_bad_rows=options.skip_bad_rows
+        )
+        layout = layout_of(source) if plain else None
         try:
             for record in (
                 _records(source, request, options, notes, bad)
                 if layout is None
-                else laid_out_records(source, layout, need_label=request.need_label)
+                else laid_out_records(
+                    source, layout, need_label=request.need_label, notes=notes, bad=bad
+                )
             ):
                 if not bad.stops:
                     yielded = True
@@ -195,11 +200,24 @@ def _records_of_sources(
 
 
 def laid_out_records(
-    source: Source, layout: Layout, *, need_label: bool = False
+    source: Source,
+    layout: Layout,
+    *,
+    need_label: bool = False,
+    notes: ReadingNotes | None = None,
+    bad: BadRows | None = None,
 ) -> Iterator[Record]:
     """The records of one file of a public source.
 
     Of pairs, first the one text of all rows and then the other, their columns in their ids.
+
+    Args:
+        source: the file.
+        layout: which columns it has.
+        need_label: refuse it without labels.
+        notes: gets how it is read.
+        bad: gets rows that cannot be read, for whoever reads other files too; None raises for
+            them.
 
     Raises:
         InputError: as `iter_records`, or a label without a meaning.
@@ -212,12 +230,13 @@ def laid_out_records(
             header=layout.header,
             names=layout.names,
         )
-        bad = BadRows()
-        for record in _records(source, request, ReadOptions(text_column=text), None, bad):
+        rows = BadRows() if bad is None else bad
+        for record in _records(source, request, ReadOptions(text_column=text), notes, rows):
             alone = len(layout.texts) == 1
-            if not bad.stops:
+            if not rows.stops:
                 yield record if alone else replace(record, id=f"{record.id}:{text}")
-        bad.raise_all()
+        if bad is None:
+            rows.raise_all()
 
 
 def _records(
@@ -237,7 +256,7 @@ def _records(
     else:
         shape = _shape(source, options)
         if shape is not None and not shape.delimiter:
-            records = _line_records(source, request, found, notes)
+            records = _line_records(source, shape, request, found, notes)
         else:
             records = _table_records(source, shape, request, options, found, notes, bad)
     yield from records
@@ -253,7 +272,7 @@ def _shape(source: Source, options: ReadOptions) -> Shape | None:
         lines = [line.removesuffix("\n") for line in islice(text, 2 * SAMPLE_LINES)]
     lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
     if source.format == ".txt" and options.delimiter is None and is_chat(lines):
-        return Shape(delimiter="")
+        return Shape(delimiter="", is_chat=True)
     return shape_of(source, lines, options)
 
 
@@ -270,20 +289,20 @@ def _refuse_nothing(source: Source) -> None:
         )
 
 
-def _texts(source: Source, found: SourceNotes) -> Iterator[tuple[int, str]]:
+def _texts(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not blank, or of each message of a chat."""
     empty = True
     with open_text(source) as text:
         found.form, found.encoding = "lines", shown_encoding(text.encoding)
         numbered = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
-        filled = ((n, line) for n, line in numbered if line and not line.isspace())
-        first = list(islice(filled, SAMPLE_LINES))
-        lines: Iterator[tuple[int, str]] = chain(first, filled)
-        if is_chat([line for _, line in first]):
+        lines: Iterator[tuple[int, str]] = (
+            (n, line) for n, line in numbered if line and not line.isspace()
+        )
+        if shape.is_chat:
             found.form = "chat"
             with open_text(source) as again:
                 names = speakers(again)
-            lines = messages(lines, names)
+            lines = messages(numbered, names)
         for number, line in lines:
             empty = False
             yield number, line
@@ -292,7 +311,11 @@ def _texts(source: Source, found: SourceNotes) -> Iterator[tuple[int, str]]:
 
 
 def _line_records(
-    source: Source, request: ColumnRequest, found: SourceNotes, notes: ReadingNotes | None
+    source: Source,
+    shape: Shape,
+    request: ColumnRequest,
+    found: SourceNotes,
+    notes: ReadingNotes | None,
 ) -> Iterator[Record]:
     if request.wants_label:
         raise InputError(
@@ -305,7 +328,7 @@ def _line_records(
             "a line; leave out --text-column, or name what parts the columns by --delimiter"
         )
     first = True
-    for number, line in _texts(source, found):
+    for number, line in _texts(source, found, shape):
         if first and notes is not None:
             notes.opened(found)
         first = False
@@ -383,16 +406,23 @@ def _json_records(
     try:
         places = request.locate(keys, f"{source.shown}:{first[0][0]}", sample)
     except InputError as error:
-        if source.format != ".json":
+        # Only where nothing is known of the columns: else this file would be left out of one of
+        # the readings of a folder, and the rows of the others would no longer be side by side.
+        if source.format != ".json" or request.text is not None or has_text_column(keys, None):
             raise
         # In a folder of texts they are most likely settings.
         raise EmptySourceError(
             f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
         ) from error
     _note_columns(found, keys, places, notes)
+    last, again = 0, 0
     for number, row in chain(first, rows):
+        # Several objects may stand in one line.
+        again = again + 1 if number == last else 0
+        last = number
+        place = f"{number}.{again}" if again else str(number)
         try:
-            record = _json_record(number, row, keys, places, request, source)
+            record = _json_record(number, place, row, keys, places, request, source)
         except InputError as error:
             bad.add(error)
             continue
@@ -401,13 +431,14 @@ def _json_records(
 
 def _json_record(
     number: int,
+    place: str,
     row: dict[str, Any],
     keys: Sequence[str],
     places: ColumnPlaces,
     request: ColumnRequest,
     source: Source,
 ) -> Record:
-    where = f"{source.shown}:{number}"
+    where = f"{source.shown}:{place}"
     if keys[places.text] not in row:
         # Another kind of object: its own keys say what is what.
         keys = list(row)
@@ -429,7 +460,7 @@ def _json_record(
             f"{shown_columns(list(row))}; add it, or leave the row out"
         )
     return Record(
-        id=_identifier(None if places.id is None else row.get(keys[places.id]), source, number),
+        id=_identifier(None if places.id is None else row.get(keys[places.id]), source, place),
         text=text,
         label=_label(label, where, request),
         source=source.name,

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 _SHOWN = 12
+# Why a sheet is not read.
+HIDDEN = "hidden"
 # What is counted on the way.
 HEADERS_AGAIN = "headers repeated inside the files, left out"
 
@@ -81,6 +83,7 @@ class ReadingNotes:
         """Files of a folder that hold no text, and why."""
         self._say = say
         self._said: Counter[str] = Counter()
+        self._finished = self._left_out_said = self._alike = 0
 
     def opened(self, notes: SourceNotes) -> None:
         """A file was looked at; said where no other was read just so."""
@@ -94,15 +97,22 @@ class ReadingNotes:
         """All was read: say what was counted on the way."""
         if self._say is None:
             return
-        if alike := sum(count - 1 for count in self._said.values()):
+        # One of these may see several readings: what was said of the first is not said again.
+        sources, self._finished = self.sources[self._finished :], len(self.sources)
+        left_out, self._left_out_said = self.left_out[self._left_out_said :], len(self.left_out)
+        alike, self._alike = (
+            sum(count - 1 for count in self._said.values()) - self._alike,
+            sum(count - 1 for count in self._said.values()),
+        )
+        if alike:
             self._say(f"read {alike:,} more files in the same ways")
-        total = sum((notes.counts for notes in self.sources), Counter[str]())
+        total = sum((notes.counts for notes in sources), Counter[str]())
         for what, count in total.items():
             self._say(f"{count:,} {what}")
-        if self.left_out:
-            first = "; ".join(self.left_out[:3])
-            more = f"; and {len(self.left_out) - 3:,} more" if len(self.left_out) > 3 else ""
-            count = len(self.left_out)
+        if left_out:
+            count = len(left_out)
+            first = "; ".join(left_out[:3])
+            more = f"; and {count - 3:,} more" if count > 3 else ""
             self._say(f"warning: left out {count:,} files without texts: {first}{more}")
 
     def as_json(self) -> dict[str, Any]:

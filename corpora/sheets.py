@@ -17,7 +17,7 @@ from corpora.columns import (
     shown_columns,
 )
 from corpora.errors import InputError
-from corpora.reading_notes import HEADERS_AGAIN, SourceNotes
+from corpora.reading_notes import HEADERS_AGAIN, HIDDEN, SourceNotes
 from corpora.sources import Source
 from corpora.table import Row, Table
 from corpora.workbooks import (
@@ -151,7 +151,7 @@ def _chosen(
         if head.plain != plain
     ]
     notes.sheets_left_out += [
-        (one.title, "hidden") for one in book.worksheets if one.sheet_state != "visible"
+        (one.title, HIDDEN) for one in book.worksheets if one.sheet_state != "visible"
     ]
     if len(book.worksheets) > 1:
         notes.sheets = [head.sheet.title for head in chosen]

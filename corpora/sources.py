@@ -292,6 +292,8 @@ def _is_documentation(name: str) -> bool:
         lowered.startswith((".", "~$", "readme", "license"))
         or lowered.endswith(".md")
         or lowered in ("report.json", "_report.json", "source.json")
+        # What Hugging Face's save_to_disk writes beside the rows.
+        or lowered in ("dataset_info.json", "dataset_dict.json", "state.json")
     )
 
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from corpora.reading_notes import ReadingNotes
 from corpora.record import Record
 from finetune.label_cells import labels_in, write_list
 from finetune.label_names import in_order, joined_by, nearly_equal, normal_label
-from finetune.labelled_rows import found_form, iter_groups, iter_rows
+from finetune.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.row_format import RowFormat
 from finetune.tasks import REGRESSION_LABELS, Task
 
@@ -191,9 +190,8 @@ def read_examples(
         ),
     )
     rows = iter_rows(path, form, labels, notes)
-    groups = repeat(None) if group_column is None else iter_groups(path, form)
     reader = _Reader(path, labels, task, label_separator, ignore_ids)
-    for (record, pair), group in zip(rows, groups, strict=False):
+    for record, pair, group in grouped_rows(rows, path, form):
         reader.add(record, pair, group)
     examples = reader.examples(paired=form.paired, grouped=group_column is not None)
     reader.check_enough(examples, per_label)
@@ -238,7 +236,10 @@ class _Reader:
         own = not record.id.startswith(record.source)
         place = f"{record.source}:{record.line}"
         where = f"{place}, id {record.id}" if own else record.id
-        identifier = place if own and self._ignore_ids else record.id
+        identifier = record.id
+        if own and self._ignore_ids:
+            # Several objects of a JSON file may stand in one line.
+            identifier = place if place not in self._ids else f"{place}, row {self._rows}"
         if identifier in self._ids:
             raise InputError(
                 f"{self._path}: expected every id once, found {where} again; make the ids "

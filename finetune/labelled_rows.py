@@ -1,5 +1,6 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -61,8 +62,8 @@ def found_form(path: Path, form: RowFormat) -> RowFormat:
     return replace(form, label_columns=columns) if len(columns) > 1 else form
 
 
-def iter_groups(path: Path, form: RowFormat) -> Iterator[str | None]:
-    """What stands in the group column of each row, in the order of `iter_rows`; None for nothing.
+def iter_groups(path: Path, form: RowFormat) -> Iterator[Record]:
+    """Each row with what stands in its group column as its label, in the order of `iter_rows`.
 
     Raises:
         InputError: as `corpora.reading.iter_records`, naming the flag of this column.
@@ -73,11 +74,32 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[str | None]:
         path, label_column=form.group_column, need_label=True, options=form.reading
     )
     try:
-        for record in records:
-            yield record.label
+        yield from records
     except InputError as error:
         told = str(error).replace("--label-column", "--group-column")
         raise InputError(told.replace("no label column", "no group column")) from error
+
+
+def grouped_rows(
+    rows: Iterator[Row], path: Path, form: RowFormat
+) -> Iterator[tuple[Record, str | None, str | None]]:
+    """Each of the rows of `iter_rows` with its group, None where no column of groups is named.
+
+    Raises:
+        InputError: as `iter_groups`, or a row is not in both readings.
+    """
+    if form.group_column is None:
+        yield from ((record, pair, None) for record, pair in rows)
+        return
+    pairs: deque[str | None] = deque()
+
+    def records() -> Iterator[Record]:
+        for record, pair in rows:
+            pairs.append(pair)
+            yield record
+
+    for record, group in _side_by_side(records(), iter_groups(path, form)):
+        yield record, pairs.popleft(), group.label
 
 
 def iter_rows(
@@ -163,7 +185,7 @@ def _zero_one_records(path: Path, form: RowFormat) -> Iterator[Record]:
         iter_records(path, label_column=name, need_label=True, options=form.reading)
         for name in form.label_columns
     ]
-    for records in zip(*readers, strict=True):
+    for records in _side_by_side(*readers):
         names = []
         for name, record in zip(form.label_columns, records, strict=True):
             yes = _is_yes(record.label or "")
@@ -190,8 +212,25 @@ def _pair_rows(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Itera
     seconds = iter_records(
         path, text_column=form.pair_column, label_column=label, options=reading, notes=notes
     )
-    for first, second in zip_longest(firsts, seconds):
+    for first, second in _side_by_side(firsts, seconds):
         yield first, second.text
+
+
+def _side_by_side(*readers: Iterator[Record]) -> Iterator[tuple[Record, ...]]:
+    """The records of one row of several readings of the same files.
+
+    Raises:
+        InputError: the readings do not have the same rows.
+    """
+    for records in zip_longest(*readers):
+        places = {None if one is None else (one.source, one.id) for one in records}
+        if len(places) > 1:
+            found = next(one for one in records if one is not None)
+            raise InputError(
+                f"{found.source}:{found.line}: expected every column in every row, found a row "
+                "that lacks one; complete it, or take its file out"
+            )
+        yield records
 
 
 def _found_columns(path: Path, form: RowFormat) -> RowFormat:

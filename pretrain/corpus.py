@@ -31,6 +31,7 @@ from tokenizer.training import (
 )
 
 _UNKNOWN = "[UNK]"
+_DAY = 86_400.0
 
 
 def prepare_corpus(
@@ -48,6 +49,7 @@ def prepare_corpus(
         return _open_corpus(settings, tokenizer)
     source_hash = corpus_hash(settings.corpus)
     clean_directory = _prepare_clean_corpus(settings, source_hash)
+    mark_used(clean_directory)
     if tokenizer is None:
         tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
     print("tokenizing the corpus", flush=True)
@@ -61,7 +63,7 @@ def prepare_corpus(
     in_use = [clean_directory, corpus.directory]
     for path in in_use:
         mark_used(path)
-    if removed := bound(CACHE, keep=in_use):
+    if removed := bound(CACHE, keep=in_use, spare_seconds=_DAY):
         print(f"{CACHE} had grown large: removed {removed / 2**30:.1f} GiB not used for long")
     return corpus, tokenizer
 

@@ -91,6 +91,27 @@ def test_a_signal_cleans_up_and_is_one_line(
     assert not (tmp_path / "runs").exists()
 
 
+MANY = """
+import sys
+from pathlib import Path
+from corpora.atomic import directory_at_once
+for number in range(100):
+    with directory_at_once(Path("runs") / f"{sys.argv[1]}-{number}") as scratch:
+        (scratch / "file").touch()
+"""
+
+
+def test_processes_beside_each_other_leave_each_others_folders_alone(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(cache.__file__).parents[1])}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", MANY, str(n)], cwd=tmp_path, env=environment)
+        for n in range(4)
+    ]
+    assert [process.wait() for process in processes] == [0, 0, 0, 0]
+    assert len(list((tmp_path / "runs").glob("*-*/file"))) == 400
+    assert hidden(tmp_path / "runs") == []
+
+
 def test_hidden_folders_of_others_stay(tmp_path: Path) -> None:
     for name in (".config-abcdefgh", ".made-12345678"):
         (tmp_path / name).mkdir()
@@ -110,6 +131,12 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (entry / "part").write_bytes(bytes(1_000))
         os.utime(entry, (number, number))
     return folder
+
+
+def test_what_another_run_may_be_at_is_spared(filled: Path) -> None:
+    cache.mark_used(filled / "clean" / "0")
+    assert cache.bound(filled, max_bytes=0, spare_seconds=60.0) == 2_000
+    assert names(filled) == ["clean/0"]
 
 
 def names(folder: Path) -> list[str]:
