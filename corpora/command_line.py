@@ -4,6 +4,7 @@ import errno
 import importlib
 import io
 import os
+import select
 import signal
 import sys
 import time
@@ -107,9 +108,15 @@ def _stdout_is_gone() -> bool:
     """Whether it is standard output that is broken, and not a pipe to a process of ours."""
     try:
         sys.stdout.flush()
+        descriptor = sys.stdout.fileno()
     except BrokenPipeError:
         return True
-    return False
+    except (OSError, ValueError):  # no file at all
+        return False
+    # What was written in one go has left nothing in the buffer that could fail again.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _resource_line(error: Exception) -> str:

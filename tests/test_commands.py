@@ -168,7 +168,9 @@ def test_too_little_memory_is_one_line(
 
 
 def test_other_faults_keep_their_traceback() -> None:
-    for error in (Broken("x"), RuntimeError("x"), ImportError("no module y"), OSError(5, "I/O")):
+    faults = (Broken("x"), RuntimeError("x"), ImportError("no module y"), OSError(5, "I/O"))
+    # A pipe to a process of ours, and not to a reader of what is printed.
+    for error in (*faults, BrokenPipeError(32, "Broken pipe")):
         with pytest.raises(type(error)):
             ended_by(error)
 
