@@ -100,10 +100,8 @@ class ReadingNotes:
         # One of these may see several readings: what was said of the first is not said again.
         sources, self._finished = self.sources[self._finished :], len(self.sources)
         left_out, self._left_out_said = self.left_out[self._left_out_said :], len(self.left_out)
-        alike, self._alike = (
-            sum(count - 1 for count in self._said.values()) - self._alike,
-            sum(count - 1 for count in self._said.values()),
-        )
+        alike = sum(count - 1 for count in self._said.values()) - self._alike
+        self._alike += alike
         if alike:
             self._say(f"read {alike:,} more files in the same ways")
         total = sum((notes.counts for notes in sources), Counter[str]())
