@@ -1,5 +1,5 @@
 """How do people use and correct it? A classifier in, labels out."""
 
-from corpora.threads import share_cores
+from malmoi.threads import share_cores
 
 share_cores()

@@ -11,10 +11,10 @@ import pandas as pd
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
-from corpora.cleaning import clean_text
-from corpora.columns import SAMPLE_ROWS, ColumnRequest, whole_characters
-from corpora.errors import InputError
-from corpora.spreadsheet_cells import MARK, guarded
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest, whole_characters
+from malmoi.text.reading.spreadsheet_cells import MARK, guarded
 
 PREDICTION = "예측"
 CONFIDENCE = "확신도"
@@ -80,8 +80,8 @@ class BatchResult:
 def default_text_column(table: pd.DataFrame) -> str:
     """The column that most likely holds the texts.
 
-    The one that every command would take (`corpora.columns`); where none has a known name, the
-    column with the longest cells on average.
+    The one that every command would take (`malmoi.text.reading.columns`); where none has a known
+    name, the column with the longest cells on average.
     """
     if table.columns.empty:
         raise InputError("the table has no columns; expected a header row and texts below it")
@@ -166,7 +166,7 @@ def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 def to_csv(table: pd.DataFrame) -> bytes:
     """CSV in UTF-8 with a byte order mark, without which Excel shows broken Hangul.
 
-    No cell is a formula: see `corpora.spreadsheet_cells`.
+    No cell is a formula: see `malmoi.text.reading.spreadsheet_cells`.
 
     Rows end as RFC 4180 has it. Python 3.11 quotes only characters of that ending: with a bare
     line feed, a lone carriage return in a cell would cut its row in two.

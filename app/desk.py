@@ -18,9 +18,9 @@ from app.model_choice import (
 )
 from app.single_view import show_single
 from app.store import LabelStore
-from corpora.errors import InputError
 from finetune.classifier import Classifier
-from pretrain.devices import choose_device
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
 
 DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 ANONYMOUS = "이름 없음"

@@ -4,7 +4,7 @@ import logging
 
 import streamlit as st
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,11 @@ from app.batch import (
 )
 from app.downloads import offer_table
 from app.explanation import explain
-from corpora.columns import has_text_column
-from corpora.errors import InputError
-from corpora.reading import load_table
-from corpora.reading_notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from finetune.classifier import Classifier
+from malmoi.errors import InputError
+from malmoi.text.reading.columns import has_text_column
+from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
+from malmoi.text.reading.records import load_table
 
 _TABLE, _RESULT = "file_table", "file_result"
 _PREVIEW_ROWS = 5

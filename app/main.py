@@ -12,7 +12,7 @@ import time
 import streamlit as st
 
 from app.explanation import explain
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
 

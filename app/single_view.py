@@ -13,9 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.guideline import guideline_for
 from app.store import LabelStore
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
 from finetune.classifier import Classifier, Prediction
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
 _STATE = "single_result"

@@ -41,11 +41,11 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.types import TypeDecorator
 
-from corpora.cleaning import clean_text
-from corpora.columns import whole_characters
-from corpora.errors import InputError
-from corpora.paths import label_database
 from finetune.label_database import label_set, sets_within
+from malmoi.errors import InputError
+from malmoi.paths import label_database
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.columns import whole_characters
 
 _EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
 _SUPPORTED = ("sqlite", "postgresql")

@@ -29,11 +29,11 @@ from downstream import (
     vocabulary_flags,
 )
 
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.reading import iter_records
 from finetune.settings import TrainSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 from pretrain.settings import PresetName
 
 matplotlib.use("Agg")

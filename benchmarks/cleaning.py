@@ -36,12 +36,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpora.atomic import write_at_once
-from corpora.characters import fold_repeats
-from corpora.cleaning import CLEANER_VERSION, CleaningSettings, clean_batch
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.reading import iter_records
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.text.characters import fold_repeats
+from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings, clean_batch
+from malmoi.text.reading.records import iter_records
 
 RESULTS = Path(__file__).parent / "results" / "cleaning.json"
 SHARED = Path(__file__).parents[2] / "shared" / "data"

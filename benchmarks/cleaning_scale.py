@@ -1,4 +1,4 @@
-"""Does cleaning stay small? Ten million texts through `python -m corpora clean`.
+"""Does cleaning stay small? Ten million texts through `malmoi clean`.
 
     python benchmarks/cleaning_scale.py --texts 10000000
     python benchmarks/cleaning_scale.py --texts 10000000 --near-duplicates
@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora.atomic import write_at_once
-from corpora.clean_report import CleaningReport
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.reading import iter_records
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.text.corpus.clean_report import CleaningReport
+from malmoi.text.reading.records import iter_records
 
 RESULTS = Path(__file__).parent / "results" / "cleaning_scale.json"
 REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "nsmc" / "reviews_rated.tsv.gz"
@@ -59,7 +59,7 @@ def main(settings: ScaleSettings) -> None:
     with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
         corpus, clean = Path(folder) / "texts.txt", Path(folder) / "clean"
         _write_texts(corpus, settings.texts)
-        command = [sys.executable, "-m", "corpora", "clean", str(corpus), "--output", str(clean)]
+        command = [sys.executable, "-m", "malmoi", "clean", str(corpus), "--output", str(clean)]
         command += ["--workers", str(settings.workers)]
         command += ["--near-duplicates"] * settings.near_duplicates
         seconds, peak = _measure(command)

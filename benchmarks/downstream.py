@@ -24,11 +24,6 @@ import tyro
 from filelock import FileLock
 from sklearn.metrics import accuracy_score, f1_score
 
-from corpora.atomic import write_at_once
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
-from corpora.reading import iter_records
 from finetune.classifier import Classifier
 from finetune.encoders import (
     encoder_source,
@@ -38,7 +33,11 @@ from finetune.encoders import (
 )
 from finetune.settings import TrainSettings
 from finetune.training import train_classifier
-from pretrain.devices import choose_device, prefers_bf16
+from malmoi.devices import choose_device, prefers_bf16
+from malmoi.errors import InputError
+from malmoi.files import file_sha256, write_at_once
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import is_tokenized

@@ -24,8 +24,6 @@ import torch
 from downstream import encoder_name
 from sklearn.metrics import f1_score
 
-from corpora.atomic import write_at_once
-from corpora.command_line import run_command
 from finetune.batches import tokenize_all
 from finetune.cross_validation import Experiment, result_path, run_job
 from finetune.encoders import (
@@ -38,6 +36,8 @@ from finetune.examples import Examples, read_examples
 from finetune.folds import assign_folds, strata_of
 from finetune.settings import TrainSettings
 from finetune.training import TrainingData
+from malmoi.command_line import run_command
+from malmoi.files import write_at_once
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "kfold.json"

@@ -40,19 +40,19 @@ from safetensors.torch import load_file, save_file
 from scipy.special import expit, logit
 from transformers import AutoModelForPreTraining, PreTrainedModel, PreTrainedTokenizerBase
 
-from corpora.atomic import directory_at_once
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.errors import InputError
 from finetune.batches import DeviceTokens, TokenizedTexts, tokenize_all
 from finetune.encoders import encoder_source, load_encoder_tokenizer, load_for_classification
 from finetune.predicting import predict_probabilities
 from finetune.scores import score_task
 from finetune.settings import TrainSettings
 from finetune.training import TrainingData, train
-from pretrain.devices import choose_device
-from pretrain.saving import save_model
-from tokenizer.training import load_tokenizer
+from malmoi.command_line import run_command
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.model_loading import save_model
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.tokenizer_folders import load_tokenizer
 
 CARRIED = ROOT / "lease"
 WORK = ROOT / "runs" / "lease"
@@ -168,7 +168,7 @@ def pack(settings: LeaseSettings) -> None:
     command += ["--python-version", "3.12", "--implementation", "cp", "-d", str(CARRIED)]
     command += ["-c", str(ROOT / "constraints.txt"), *WHEELS]
     subprocess.run(command + [f"--platform={one}" for one in PLATFORMS], check=True)
-    # corpora.morphemes imports Kiwi, whose wheel is large and which nothing asks there.
+    # malmoi.text.morphemes imports Kiwi, whose wheel is large and which nothing asks there.
     (CARRIED / "kiwipiepy.py").write_text("class Kiwi: ...\n", encoding="utf-8")
     (CARRIED / "there.sh").write_text(THERE, encoding="utf-8")
     size = sum(path.stat().st_size for path in CARRIED.iterdir()) / 2**20

@@ -37,15 +37,15 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedTokenizerFast
 
-from corpora.atomic import write_at_once
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.reading import iter_records
+from malmoi.command_line import run_command
+from malmoi.devices import attention_for, choose_device, keep_freed_memory, matrix_dtype
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 from pretrain.accounting import hardware_flops, matrix_seconds, matrix_shapes
 from pretrain.batches import Prefetcher, iter_plans
 from pretrain.checkpoint import Progress
-from pretrain.devices import attention_for, choose_device, keep_freed_memory, matrix_dtype
 from pretrain.loop import Trainer, compile_networks, make_objective
 from pretrain.networks import ElectraPair, build_pair
 from pretrain.optimizer import Optimizers

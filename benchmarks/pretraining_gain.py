@@ -22,10 +22,10 @@ from downstream import (
     split_reviews,
 )
 
-from corpora.command_line import run_command
-from corpora.errors import InputError
 from finetune.encoders import encoder_source, find_encoder
 from finetune.settings import TrainSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
 
 RANDOM = "random weights"
 RESULTS = Path(__file__).parent / "results" / "pretraining_gain.json"

@@ -33,10 +33,6 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from finetune.batches import DeviceTokens, tokenize_all
 from finetune.encoders import (
     encoder_source,
@@ -45,13 +41,16 @@ from finetune.encoders import (
     load_for_classification,
 )
 from finetune.folds import assign_folds, strata_of
-from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
 from finetune.scores import choose_thresholds, decide, score_multi, score_regression, score_task
 from finetune.settings import TrainSettings
 from finetune.training import TrainingData, train
-from pretrain.devices import choose_device
-from pretrain.saving import save_model
+from malmoi.command_line import run_command
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
+from malmoi.model_loading import longest_input, save_model
+from malmoi.text.cleaning.cleaner import clean_text
 
 RESULTS = Path(__file__).parent / "results" / "quality.json"
 FOLDS = 5

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from downstream import NSMC, RATING_LABELS, REVIEWS, ROOT
 
-from corpora.cleaning import clean_text
 from finetune.tasks import REGRESSION_LABELS, Task
+from malmoi.text.cleaning.cleaner import clean_text
 
 DATA = NSMC.parents[1]
 EMOTIONS = [str(number) for number in range(44)]

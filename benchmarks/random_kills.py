@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from corpora.atomic import write_at_once
-from corpora.command_line import run_command
-from corpora.errors import InputError
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "random_kills.json"

@@ -39,11 +39,6 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from corpora.atomic import directory_at_once, write_at_once
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.reading import iter_records
 from finetune.batches import DeviceTokens, tokenize_all
 from finetune.encoders import (
     encoder_source,
@@ -54,8 +49,13 @@ from finetune.encoders import (
 from finetune.predicting import predict_probabilities
 from finetune.settings import TrainSettings
 from finetune.training import TrainingData, train
-from pretrain.saving import save_model
-from tokenizer.training import load_tokenizer
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once, write_at_once
+from malmoi.model_loading import save_model
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
+from malmoi.tokenizer_folders import load_tokenizer
 
 LABELS = ["0", "1"]
 # Share of the linear classifier in the teacher's log-odds, to choose from.

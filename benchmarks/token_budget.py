@@ -31,10 +31,10 @@ from downstream import (
     vocabulary_flags,
 )
 
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from finetune.settings import TrainSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

@@ -23,9 +23,9 @@ from downstream import (
     split_reviews,
 )
 
-from corpora.command_line import run_command
-from corpora.errors import InputError
 from finetune.settings import TrainSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
 
 RESULTS = Path(__file__).parent / "results" / "tokenizer_kinds.json"
 

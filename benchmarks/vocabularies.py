@@ -22,10 +22,10 @@ from pathlib import Path
 
 import sentencepiece
 
-from corpora.atomic import write_at_once
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.reading import iter_records
+from malmoi.command_line import run_command
+from malmoi.files import write_at_once
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 from tokenizer.evaluation import as_json, compare, format_table, write_plot
 from tokenizer.kinds import ModelKind
 from tokenizer.sampling import iter_batches, mark_morphemes, sample_evenly

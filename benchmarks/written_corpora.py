@@ -31,10 +31,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from corpora.atomic import write_at_once
-from corpora.command_line import run_command
-from corpora.errors import InputError
 from corpora.similar_pairs import find_similar_pairs
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 
 RESULTS = Path(__file__).parent / "results" / "written_corpora.json"
 CORPORA = Path(__file__).parents[1] / "corpora"

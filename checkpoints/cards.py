@@ -11,7 +11,7 @@ from measured import linear_on, paragraph, quality_table, weights_sha256
 from records import read_json
 from tokenizers import Tokenizer
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.settings import FEW_TOKENS, FROM_NOTHING
 
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.

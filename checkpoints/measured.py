@@ -7,9 +7,9 @@ from typing import Any
 
 from records import read_json
 
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from finetune.encoders import shape_of
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
 
 QUALITY = Path(__file__).parents[1] / "benchmarks" / "results" / "quality.json"
 TASKS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from review_texts import find_files
 
-from corpora.public.fetched import read_fetched
+from malmoi.text.public.fetched import read_fetched
 
 # Files of each source, MIT or public record.
 FILES = {
@@ -41,7 +41,7 @@ def fetch_texts(data: Path, folder: Path, sources: Sequence[str]) -> list[Path]:
     texts: list[Path] = []
     for source in sources:
         wanted = [folder / source / name for name in FILES[source]]
-        command = [sys.executable, "-m", "corpora", "fetch", source]
+        command = [sys.executable, "-m", "malmoi", "fetch", source]
         command += ["--output", str(folder / source)]
         if all(find_files(data, f"{path.name}*") for path in wanted):
             subprocess.run([*command, "--from", str(data)], check=False)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from corpora.atomic import directory_at_once
 from finetune.encoders import load_encoder_tokenizer, load_for_classification
 from finetune.learnt_texts import text_keys, write_learnt
 from finetune.settings import TrainSettings
 from finetune.training import train_classifier
-from pretrain.saving import save_model
+from malmoi.files import directory_at_once
+from malmoi.model_loading import save_model
 
 # Of each label. The only number and the only settings tried, on one fold (docs/experiments.md,
 # 2026-11-24, "Short negations again").

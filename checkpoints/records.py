@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from corpora.clean_corpus import corpus_hash
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.text.corpus.clean_corpus import corpus_hash
 from pretrain.settings import FROM_NOTHING, PretrainSettings
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,

@@ -59,13 +59,12 @@ from review_texts import (
 )
 from stages import SETTINGS, keep
 
-from corpora.atomic import write_at_once
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from finetune.packing import pack_classifier, pack_encoder, pack_generator
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import file_sha256, write_at_once
+from malmoi.model_folders import discriminator_folder
 from pretrain.checkpoint import has_state
-from pretrain.places import discriminator_folder
 from pretrain.settings import PresetName
 from pretrain.starting_point import preset_of
 
@@ -408,7 +407,7 @@ def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path
     if not corpus.is_dir():
         texts = fetch_texts(settings.data, settings.work / "sources", sources)
         reviews = find_reviews(settings.data)
-        _run("-m", "corpora", "clean", reviews, *texts, "--output", corpus)
+        _run("-m", "malmoi", "clean", reviews, *texts, "--output", corpus)
     return corpus
 
 

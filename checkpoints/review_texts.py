@@ -10,11 +10,11 @@ import pandas as pd
 from cards import RATINGS, REVIEWS
 from sklearn.metrics import f1_score
 
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.folders import walk_once
-from corpora.reading import iter_records
 from finetune.learnt_texts import text_keys
+from malmoi.errors import InputError
+from malmoi.files import walk_once
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 
 WRITTEN = Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from records import read_json
 
-from corpora.atomic import write_at_once
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 
 SETTINGS = "settings.json"
 # The first stage that each decides.

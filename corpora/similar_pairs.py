@@ -1,12 +1,12 @@
 """Pairs of similar texts, exactly: for corpora of some thousand texts.
 
-`corpora.near_duplicates` estimates the same similarity for millions, from 0.7 on only.
+`malmoi.text.duplicates.near` estimates the same similarity for millions, from 0.7 on only.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 
 def find_similar_pairs(

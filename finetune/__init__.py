@@ -1,5 +1,5 @@
 """How good is it at my task? An encoder and labelled texts in, a measured classifier out."""
 
-from corpora.threads import share_cores
+from malmoi.threads import share_cores
 
 share_cores()

@@ -19,9 +19,9 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from corpora.errors import InputError
-from corpora.morphemes import AnalyserError, analyse
 from finetune.scores import macro_f1
+from malmoi.errors import InputError
+from malmoi.text.morphemes import AnalyserError, analyse
 
 # Stands for an answer that is no label (an LLM's): wrong whatever was expected.
 NO_LABEL = -1

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corpora.errors import InputError
 from finetune.encoders import encoder_source, find_encoder, labels_of
 from finetune.examples import Examples
 from finetune.learnt_texts import read_learnt, text_keys
 from finetune.settings import KfoldSettings
+from malmoi.errors import InputError
 
 _SHOWN_LABELS = 20
 

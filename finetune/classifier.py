@@ -17,21 +17,20 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.paths import home
 from finetune.batches import batches_by_length, pad_batch, tokenize
-from finetune.devices import convert_matrices
 from finetune.encoders import architecture, read_config
-from finetune.model_files import (
+from malmoi.devices import autocast, choose_device, convert_matrices
+from malmoi.errors import InputError
+from malmoi.model_folders import has_weights
+from malmoi.model_loading import (
     check_vocabulary,
     load_tokenizer,
     loading,
     local_source,
     longest_input,
 )
-from finetune.model_places import has_weights
-from pretrain.devices import autocast, choose_device
+from malmoi.paths import home
+from malmoi.text.cleaning.cleaner import clean_text
 
 # Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden
 # 256): 814, 777, 702, 563 texts/s at 1,024, 2,048, 4,096, 8,192. To be repeated on a quiet machine.
@@ -255,7 +254,7 @@ def find_classifiers(root: Path | None = None) -> list[Path]:
     pairs and of values are left out.
 
     Args:
-        root: the folder with `runs/` and `checkpoints/`; `corpora.paths.home()` without one.
+        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
     """
     root = home() if root is None else root
     runs = [

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from corpora.atomic import write_at_once
 from finetune import report_page
 from finetune.baselines import (
     PUBLISHED,
@@ -32,7 +31,8 @@ from finetune.predicting import predict_probabilities
 from finetune.scores import macro_f1
 from finetune.settings import LlmSettings
 from finetune.training import train
-from pretrain.devices import choose_device
+from malmoi.devices import choose_device
+from malmoi.files import write_at_once
 
 _ENCODER = "this encoder"
 _UNTAUGHT = "the same encoder, random weights"

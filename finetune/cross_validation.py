@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from corpora.atomic import directory_at_once, write_at_once
 from finetune.batches import DeviceTokens
 from finetune.encoders import load_for_classification
 from finetune.predicting import predict_probabilities
@@ -23,8 +22,9 @@ from finetune.scores import Summary, decide, score_task, summarize
 from finetune.settings import TrainSettings
 from finetune.tasks import Task, main_score
 from finetune.training import Progress, Trained, TrainingData, steps_in, train
-from pretrain.devices import choose_device
-from pretrain.saving import save_model
+from malmoi.devices import choose_device
+from malmoi.files import directory_at_once, write_at_once
+from malmoi.model_loading import save_model
 
 # The folder and the file of the last training, on all texts, in the work folder.
 MODEL = "model"

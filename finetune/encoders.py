@@ -15,14 +15,19 @@ from transformers import (
     set_seed,
 )
 
-from corpora.errors import InputError
-from corpora.paths import home
 from finetune.label_names import normal_label
-from finetune.model_files import check_vocabulary, load_tokenizer, loading, local_source
-from finetune.model_places import CONFIG, has_weights
 from finetune.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
-from pretrain.places import discriminator_folder
-from pretrain.weights import complete_config, fill_token_types
+from malmoi.errors import InputError
+from malmoi.model_folders import CONFIG, discriminator_folder, has_weights
+from malmoi.model_loading import (
+    check_vocabulary,
+    complete_config,
+    fill_token_types,
+    load_tokenizer,
+    loading,
+    local_source,
+)
+from malmoi.paths import home
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -45,7 +50,7 @@ def find_encoder(root: Path | None = None) -> Path:
     """The newest finished pre-training run's discriminator, else a released one.
 
     Args:
-        root: the folder with `runs/` and `checkpoints/`; `corpora.paths.home()` without one.
+        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
 
     Raises:
         InputError: there is neither.

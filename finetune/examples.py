@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.reading_notes import ReadingNotes
-from corpora.record import Record
 from finetune.label_cells import labels_in, write_list
 from finetune.label_names import in_order, joined_by, nearly_equal, normal_label
 from finetune.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.row_format import RowFormat
 from finetune.tasks import REGRESSION_LABELS, Task
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.record import Record
 
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
 _ALIKE = 0.6
@@ -156,7 +156,7 @@ def read_examples(
     folds would be trained on and tested on at the same time.
 
     Args:
-        path: anything `corpora.reading.iter_records` reads, or the app's label database.
+        path: anything that `iter_records` reads, or the app's label database.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
         text_column: see `iter_records`.

@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from inspect import signature
 
-from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from tokenizer.training import MANY_UNKNOWN
+from malmoi.tokenizer_folders import MANY_UNKNOWN
 
 # Enough for a share to the percent, and read in a second (assumption).
 _TEXTS = 2_000
@@ -68,25 +66,3 @@ def _ids(tokenizer: PreTrainedTokenizerBase, words: list[str]) -> list[list[int]
     encoded = tokenizer(words, add_special_tokens=False, split_special_tokens=True)
     ids: list[list[int]] = encoded["input_ids"]
     return ids
-
-
-def takes_token_types(model: PreTrainedModel) -> bool:
-    """Whether a model tells the second text of a pair by its token type.
-
-    RoBERTa and its kind have one type, DistilBERT none; the [SEP] between the texts tells them.
-    """
-    types = getattr(model.config, "type_vocab_size", 0) or 0
-    return types > 1 and "token_type_ids" in signature(model.forward).parameters
-
-
-def position_count(model: PreTrainedModel) -> int | None:
-    """Most tokens that a model has positions for; None where it has no such bound.
-
-    RoBERTa begins to count behind the padding token's id: the first positions are never used.
-    """
-    positions = getattr(model.config, "max_position_embeddings", None)
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            unused = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - unused
-    return int(positions) if isinstance(positions, int) and positions > 0 else None

@@ -1,10 +1,7 @@
 """All trainings of a run, in this process or side by side in several; what is done stays done."""
 
 import multiprocessing
-import os
 import queue
-import signal
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +9,10 @@ from typing import Any
 
 import torch
 
-from corpora.engines import LostWorkerError
-from corpora.errors import InputError
 from finetune.cross_validation import Experiment, FoldResult, result_path, run_job
-from pretrain.devices import choose_device
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.workers.local import LostWorkerError, begin_worker
 
 # What is told of a training: the seed, the fold (0: all texts) and its optimizer steps just done.
 Advance = Callable[[int, int, int], None]
@@ -167,10 +164,7 @@ def _device(experiment: Experiment, number: int) -> str:
 def _work(
     experiment: Experiment, work: Path, device: str, threads: int, jobs: Any, answers: Any
 ) -> None:
-    # Ctrl-C reaches the whole group; the parent ends its workers itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A worker whose parent was killed would otherwise train on.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin_worker()
     torch.set_num_threads(threads)
     try:
         while (job := jobs.get()) is not None:
@@ -183,10 +177,3 @@ def _work(
         answers.put(error)
     except Exception:
         answers.put(RuntimeError(traceback.format_exc()))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)

@@ -12,14 +12,14 @@ from scipy.sparse import bmat, coo_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedKFold
 
-from corpora.near_duplicates import BANDS, NearDuplicates, make_sketches
 from finetune.tasks import Task
+from malmoi.text.duplicates.near import BANDS, NearDuplicates, make_sketches
 
 # More texts than this with one band in common are one group without comparing every two of them.
 _LARGEST_COMPARED = 200
 # The ranges of a regression's values that are spread over the folds like labels.
 _VALUE_RANGES = 10
-# As corpora.near_duplicates: two different values share their lowest byte one time in 256.
+# As malmoi.text.duplicates.near: two different values share their lowest byte one time in 256.
 _CHANCE = 1 / 256
 
 
@@ -193,7 +193,7 @@ def split_off(
 def near_duplicate_groups(texts: Sequence[str], threshold: float) -> np.ndarray:
     """Groups of texts that nearly equal each other, directly or over others; int64 [N].
 
-    All pairs that the bands of `corpora.near_duplicates` find (92% of those of similarity 0.8)
+    All pairs that the bands of `malmoi.text.duplicates.near` find (92% of those of similarity 0.8)
     and whose estimated similarity is at least `threshold` are in one group.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corpora.morphemes import find_keywords
+from malmoi.text.morphemes import find_keywords
 
 # 10 s of one core for Kiwi (measured); more texts would hardly change the first words.
 MAX_TEXTS = 10_000

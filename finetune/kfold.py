@@ -5,8 +5,8 @@ python finetune/kfold.py --labels 꿈,일기,일정,메모,오류
 
 import sys
 
-from corpora.command_line import run_command
 from finetune.settings import KfoldSettings
+from malmoi.command_line import run_command
 
 ABOUT = """Measure an encoder on labelled texts by stratified k-fold (macro F1), then train on all
 of them and save the classifier to runs/finetune/. A run that was stopped goes on from its finished

@@ -9,8 +9,8 @@ import json
 import re
 from typing import Any
 
-from corpora.errors import InputError
 from finetune.label_names import normal_label
+from malmoi.errors import InputError
 
 _OPENING = ("[", "{", "(")
 # numpy prints no commas, and Python would join the texts.
@@ -22,7 +22,7 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
     """The names in a cell, each once, in order; none for an empty cell or list.
 
     Args:
-        cell: as `corpora.reading` gives it; lists of JSON and Parquet are JSON text.
+        cell: as `malmoi.text.reading.records` gives it; lists of JSON and Parquet are JSON text.
         separator: what stands between names outside of lists; None where a cell has one.
         where: for the message.
 

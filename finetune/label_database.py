@@ -13,8 +13,8 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from corpora.errors import InputError
-from corpora.record import Record
+from malmoi.errors import InputError
+from malmoi.text.record import Record
 
 _MAGIC = b"SQLite format 3\x00"
 # Without a set: rows of an app that did not know of them yet.

@@ -5,8 +5,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from corpora.characters import visible_in_nfc
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.text.characters import visible_in_nfc
 
 # What a table program makes of the whole number 1 in a column that has gaps.
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")

@@ -6,18 +6,18 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path, PurePath
 
-from corpora.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.reading import iter_records, load_table
-from corpora.reading_notes import ReadingNotes
-from corpora.record import Record
-from corpora.sources import find_sources
 from finetune.label_cells import write_list
 from finetune.label_database import is_label_database, iter_label_records
 from finetune.label_names import normal_label
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
+from malmoi.errors import InputError
+from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import iter_records, load_table
+from malmoi.text.reading.sources import find_sources
+from malmoi.text.record import Record
 
 # Text, pair and label columns of pairs, tried in this order: KorSTS and KLUE's STS, Question pair,
 # KLUE's NLI, and our own.
@@ -66,7 +66,7 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[Record]:
     """Each row with what stands in its group column as its label, in the order of `iter_rows`.
 
     Raises:
-        InputError: as `corpora.reading.iter_records`, naming the flag of this column.
+        InputError: as `malmoi.text.reading.records.iter_records`, naming the flag of this column.
     """
     if path.is_file() and is_label_database(path):
         raise InputError(f"{path} is the app's label database; leave out --group-column")
@@ -116,7 +116,7 @@ def iter_rows(
         notes: gets how the files are read.
 
     Raises:
-        InputError: as `corpora.reading.iter_records`, or a label database where pairs or a column
+        InputError: as `iter_records`, or a label database where pairs or a column
             are asked for.
     """
     if path.is_file() and is_label_database(path):

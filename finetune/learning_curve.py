@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 TrainAndScore = Callable[[list[int], list[int]], float]

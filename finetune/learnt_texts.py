@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.atomic import write_at_once
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 
 LEARNT = "learnt_texts.npy"
 _runs = re.compile(r"(\D)\1+").sub

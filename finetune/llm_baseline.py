@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from corpora.characters import to_nfc
-from corpora.errors import InputError
 from finetune.baselines import NO_LABEL, Baseline, fold_f1
 from finetune.llm_endpoint import (
     Answer,
@@ -33,6 +31,8 @@ from finetune.llm_endpoint import (
     check_client,
 )
 from finetune.settings import OPENAI_URL, LlmSettings
+from malmoi.errors import InputError
+from malmoi.text.characters import to_nfc
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 

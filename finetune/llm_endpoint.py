@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 Messages = Sequence[dict[str, str]]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from corpora.errors import InputError
-from corpora.spreadsheet_cells import guarded_row
 from finetune.cross_validation import CrossValidation
 from finetune.examples import Examples
 from finetune.label_cells import write_list
 from finetune.scores import score, score_multi, score_regression
 from finetune.tasks import Task
+from malmoi.errors import InputError
+from malmoi.text.reading.spreadsheet_cells import guarded_row
 
 _PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn", "numpy")
 # Columns of the table of folds: key of the scores and heading.
@@ -60,7 +60,7 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
 def write_predictions(path: Path, examples: Examples, result: CrossValidation) -> None:
     """Write every text with its label and what the model that never saw it predicted.
 
-    UTF-8 with BOM, for spreadsheets, and guarded (`corpora.spreadsheet_cells`); of several seeds
+    UTF-8 with BOM, for spreadsheets, and guarded (`spreadsheet_cells`); of several seeds
     first all texts of the one, then of the other. The columns `probability LABEL` are fractions;
     a regression has none.
     """

@@ -7,9 +7,9 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from corpora.atomic import directory_at_once
-from corpora.errors import InputError
 from finetune.learnt_texts import LEARNT
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
 
 # Stock files and the classifier's own temperature; a folder may hold more, such as a lock.
 _FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json", LEARNT)

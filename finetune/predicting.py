@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from finetune.batches import DeviceTokens, batches_by_length
 from finetune.tasks import Task
-from pretrain.devices import autocast
+from malmoi.devices import autocast
 
 # As in finetune.classifier; larger on a GPU, which would mostly wait for the next small batch.
 _TOKENS_IN_BATCH = {"cpu": 2048, "cuda": 32_768}

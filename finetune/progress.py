@@ -7,7 +7,7 @@ from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from corpora.command_line import is_terminal
+from malmoi.command_line import is_terminal
 
 # Of a log that somebody follows: often enough to see life, seldom enough to read.
 SECONDS_BETWEEN_LINES = 30.0

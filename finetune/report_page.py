@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from corpora.atomic import write_at_once
-from corpora.errors import InputError
 from finetune.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -42,6 +40,8 @@ from finetune.label_errors import LikelyError, find_likely_errors
 from finetune.learning_curve import CurvePoint
 from finetune.report_style import STYLE
 from finetune.scores import score
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 
 _MISTAKES = 20
 _LIKELY_ERRORS = 50

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
 from finetune.tasks import Task, reads_pairs
+from malmoi.errors import InputError
+from malmoi.text.reading.options import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)

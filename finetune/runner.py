@@ -12,13 +12,6 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from corpora.atomic import directory_at_once
-from corpora.errors import InputError
-from corpora.near_duplicates import DEFAULT_THRESHOLD
-from corpora.paths import runs
-from corpora.read_options import read_options
-from corpora.reading_notes import ReadingNotes
-from corpora.work_folder import work_folder, worth_keeping
 from finetune.baselines import Baseline
 from finetune.batches import tokenize_all
 from finetune.beginning import Beginning, describe_beginning, find_beginning, without_learnt
@@ -39,7 +32,7 @@ from finetune.cross_validation import (
 )
 from finetune.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
 from finetune.examples import Examples, read_examples
-from finetune.fitness import takes_token_types, tokenizer_warnings
+from finetune.fitness import tokenizer_warnings
 from finetune.fold_processes import run_jobs
 from finetune.folds import (
     absent_kinds,
@@ -51,7 +44,6 @@ from finetune.folds import (
 from finetune.learning_curve import CurvePoint
 from finetune.learnt_texts import text_keys, write_learnt
 from finetune.llm_baseline import check_llm
-from finetune.model_files import longest_input
 from finetune.output import (
     check_free,
     fold_table,
@@ -65,8 +57,16 @@ from finetune.settings import KfoldSettings, TrainSettings
 from finetune.subword_dropout import word_pieces_of
 from finetune.tasks import REGRESSION_LABELS, main_score, score_name
 from finetune.training import TrainingData
-from pretrain.devices import choose_device
-from pretrain.places import is_hub_id
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.model_folders import is_hub_id
+from malmoi.model_loading import longest_input, takes_token_types
+from malmoi.paths import runs
+from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import read_options
+from malmoi.work_folder import work_folder, worth_keeping
 
 _RUNS = runs("finetune")
 

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from corpora.errors import InputError
-from corpora.paths import runs, sample
-from corpora.read_options import ReadOptions, read_options
-from corpora.sources import find_sources
 from finetune.label_names import parse_labels
-from finetune.model_places import check_source
 from finetune.row_format import RowFormat
 from finetune.tasks import Task
-from pretrain.places import is_hub_id
+from malmoi.errors import InputError
+from malmoi.model_folders import check_source, is_hub_id
+from malmoi.paths import runs, sample
+from malmoi.text.reading.options import ReadOptions, read_options
+from malmoi.text.reading.sources import find_sources
 
 # The labelled samples that the project carries, found by their labels.
 OWN_DATA: dict[frozenset[str], str] = {
@@ -246,7 +245,7 @@ class KfoldSettings(TrainSettings, ReadOptions):
         "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
         "run": ("output", "jobs", "device", "seed"),
     }
-    """See `corpora.flags.parse_flags`."""
+    """See `malmoi.flags.parse_flags`."""
 
     labels: str | None = None
     """Label names with commas between them; they must be those of the data. By default all that

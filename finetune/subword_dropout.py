@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from transformers import PreTrainedTokenizerBase
 
-from corpora.errors import InputError
 from finetune.batches import TokenizedTexts
+from malmoi.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)

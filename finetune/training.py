@@ -16,17 +16,17 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, set_seed
 
-from corpora.errors import InputError
 from finetune.batches import DeviceTokens, TokenizedTexts, tokenize_all
 from finetune.folds import split_off
 from finetune.losses import Loss, balanced_weights, make_loss
-from finetune.model_files import longest_input
 from finetune.predicting import predict_probabilities
 from finetune.scores import choose_thresholds, score_task
 from finetune.settings import TrainSettings
 from finetune.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
 from finetune.tasks import Task, main_score
-from pretrain.devices import attention_for, autocast, choose_device
+from malmoi.devices import attention_for, autocast, choose_device
+from malmoi.errors import InputError
+from malmoi.model_loading import longest_input
 
 # Batches whose texts are sorted by length together. With 32 texts in each, 93% of a memo batch is
 # text and not padding (8: 81%); a text still meets others in every epoch. transformers'

@@ -1,5 +1,5 @@
 """How does the encoder learn Korean? A corpus in, ELECTRA checkpoints out."""
 
-from corpora.threads import share_cores
+from malmoi.threads import share_cores
 
 share_cores()

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.tokenized import TokenizedCorpus
 
 # Sequences are sorted by length within chunks of this many batches: nearly no padding, yet the

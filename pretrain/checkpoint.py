@@ -11,8 +11,8 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from corpora.atomic import sync, sync_tree
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.files import sync, sync_tree
 from pretrain.networks import ElectraPair
 from pretrain.optimizer import Optimizers, WeightAverage
 

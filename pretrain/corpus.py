@@ -10,25 +10,25 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
-from corpora.atomic import directory_at_once
-from corpora.cache import CACHE, bound, mark_used
-from corpora.clean_corpus import corpus_hash, is_whole, iter_clean_texts, write_clean_corpus
-from corpora.clean_report import CleaningReport
-from corpora.cleaning import CLEANER_VERSION, CleaningSettings
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions, read_options
-from corpora.reading import READER_VERSION, iter_records
-from corpora.reading_notes import ReadingNotes
+from malmoi.cache import CACHE, bound, mark_used
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
+from malmoi.text.corpus.clean_corpus import (
+    corpus_hash,
+    is_whole,
+    iter_clean_texts,
+    write_clean_corpus,
+)
+from malmoi.text.corpus.clean_report import CleaningReport
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions, read_options
+from malmoi.text.reading.records import READER_VERSION, iter_records
+from malmoi.tokenizer_folders import MANY_UNKNOWN, load_tokenizer, tokenizer_hash
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.sampling import sample_evenly
-from tokenizer.training import (
-    MANY_UNKNOWN,
-    TRAINING_VERSION,
-    load_tokenizer,
-    tokenizer_hash,
-    train_tokenizer,
-)
+from tokenizer.training import TRAINING_VERSION, train_tokenizer
 
 _UNKNOWN = "[UNK]"
 _DAY = 86_400.0

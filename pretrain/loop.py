@@ -14,11 +14,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
-from corpora.errors import InputError
+from malmoi.devices import autocast, matrix_dtype
+from malmoi.errors import InputError
 from pretrain.batches import Batch, Prefetcher, iter_plans, planned_batches
 from pretrain.checkpoint import Progress, save_state
 from pretrain.corruption import vocabulary_tables
-from pretrain.devices import autocast, matrix_dtype
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair
 from pretrain.objective import SEED_STRIDE, Moment, Objective, StepResult

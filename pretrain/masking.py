@@ -11,7 +11,7 @@ import re
 
 import torch
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.recipe import Masking
 
 # Joshi et al. 2020 (SpanBERT), section 3.1: lengths are geometric and at most 10, mean 3.8.

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TextIO
 import torch
 from rich.progress import BarColumn, Progress, TextColumn
 
-from corpora.atomic import write_at_once
-from corpora.command_line import is_terminal
+from malmoi.command_line import is_terminal
+from malmoi.files import write_at_once
 from pretrain.objective import COUNT_NAMES, StepResult
 from pretrain.processes import Processes
 from pretrain.recipe import DISCRIMINATING, Recipe

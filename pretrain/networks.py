@@ -21,13 +21,12 @@ from transformers import (
 )
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
-from corpora.errors import InputError
-from pretrain.places import discriminator_folder
+from malmoi.errors import InputError
+from malmoi.model_folders import discriminator_folder
+from malmoi.model_loading import fill_token_types, quiet_transformers, save_model
 from pretrain.recipe import GENERATOR_SIZE, Sharing
-from pretrain.saving import quiet_transformers, save_model
 from pretrain.settings import Preset
 from pretrain.starting_point import check_files, config_in
-from pretrain.weights import fill_token_types
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.

@@ -17,8 +17,8 @@ import torch.distributed as dist
 from accelerate import PartialState
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
-from corpora.errors import InputError
-from pretrain.devices import choose_device
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
 
 Result = TypeVar("Result")
 

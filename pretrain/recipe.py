@@ -7,7 +7,7 @@ objectives, Appendix F for the schedules.
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 Objective = Literal["rtd", "mlm", "electra-15", "replace-mlm", "all-tokens-mlm"]
 Schedule = Literal["joint", "two-stage", "adversarial", "frozen-generator", "frozen-discriminator"]
@@ -15,7 +15,6 @@ Masking = Literal["token", "word", "span", "rare"]
 GeneratorHead = Literal["mlm", "sbo"]
 Sampling = Literal["inverse", "gumbel"]
 Sharing = Literal["none", "word", "instance", "gdes", "all"]
-Precision = Literal["auto", "bf16", "fp32"]
 
 # Width of the generator as a fraction of the discriminator's (paper: 1/4 to 1/2).
 GENERATOR_SIZE = 0.25

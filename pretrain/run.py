@@ -3,8 +3,8 @@
 import os
 import sys
 
-from corpora.command_line import run_command
-from corpora.errors import InputError
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
 from pretrain.settings import PretrainSettings
 
 ABOUT = (

@@ -14,12 +14,12 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedTokenizerFast
 
-from corpora.atomic import sync, sync_tree, write_at_once
-from corpora.errors import InputError
-from corpora.paths import runs
+from malmoi.errors import InputError
+from malmoi.files import sync, sync_tree, write_at_once
+from malmoi.model_folders import discriminator_folder
+from malmoi.paths import runs
 from pretrain.checkpoint import has_state
 from pretrain.networks import ElectraPair
-from pretrain.places import discriminator_folder
 from pretrain.recipe import Sharing
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import is_tokenized

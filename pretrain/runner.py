@@ -15,9 +15,12 @@ from typing import Any
 import torch
 from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
-from corpora.atomic import full_disk_as_oserror
-from corpora.command_line import Stopped, full_disk_line, is_full_disk
-from corpora.errors import InputError
+from malmoi.command_line import Stopped, full_disk_line, is_full_disk
+from malmoi.devices import attention_for, keep_freed_memory, matrix_dtype
+from malmoi.errors import InputError
+from malmoi.files import full_disk_as_oserror
+from malmoi.model_folders import check_generator_files, discriminator_folder
+from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
 from pretrain.accounting import (
     matrix_seconds,
     matrix_shapes,
@@ -26,7 +29,6 @@ from pretrain.accounting import (
 )
 from pretrain.checkpoint import Progress, load_state, save_state
 from pretrain.corpus import prepare_corpus, unknown_fraction
-from pretrain.devices import attention_for, keep_freed_memory, matrix_dtype
 from pretrain.loop import (
     Trainer,
     collect_signals,
@@ -47,7 +49,6 @@ from pretrain.networks import (
     load_pair,
 )
 from pretrain.optimizer import Optimizers
-from pretrain.places import check_generator_files, discriminator_folder
 from pretrain.processes import (
     Processes,
     join_processes,
@@ -77,7 +78,6 @@ from pretrain.starting_point import (
 )
 from pretrain.tokenized import TokenizedCorpus, open_tokenized
 from pretrain.warm_start import warm_start_embeddings
-from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 
 def pretrain(settings: PretrainSettings) -> None:

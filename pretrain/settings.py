@@ -5,16 +5,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.sources import find_sources
-from pretrain.places import check_discriminator_files, check_generator_files, is_hub_id
+from malmoi.config import Precision
+from malmoi.errors import InputError
+from malmoi.model_folders import check_discriminator_files, check_generator_files, is_hub_id
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import find_sources
 from pretrain.recipe import (
     GENERATOR_SIZE,
     GeneratorHead,
     Masking,
     Objective,
-    Precision,
     Recipe,
     Sampling,
     Schedule,
@@ -112,7 +112,7 @@ class PretrainSettings(ReadOptions):
         "network": ("preset", "objective", "learning_rate", "tokens_per_batch"),
         "run": ("output", "resume", "device", "precision", "seed", "save_steps", "log_steps"),
     }
-    """See `corpora.flags.parse_flags`."""
+    """See `malmoi.flags.parse_flags`."""
 
     corpus: Path
     """File or folder of texts (.txt .csv .tsv .jsonl .parquet .xlsx, plain, .gz or .zst), or a

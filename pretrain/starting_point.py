@@ -8,19 +8,18 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
-from pretrain.batches import WIDTH_MULTIPLE
-from pretrain.hub import hub_directory
-from pretrain.places import (
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
+from malmoi.hub import hub_directory
+from malmoi.model_folders import (
     check_discriminator_files,
     discriminator_folder,
     is_hub_id,
     weight_files,
 )
-from pretrain.saving import quiet_transformers
+from malmoi.model_loading import complete_config, quiet_transformers
+from pretrain.batches import WIDTH_MULTIPLE
 from pretrain.settings import PRESETS, PresetName
-from pretrain.weights import complete_config
 
 _DISCRIMINATOR = "ElectraForPreTraining"
 

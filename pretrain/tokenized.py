@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from corpora.atomic import directory_at_once
-from corpora.clean_corpus import iter_clean_texts
-from corpora.clean_report import CleaningReport, report_path
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.text.corpus.clean_corpus import iter_clean_texts
+from malmoi.text.corpus.clean_report import CleaningReport, report_path
+from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
 from tokenizer.sampling import iter_batches
-from tokenizer.training import load_tokenizer, save_tokenizer, tokenizer_hash
 
 FACTS_NAME = "corpus.json"
 _LAYOUT = 4
@@ -79,8 +79,8 @@ def tokenize_corpus(
     """Tokenise a clean corpus, or open the arrays of an earlier call with the same inputs.
 
     Args:
-        clean_directory: from `corpora.clean_corpus.write_clean_corpus`; named by its own hash.
-        corpus_sha256: of the texts before cleaning, see `corpora.clean_corpus.corpus_hash`.
+        clean_directory: from `write_clean_corpus`; named by its own hash.
+        corpus_sha256: of the texts before cleaning, see `clean_corpus.corpus_hash`.
         max_length: longest sequence, [CLS] and [SEP] included; longer texts are cut in pieces.
         cache: folder in which the arrays' folder is made.
 

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
-from corpora.atomic import write_at_once
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
 from pretrain.networks import ElectraPair
 from pretrain.tokenized import TokenizedCorpus
 

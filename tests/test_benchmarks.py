@@ -15,10 +15,10 @@ import pytest
 import torch
 import tyro
 
-from corpora.clean_corpus import write_clean_corpus
-from corpora.cleaning import CleaningSettings
-from corpora.errors import InputError
-from corpora.reading import iter_records
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import CleaningSettings
+from malmoi.text.corpus.clean_corpus import write_clean_corpus
+from malmoi.text.reading.records import iter_records
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings
 from pretrain.tokenized import tokenize_corpus

@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from corpora.command_line import run_command, run_one_of
-from corpora.flags import parse_flags
 from finetune.settings import KfoldSettings
+from malmoi.command_line import run_command, run_one_of
+from malmoi.flags import parse_flags
 from pretrain.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (
     ["pretrain/run.py"],
     ["finetune/kfold.py"],
-    *(["-m", "corpora", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
+    *(["-m", "malmoi", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
     *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
 )
 # Each takes a third of a second to many to import.
@@ -213,7 +213,7 @@ def test_ctrl_c_while_a_command_is_imported_is_one_line(
     def interrupted(name: str) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corpora.command_line.importlib.import_module", interrupted)
+    monkeypatch.setattr("malmoi.command_line.importlib.import_module", interrupted)
     assert run_one_of("it", {"do": ("somewhere", "about")}, ["do"]) == 130
     assert capsys.readouterr().err == "stopped\n"
 
@@ -225,7 +225,7 @@ def test_a_signal_to_a_running_command(number: signal.Signals, code: int, tmp_pa
         for n in range(600_000):
             file.write(f"{n}번째 댓글입니다 ㅋㅋㅋㅋ 재미있네요!! 010-1234-{n % 10_000:04d}\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "corpora", "clean", "slow.txt", "--output", "out", "--workers", "2"],
+        [sys.executable, "-m", "malmoi", "clean", "slow.txt", "--output", "out", "--workers", "2"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

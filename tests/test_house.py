@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("corpora", "tokenizer", "pretrain", "finetune", "app")
+ROOMS = ("malmoi", "tokenizer", "pretrain", "finetune", "app")
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).glob("**/*.py"))
 
 
@@ -61,7 +61,7 @@ def test_every_sample_corpus_has_a_data_card() -> None:
 @pytest.mark.parametrize("name", ["README.md", "README.ko.md"])
 def test_paths_named_in_the_readme_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    rooms = "corpora|tokenizer|pretrain|finetune|app|docs|benchmarks|checkpoints|tests"
+    rooms = "malmoi|corpora|tokenizer|pretrain|finetune|app|docs|benchmarks|checkpoints|tests"
     named = set(re.findall(rf"(?<![\w/])(?:{rooms})/[-\w/.]*\w", text))
     assert len(named) >= 5
     assert not [path for path in named if not (ROOT / path).exists()]

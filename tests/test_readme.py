@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.public.catalog import find_source
+from malmoi.text.public.catalog import find_source
 
 ROOT = Path(__file__).parents[1]
 READMES = ("README.md", "README.ko.md")
@@ -36,7 +36,7 @@ def commands_in(name: str) -> list[list[str]]:
 def made_by(words: list[str]) -> list[Path]:
     """Where a command writes, relative to the repository."""
     made = [Path(value) for flag, value in pairwise(words) if flag in _WRITES]
-    if words[:4] == ["python", "-m", "corpora", "fetch"]:
+    if words[:4] == ["python", "-m", "malmoi", "fetch"]:
         source = find_source(words[4])
         made += [Path("data", source.name)]
         made += [Path("data", source.name, file.name) for file in source.files]

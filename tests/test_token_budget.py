@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tyro
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.recipe import Recipe
 from pretrain.run_directory import settings_as_json
 from pretrain.settings import PretrainSettings

@@ -9,15 +9,16 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
-from corpora.clean_corpus import write_clean_corpus
-from corpora.cleaning import CleaningSettings
-from corpora.record import Record
 from finetune.batches import tokenize_all
 from finetune.classifier import Classifier
-from finetune.model_files import load_tokenizer as load_of_model
+from malmoi.model_loading import load_tokenizer as load_of_model
+from malmoi.text.cleaning.cleaner import CleaningSettings
+from malmoi.text.corpus.clean_corpus import write_clean_corpus
+from malmoi.text.record import Record
+from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer
 from pretrain.tokenized import tokenize_corpus
 from tokenizer.kinds import ModelKind
-from tokenizer.training import load_tokenizer, save_tokenizer, train_tokenizer
+from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos")

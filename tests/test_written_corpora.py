@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.personal_data import find_personal_data
 from corpora.similar_pairs import find_similar_pairs
+from malmoi.text.cleaning.personal_data import find_personal_data
 
 CORPORA = Path(__file__).parents[1] / "corpora"
 LABELS = {

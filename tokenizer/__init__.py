@@ -1,5 +1,5 @@
 """How is Korean cut into pieces? A corpus in, an `AutoTokenizer` directory out."""
 
-from corpora.threads import share_cores
+from malmoi.threads import share_cores
 
 share_cores()

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from corpora.command_line import run_one_of
+from malmoi.command_line import run_one_of
 
 COMMANDS = {
     "train": ("tokenizer.train", "train a WordPiece, unigram or BPE tokenizer on a corpus"),

@@ -21,7 +21,6 @@ from tokenizers import Regex, normalizers
 
 # Its classes are made at import, where a type checker does not see them.
 _messages: Any = sentencepiece_model_pb2
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 _SYLLABLES = [chr(code) for code in range(0xAC00, 0xD7A4)]
 # L, V and T of the Hangul Jamo block, out of which NFD makes every syllable.

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import tyro
 
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.sources import find_sources
+from malmoi.errors import InputError
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import find_sources
 
 ABOUT = (
     "Compare tokenizers on texts: unknown tokens, length, agreement with Kiwi's morphemes, share "
@@ -45,9 +45,9 @@ def main(settings: Settings) -> None:
     for path in settings.corpus:
         find_sources(path)  # one that is missing is said before the others are read
     # These take seconds to import.
-    from corpora.atomic import write_at_once
-    from corpora.reading import iter_records
-    from corpora.reading_notes import ReadingNotes
+    from malmoi.files import write_at_once
+    from malmoi.text.reading.notes import ReadingNotes
+    from malmoi.text.reading.records import iter_records
     from tokenizer.evaluation import as_json, can_plot, compare, format_table, write_plot
 
     notes = ReadingNotes(say=lambda line: print(line, flush=True))

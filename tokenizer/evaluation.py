@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.morphemes import analyser_version
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.morphemes import analyser_version
 from tokenizer.measures import CutTexts, Measures, cut_by_kiwi, load_any_tokenizer, measure
 from tokenizer.sampling import sample_evenly
 

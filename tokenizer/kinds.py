@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 
 ModelKind = Literal["wordpiece", "unigram", "bpe"]
 MAX_VOCABULARY = 1_000_000

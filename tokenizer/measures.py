@@ -7,10 +7,9 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from corpora.errors import InputError
-from corpora.morphemes import AnalyserError, morpheme_boundaries, places_inside_eojeols
-from tokenizer.alphabet import SPECIAL_TOKENS
-from tokenizer.training import load_tokenizer
+from malmoi.errors import InputError
+from malmoi.text.morphemes import AnalyserError, morpheme_boundaries, places_inside_eojeols
+from malmoi.tokenizer_folders import SPECIAL_TOKENS, load_tokenizer
 
 # The best of this many passes is the speed: others use the machine too.
 _SPEED_PASSES = 3

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from corpora.errors import InputError
-from corpora.morphemes import AnalyserError, morpheme_boundaries
+from malmoi.errors import InputError
+from malmoi.text.morphemes import AnalyserError, morpheme_boundaries
 from tokenizer.kinds import MAX_SAMPLE_BYTES
 
 # Longer "words" are keyboard noise and lists without spaces; trainers hold every part of each in

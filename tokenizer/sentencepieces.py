@@ -16,7 +16,8 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from tokenizer.alphabet import SPECIAL_TOKENS, Alphabet, build_normalizer
+from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from tokenizer.alphabet import Alphabet, build_normalizer
 from tokenizer.sampling import MORPHEME_MARK
 
 _SPACE = "\u2581"

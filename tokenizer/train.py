@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.sources import find_sources
-from corpora.work_folder import only_run
+from malmoi.errors import InputError
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import find_sources
+from malmoi.work_folder import only_run
 from tokenizer.kinds import MAX_SAMPLE_BYTES, ModelKind, check_training_settings
 
 if TYPE_CHECKING:
@@ -72,15 +72,16 @@ def _refuse_existing(output: Path) -> None:
 def _train(settings: Settings) -> int:
     """Do all that `main` does but for its checks; the number of entries."""
     # These take seconds to import.
-    from corpora.atomic import directory_at_once
-    from corpora.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
-    from corpora.clean_report import report_path
-    from corpora.cleaning import CleaningSettings
-    from corpora.morphemes import analyser_version
-    from corpora.reading import iter_records
-    from corpora.reading_notes import ReadingNotes
+    from malmoi.files import directory_at_once
+    from malmoi.text.cleaning.cleaner import CleaningSettings
+    from malmoi.text.corpus.clean_corpus import corpus_hash, iter_clean_texts, write_clean_corpus
+    from malmoi.text.corpus.clean_report import report_path
+    from malmoi.text.morphemes import analyser_version
+    from malmoi.text.reading.notes import ReadingNotes
+    from malmoi.text.reading.records import iter_records
+    from malmoi.tokenizer_folders import tokenizer_hash
     from tokenizer.sampling import mark_morphemes, sample_evenly
-    from tokenizer.training import tokenizer_hash, train_tokenizer
+    from tokenizer.training import train_tokenizer
 
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:

@@ -6,13 +6,8 @@ from collections.abc import Iterable
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import WordPieceTrainer
 
-from tokenizer.alphabet import (
-    BASE_ALPHABET,
-    SPECIAL_TOKENS,
-    Alphabet,
-    build_normalizer,
-    is_syllable,
-)
+from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from tokenizer.alphabet import BASE_ALPHABET, Alphabet, build_normalizer, is_syllable
 from tokenizer.sampling import MAX_WORD_CHARACTERS, MORPHEME_MARK, iter_batches
 
 _PREFIX = "##"

@@ -9,8 +9,8 @@ import pytest
 from openpyxl import load_workbook
 
 from app.batch import EXCEL_CELL, classify_table, default_text_column, to_csv, to_xlsx
-from corpora.errors import InputError
-from corpora.reading import load_table
+from malmoi.errors import InputError
+from malmoi.text.reading.records import load_table
 
 
 @dataclass(frozen=True)

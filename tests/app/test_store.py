@@ -14,9 +14,9 @@ import pytest
 
 from app.batch import to_csv
 from app.store import EXPORT_COLUMNS, LabelStore, database_url
-from corpora.errors import InputError
-from corpora.reading import iter_records
 from finetune.label_database import iter_label_records
+from malmoi.errors import InputError
+from malmoi.text.reading.records import iter_records
 
 WRITER = """
 import sys

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from tests.checkpoints.conftest import RECORD, ROOT, write_json, write_records, write_weights
 
 

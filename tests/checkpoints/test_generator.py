@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from tests.checkpoints.conftest import CORPUS, REPORT, STEPS, Encoder, write_json
 
 

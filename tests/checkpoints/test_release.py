@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 import tyro
 
-from corpora.clean_corpus import corpus_hash
-from corpora.errors import InputError
-from corpora.public.fetched import Fetched, FetchedFile, write_fetched
+from malmoi.errors import InputError
+from malmoi.text.corpus.clean_corpus import corpus_hash
+from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
 from pretrain.settings import PretrainSettings
 from tests.checkpoints.conftest import (
     CORPUS,

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import ElectraForPreTraining
 
-from corpora.errors import InputError
 from finetune.encoders import load_for_classification
 from finetune.learnt_texts import read_learnt, text_keys
+from malmoi.errors import InputError
 from tests.checkpoints.conftest import (
     RATED,
     REPORT,

@@ -12,17 +12,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from corpora import morphemes, units
-from corpora.__main__ import main
-from corpora.analysis import AnalysedTexts, Analysis, analyse_batch
-from corpora.clean_corpus import CleaningMeans, build_clean_corpus
-from corpora.clean_report import CleaningReport
-from corpora.cleaning import CleaningSettings, clean_batch, clean_text
-from corpora.near_duplicates import NearDuplicates
-from corpora.personal_data import MASKS, hide_masks
-from corpora.record import Record
-from corpora.text_parts import FileWriter
-from corpora.units import REJECT_SCHEMA
+from malmoi.__main__ import main
+from malmoi.text import morphemes
+from malmoi.text.cleaning.cleaner import CleaningSettings, clean_batch, clean_text
+from malmoi.text.cleaning.personal_data import MASKS, hide_masks
+from malmoi.text.cleaning.spacing import AnalysedTexts, Analysis, analyse_batch
+from malmoi.text.corpus import units
+from malmoi.text.corpus.clean_corpus import CleaningMeans, build_clean_corpus
+from malmoi.text.corpus.clean_report import CleaningReport
+from malmoi.text.corpus.parquet_parts import FileWriter
+from malmoi.text.corpus.units import REJECT_SCHEMA
+from malmoi.text.duplicates.near import NearDuplicates
+from malmoi.text.record import Record
 
 SPLIT = Analysis(split_sentences=True)
 SPACE = Analysis(correct_spacing=True)
@@ -261,7 +262,7 @@ def test_kiwi_is_not_imported_for_nothing(tmp_path: Path) -> None:
         ["stats", str(tmp_path / "a.txt")],
     ]
     code = (
-        "import sys; from corpora.__main__ import main; "
+        "import sys; from malmoi.__main__ import main; "
         f"print([main(command) for command in {commands}], 'kiwipiepy' in sys.modules)"
     )
     assert run_python(code).endswith("[0, 0] False\n")
@@ -303,7 +304,7 @@ def test_keywords_of_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_keywords_look_at_a_sample_of_long_corpora(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from corpora.commands import stats
+    from malmoi.commands import stats
 
     monkeypatch.setattr(stats, "_KEYWORD_TEXTS", 20)
     lines = [f"영화 {n}" for n in range(200)]

@@ -13,8 +13,8 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from corpora.errors import InputError
-from corpora.reading import iter_records, load_table
+from malmoi.errors import InputError
+from malmoi.text.reading.records import iter_records, load_table
 
 
 def parquet(frame: pd.DataFrame) -> bytes:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.reading import load_table
+from malmoi.text.reading.records import load_table
 from tests.corpora.test_strangers_files import notes_of, texts, write
 
 CHATS = {

@@ -1,4 +1,4 @@
-"""`python -m corpora clean` as a user runs it: any number of workers, killed, resumed, misused."""
+"""`malmoi clean` as a user runs it: any number of workers, killed, resumed, misused."""
 
 import csv
 import json
@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
 
-from corpora import clean_corpus, progress, units
-from corpora.cleaning import clean_text
-from corpora.command_line import run_command
-from corpora.commands import clean
+from malmoi import progress
+from malmoi.command_line import run_command
+from malmoi.commands import clean
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.corpus import clean_corpus, units
 
 Clean = Callable[..., tuple[int, str, str]]
 
@@ -25,7 +26,7 @@ COMMENTS = Path(clean.__file__).parents[1] / "comments"
 
 
 def command(*flags: object) -> list[str]:
-    return [sys.executable, "-m", "corpora", "clean", *(str(flag) for flag in flags)]
+    return [sys.executable, "-m", "malmoi", "clean", *(str(flag) for flag in flags)]
 
 
 def run(*flags: object) -> subprocess.CompletedProcess[str]:

@@ -8,24 +8,26 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from corpora import engines, text_parts, units
-from corpora.clean_corpus import (
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
+from malmoi.text.corpus import parquet_parts as text_parts
+from malmoi.text.corpus import units
+from malmoi.text.corpus.clean_corpus import (
     CleaningMeans,
     build_clean_corpus,
     corpus_hash,
     iter_clean_texts,
     write_clean_corpus,
 )
-from corpora.clean_report import CleaningReport
-from corpora.cleaning import CLEANER_VERSION, CleaningSettings
-from corpora.errors import InputError
-from corpora.near_duplicates import NearDuplicates
-from corpora.public.catalog import SOURCES
-from corpora.public.fetched import Fetched, write_fetched
-from corpora.reading import iter_records
-from corpora.record import Record
-from corpora.text_parts import FileWriter
-from corpora.units import REJECT_SCHEMA, cut_units
+from malmoi.text.corpus.clean_report import CleaningReport
+from malmoi.text.corpus.parquet_parts import FileWriter
+from malmoi.text.corpus.units import REJECT_SCHEMA, cut_units
+from malmoi.text.duplicates.near import NearDuplicates
+from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.fetched import Fetched, write_fetched
+from malmoi.text.reading.records import iter_records
+from malmoi.text.record import Record
+from malmoi.workers import engines
 
 
 def records(*texts: str, source: str = "a.txt") -> list[Record]:
@@ -154,7 +156,7 @@ def test_parts_hold_a_fixed_number_of_rows_in_order(
 def test_a_killed_worker_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "RECORDS_PER_UNIT", 10)
     # Runs in each new worker: it dies at once, as for want of memory.
-    monkeypatch.setattr(engines, "_begin_worker", partial(os._exit, 9))
+    monkeypatch.setattr(engines, "begin_worker", partial(os._exit, 9))
     texts = records(*(f"{n}번째로 남아 있는 텍스트" for n in range(100)))
     with pytest.raises(InputError, match=r"a worker process was killed, .*fewer --workers"):
         build_clean_corpus(

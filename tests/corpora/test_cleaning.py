@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from corpora.cleaning import (
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import (
     CleaningSettings,
     clean_batch,
     clean_text,
 )
-from corpora.errors import InputError
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 HEART = "❤\ufe0f"

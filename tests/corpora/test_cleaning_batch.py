@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpora.cleaning import CleaningSettings, clean_batch, clean_text, reason_to_drop
-from corpora.errors import InputError
-from corpora.personal_data import KINDS
-from corpora.reading import iter_records
-from corpora.sources import find_sources
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import CleaningSettings, clean_batch, clean_text, reason_to_drop
+from malmoi.text.cleaning.personal_data import KINDS
+from malmoi.text.reading.records import iter_records
+from malmoi.text.reading.sources import find_sources
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

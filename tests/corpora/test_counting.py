@@ -1,13 +1,13 @@
-"""`python -m corpora stats`: what is counted, on texts small enough to count by hand."""
+"""`malmoi stats`: what is counted, on texts small enough to count by hand."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from corpora.__main__ import main
-from corpora.counting import CorpusCounts, script_of
-from corpora.record import Record
+from malmoi.__main__ import main
+from malmoi.text.corpus.counting import CorpusCounts, script_of
+from malmoi.text.record import Record
 
 
 @pytest.mark.parametrize(

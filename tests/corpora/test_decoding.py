@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from corpora.decoding import CHUNK_BYTES, find_encoding, open_text
-from corpora.errors import InputError
-from corpora.sources import find_sources, source_of_upload
+from malmoi.errors import InputError
+from malmoi.text.reading.decoding import CHUNK_BYTES, find_encoding, open_text
+from malmoi.text.reading.sources import find_sources, source_of_upload
 
 KOREAN = "꿈을 꿨다 ㅋㅋ\n오늘 일정 있음\n"
 

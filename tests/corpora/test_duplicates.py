@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora import duplicates, near_duplicates
-from corpora.duplicates import first_occurrences
-from corpora.errors import InputError
-from corpora.near_duplicates import NearDuplicates, find_near_duplicates, make_sketches
+from malmoi.errors import InputError
+from malmoi.text.duplicates import exact as duplicates
+from malmoi.text.duplicates import near as near_duplicates
+from malmoi.text.duplicates.exact import first_occurrences
+from malmoi.text.duplicates.near import NearDuplicates, find_near_duplicates, make_sketches
 
 KEYS = st.sampled_from([0, 1, 2**8, 2**56, 2**63, 2**64 - 1, 0xABCDEF0123456789])
 

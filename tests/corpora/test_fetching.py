@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from corpora.__main__ import main as corpora_command
-from corpora.download import Patience
-from corpora.errors import InputError
-from corpora.fetch_progress import FetchProgress
-from corpora.fetching import Outcome, fetch_source
-from corpora.public import catalog
-from corpora.public.description import PublicSource, RemoteFile, Variant
+from malmoi.__main__ import main as corpora_command
+from malmoi.errors import InputError
+from malmoi.text.public import catalog
+from malmoi.text.public.description import PublicSource, RemoteFile, Variant
+from malmoi.text.public.download import Patience
+from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public.fetching import Outcome, fetch_source
 
 DATA = "".join(f"{n}\t재밌다 ㅋㅋ {n}\t1\n" for n in range(20_000)).encode()
 QUICK = Patience(tries=3, first_wait_seconds=0.01, connect_seconds=300, read_seconds=300)
@@ -403,9 +403,9 @@ def test_a_killed_fetch_goes_on(server: Server, tmp_path: Path) -> None:
     server.plan = [stall, send()]
     script = f"""
         from pathlib import Path
-        from corpora.fetch_progress import FetchProgress
-        from corpora.fetching import fetch_source
-        from corpora.public.description import PublicSource, RemoteFile
+        from malmoi.text.public.fetch_progress import FetchProgress
+        from malmoi.text.public.fetching import fetch_source
+        from malmoi.text.public.description import PublicSource, RemoteFile
         file = RemoteFile(name="ratings.txt", url={server.url!r}, sha256={sha256(DATA)!r},
                           size={len(DATA)})
         source = PublicSource(name="test", about="", homepage="", licence="", citation="",
@@ -459,7 +459,7 @@ def test_a_variant_is_not_accepted_from_the_network(server: Server, tmp_path: Pa
 @pytest.mark.parametrize("content", ["{", "[]", '{"files": {"a": 1}}', '{"files": {}, "x": 1}'])
 def test_a_damaged_record_is_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "SOURCE.json").write_text(content)
-    assert "expected what `python -m corpora fetch` writes" in error_of(
+    assert "expected what `malmoi fetch` writes" in error_of(
         source("https://example.org/ratings.txt"), tmp_path
     )
 

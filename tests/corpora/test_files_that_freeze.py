@@ -22,18 +22,18 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from corpora.characters import MOST_MARKS, to_nfc
-from corpora.cleaning import clean_batch, clean_text
-from corpora.reading import iter_records
+from malmoi.text.characters import MOST_MARKS, to_nfc
+from malmoi.text.cleaning.cleaner import clean_batch, clean_text
+from malmoi.text.reading.records import iter_records
 
 ROOT = Path(__file__).parents[2]
 TEXT = "이 영화는 정말 좋았다"
 
 _BOUNDED = """
 import resource, sys
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
-from corpora.reading import iter_records, load_table
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.errors import InputError
+from malmoi.text.reading.records import iter_records, load_table
 {imports}
 
 with open("/proc/self/status") as status:
@@ -246,7 +246,7 @@ def test_a_large_packed_corpus_streams_on_the_command_line(tmp_path: Path, name:
     write_packed(path, b"", (TEXT * 300 + "\n").encode())
     assert int(bounded(_READ, path)) > 10_000
     # In the app all of a table is in memory, which so many characters would fill here.
-    fewer = "import corpora.tables as tables; tables.MOST_CHARACTERS = 1 << 22"
+    fewer = "import malmoi.text.reading.tables as tables; tables.MOST_CHARACTERS = 1 << 22"
     printed = bounded(_LOAD, path, imports=fewer)
     assert "cells and 4,194,304 characters, found more; split it" in printed
 
@@ -267,7 +267,7 @@ MARKS = ["\u0301\u0316", "\u0301", "\u0344", "\u0f73"]
 def test_marks_by_the_million(marks: str) -> None:
     """NFC sorts them one past the other: a million in two kinds took 13 minutes."""
     code = f"text = '가' + {marks!r} * 500_000; print(len(clean_text(text)), len(to_nfc(text)))"
-    imports = "from corpora.characters import to_nfc"
+    imports = "from malmoi.text.characters import to_nfc"
     cleaned, normal = map(int, bounded(code, imports=imports).split())
     assert cleaned <= 1 + MOST_MARKS
     assert normal <= 1 + 2 * MOST_MARKS
@@ -282,7 +282,7 @@ def test_marks_by_the_million(marks: str) -> None:
             "print(nearest_label('나' + marks, ['나' + marks[1:], '다']))",
         ),
         ("from app.store import text_hash", "print(text_hash('가' + marks))"),
-        ("from corpora.morphemes import analyse", "print(len(analyse('가' + marks)))"),
+        ("from malmoi.text.morphemes import analyse", "print(len(analyse('가' + marks)))"),
     ],
 )
 def test_marks_wherever_a_text_is_normalised(imports: str, code: str) -> None:
@@ -353,9 +353,9 @@ def test_pipes_and_devices_are_no_files(pipe: Path) -> None:
 
 
 COMMANDS = [
-    ["-m", "corpora", "clean", "{}", "--output", "{}.out"],
-    ["-m", "corpora", "stats", "{}"],
-    ["-m", "corpora", "sample", "{}"],
+    ["-m", "malmoi", "clean", "{}", "--output", "{}.out"],
+    ["-m", "malmoi", "stats", "{}"],
+    ["-m", "malmoi", "sample", "{}"],
     ["-m", "tokenizer", "train", "--corpus", "{}", "--output", "{}.out"],
     ["-m", "tokenizer", "evaluate", "checkpoints/malmoi-small", "--corpus", "{}"],
     ["pretrain/run.py", "--corpus", "{}"],

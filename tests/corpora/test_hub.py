@@ -14,8 +14,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from corpora.public.hub import KCBERT_CORPUS, is_data
-from corpora.reading import iter_records
+from malmoi.text.public.hub import KCBERT_CORPUS, is_data
+from malmoi.text.reading.records import iter_records
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -117,7 +117,7 @@ def fetch(name: str, folder: Path, hub: Hub | None) -> subprocess.CompletedProce
             "HF_HUB_OFFLINE": "0",
         }
     return subprocess.run(
-        [sys.executable, "-m", "corpora", "fetch", name, "--output", str(folder / "out")],
+        [sys.executable, "-m", "malmoi", "fetch", name, "--output", str(folder / "out")],
         env=environment,
         capture_output=True,
         text=True,

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from corpora import cache
-from corpora.atomic import directory_at_once, remove_unfinished
-from corpora.commands.cache import Settings, main
+from malmoi import cache
+from malmoi.commands.cache import Settings, main
+from malmoi.files import directory_at_once, remove_unfinished
 
 # Makes a large result in `runs/made`, says so, and waits.
 AT_WORK = """
 import sys, time
 from dataclasses import dataclass
 from pathlib import Path
-from corpora.atomic import directory_at_once
-from corpora.command_line import run_command
+from malmoi.files import directory_at_once
+from malmoi.command_line import run_command
 
 @dataclass(kw_only=True)
 class Settings:
@@ -94,7 +94,7 @@ def test_a_signal_cleans_up_and_is_one_line(
 MANY = """
 import sys
 from pathlib import Path
-from corpora.atomic import directory_at_once
+from malmoi.files import directory_at_once
 for number in range(100):
     with directory_at_once(Path("runs") / f"{sys.argv[1]}-{number}") as scratch:
         (scratch / "file").touch()

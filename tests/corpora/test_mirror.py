@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from corpora.public.description import Variant
+from malmoi.text.public.description import Variant
 from tests.corpora.test_fetching import DATA, error_of, fetch, sha256, source
 
 
@@ -85,7 +85,7 @@ def test_a_file_of_another_source_with_that_name_is_passed_over(
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     (mirror / "ratings.txt").write_bytes(b"of another source")
-    monkeypatch.setattr("corpora.mirror._KNOWN", {sha256(b"of another source")})
+    monkeypatch.setattr("malmoi.text.public.mirror._KNOWN", {sha256(b"of another source")})
     for known in (True, False):
         described = source("https://example.org/ratings.txt", known=known)
         assert fetch(described, tmp_path / "out", mirror).missing == ("ratings.txt",)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from corpora import morphemes
-from corpora.morphemes import (
+from malmoi.text import morphemes
+from malmoi.text.morphemes import (
     STOP_WORDS,
     AnalyserError,
     analyse,

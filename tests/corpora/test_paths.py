@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpora.paths import home, label_database, sample
+from malmoi.paths import home, label_database, sample
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def test_without_a_repository_the_current_folder(
         shutil.copy(ROOT / "corpora" / name, package)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     done = subprocess.run(
-        [sys.executable, "-c", "import corpora.paths as p; print(p.__file__, p.home())"],
+        [sys.executable, "-c", "import malmoi.paths as p; print(p.__file__, p.home())"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.cleaning import clean_text
-from corpora.personal_data import (
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.cleaning.personal_data import (
     KINDS,
     MASKS,
     find_personal_data,

@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corpora.errors import InputError
-from corpora.fetch_progress import FetchProgress
-from corpora.fetching import fetch_source
-from corpora.public.catalog import SOURCES
-from corpora.public.description import PublicSource, RemoteFile
-from corpora.public.kote import EMOTIONS
-from corpora.public.records import iter_public
-from corpora.reading import iter_records
-from corpora.sources import is_supported
+from malmoi.errors import InputError
+from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.description import PublicSource, RemoteFile
+from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public.fetching import fetch_source
+from malmoi.text.public.kote import EMOTIONS
+from malmoi.text.public.records import iter_public
+from malmoi.text.reading.records import iter_records
+from malmoi.text.reading.sources import is_supported
 
 MIRROR = Path(__file__).parents[3] / "shared" / "data"
 FILES = [(source, file) for source in SOURCES.values() for file in source.files]
@@ -229,7 +229,7 @@ def test_need_label_is_refused_where_texts_have_none(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_files_of_the_source(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"run: python -m corpora fetch kote --output"):
+    with pytest.raises(InputError, match=r"run: malmoi fetch kote --output"):
         iter_public("kote", tmp_path)
     with pytest.raises(InputError, match="found 'kotee'; did you mean kote"):
         iter_public("kotee", tmp_path)

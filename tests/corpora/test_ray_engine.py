@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from corpora import units
-from corpora.clean_corpus import CleaningMeans, build_clean_corpus
-from corpora.cleaning import CleaningSettings
-from corpora.errors import InputError
-from corpora.near_duplicates import NearDuplicates
-from corpora.record import Record
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import CleaningSettings
+from malmoi.text.corpus import units
+from malmoi.text.corpus.clean_corpus import CleaningMeans, build_clean_corpus
+from malmoi.text.duplicates.near import NearDuplicates
+from malmoi.text.record import Record
 
 
 def build(texts: list[Record], folder: Path, means: CleaningMeans) -> dict[str, bytes]:

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from corpora.clean_corpus import corpus_hash
-from corpora.errors import InputError
-from corpora.reading import iter_records, load_table
-from corpora.record import Record
+from malmoi.errors import InputError
+from malmoi.text.corpus.clean_corpus import corpus_hash
+from malmoi.text.reading.records import iter_records, load_table
+from malmoi.text.record import Record
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -1,4 +1,4 @@
-"""`python -m corpora sample`: an even draw, and texts before and after cleaning."""
+"""`malmoi sample`: an even draw, and texts before and after cleaning."""
 
 import os
 import subprocess
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from corpora.__main__ import main
-from corpora.commands.sample import compare
-from corpora.record import Record
-from corpora.reservoir import draw
+from malmoi.__main__ import main
+from malmoi.commands.sample import compare
+from malmoi.text.corpus.sample import draw
+from malmoi.text.record import Record
 
 
 def test_every_item_is_equally_likely() -> None:
@@ -71,7 +71,7 @@ def test_the_command_on_a_terminal(
 ) -> None:
     path = tmp_path / "a.txt"
     path.write_text("재밌다ㅋㅋㅋㅋㅋ [b]정말로요[/b]\n짧다\n", encoding="utf-8")
-    monkeypatch.setattr("corpora.commands.sample.is_terminal", lambda: True)
+    monkeypatch.setattr("malmoi.commands.sample.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["sample", str(path)]) == 0
     out = capsys.readouterr().out
@@ -95,7 +95,7 @@ def test_long_and_broken_texts_are_shown_on_one_line(
 def test_output_in_an_encoding_without_emoji(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("변할 것이 하나도 없는 문장 👍\n", encoding="utf-8")
-    command = [sys.executable, "-m", "corpora", "sample", str(path)]
+    command = [sys.executable, "-m", "malmoi", "sample", str(path)]
     environment = os.environ | {"PYTHONIOENCODING": "cp949"}
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert "before  변할 것이 하나도 없는 문장 \\U0001f44d" in done.stdout.decode("cp949")

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from corpora.errors import InputError
 from corpora.similar_pairs import find_similar_pairs
+from malmoi.errors import InputError
 
 
 def test_similarity_is_the_jaccard_of_trigrams_without_spaces() -> None:

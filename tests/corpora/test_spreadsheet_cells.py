@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.cleaning import clean_text
-from corpora.reading import iter_records, load_table
-from corpora.spreadsheet_cells import guarded, unguarded
-from corpora.text_parts import FileWriter
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.corpus.parquet_parts import FileWriter
+from malmoi.text.reading.records import iter_records, load_table
+from malmoi.text.reading.spreadsheet_cells import guarded, unguarded
 
 NSMC = Path(__file__).parents[3] / "shared" / "data" / "nsmc" / "ratings_train.txt"
 FORMULAS = [

@@ -10,11 +10,11 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from corpora.__main__ import main
-from corpora.errors import InputError
-from corpora.read_options import ReadOptions
-from corpora.reading import iter_records, load_table
-from corpora.reading_notes import ReadingNotes
+from malmoi.__main__ import main
+from malmoi.errors import InputError
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import iter_records, load_table
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "reading"
 

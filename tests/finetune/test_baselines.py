@@ -3,8 +3,6 @@
 import pytest
 from sklearn.metrics import f1_score
 
-from corpora.errors import InputError
-from corpora.morphemes import AnalyserError
 from finetune import baselines
 from finetune.baselines import (
     CLASSICAL,
@@ -21,6 +19,8 @@ from finetune.baselines import (
 )
 from finetune.folds import assign_folds
 from finetune.scores import score
+from malmoi.errors import InputError
+from malmoi.text.morphemes import AnalyserError
 from tests.finetune.conftest import LABELS, separable
 
 TEXTS = [text for text, _ in separable()]

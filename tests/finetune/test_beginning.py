@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from corpora.errors import InputError
 from finetune.encoders import load_for_classification
 from finetune.examples import read_examples
 from finetune.learnt_texts import LEARNT, read_learnt, text_keys, write_learnt
 from finetune.packing import pack_classifier
+from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.test_encoders import same_encoder
 from tests.finetune.test_kfold import LEARN, QUICK, Run, average, kfold

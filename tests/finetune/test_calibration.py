@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from corpora.errors import InputError
 from finetune.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -18,6 +17,7 @@ from finetune.calibration import (
     reliability_bins,
 )
 from finetune.label_errors import find_likely_errors
+from malmoi.errors import InputError
 
 Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, ElectraForSequenceClassification
 
-from corpora.cleaning import clean_text
-from corpora.errors import InputError
 from finetune.batches import batches_by_length
 from finetune.classifier import CALIBRATION, Classifier, find_classifiers
-from pretrain import devices
+from malmoi import devices
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import clean_text
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 

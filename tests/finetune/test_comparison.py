@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from corpora.errors import InputError
 from finetune.classifier import CALIBRATION, Classifier, find_classifiers
 from finetune.kfold import main
 from finetune.settings import KfoldSettings, LlmSettings
+from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 
 

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
-from corpora.errors import InputError
 from finetune.encoders import find_encoder, load_for_classification
+from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS
 
 

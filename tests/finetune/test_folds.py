@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from corpora.errors import InputError
 from finetune.folds import (
     absent_kinds,
     assign_folds,
@@ -15,6 +14,7 @@ from finetune.folds import (
     split_off,
     strata_of,
 )
+from malmoi.errors import InputError
 
 LONG = "어제 저녁에 친구와 함께 영화를 보러 갔다가 비를 맞고 집에 돌아와서 라면을 끓여 먹었다"
 

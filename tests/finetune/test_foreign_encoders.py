@@ -26,8 +26,8 @@ from transformers import (
 
 from finetune.encoders import load_for_classification
 from finetune.kfold import main
-from finetune.model_files import load_tokenizer, longest_input
 from finetune.settings import KfoldSettings
+from malmoi.model_loading import load_tokenizer, longest_input
 from tests.finetune.conftest import make_tokenizer, separable
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16}

@@ -18,12 +18,12 @@ import pytest
 from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from corpora.command_line import run_command
 from finetune.classifier import Classifier, find_classifiers
 from finetune.cross_validation import Experiment, run_job
 from finetune.folds import assign_folds
 from finetune.kfold import ABOUT, main
 from finetune.settings import KfoldSettings
+from malmoi.command_line import run_command
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 
 LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--layer-decay=1"]

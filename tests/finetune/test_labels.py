@@ -13,11 +13,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from corpora.errors import InputError
-from corpora.reading import load_table
 from finetune.examples import Examples, read_examples
 from finetune.label_cells import labels_in, write_list
 from finetune.label_names import in_order, joined_by, nearly_equal, normal_label, parse_labels
+from malmoi.errors import InputError
+from malmoi.text.reading.records import load_table
 
 TEXTS = ["배송이 빨라요", "맛이 없어요", "값이 비싸요", "그저 그래요", "다시 살게요", "상했어요"]
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from corpora.errors import InputError
 from finetune.learning_curve import learning_curve, stratified_part
+from malmoi.errors import InputError
 
 LABELS = np.array([0] * 80 + [1] * 40 + [2] * 3)
 FOLDS = np.array([*np.arange(80) % 4, *np.arange(40) % 4, 0, 1, 2]) + 1

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from corpora.errors import InputError, UnfinishedError
 from finetune.baselines import NO_LABEL
 from finetune.kfold import main
 from finetune.llm_baseline import LlmResult, ask_llm, parse_answer, read_prompt, sample_order
 from finetune.settings import OPENAI_URL, KfoldSettings, LlmSettings
+from malmoi.errors import InputError, UnfinishedError
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.llm_server import (
     FOLD_OF,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.cleaning import clean_text
-from corpora.reading import iter_records
 from finetune.cross_validation import CrossValidation, FoldResult
 from finetune.examples import Examples
 from finetune.output import write_predictions
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.records import iter_records
 
 TEXTS = ["=1+1", "-_- 별로", "@아무나", "+★ 멋진 방송", "'-' 그냥", "-5"]
 LABELS = ["=긍정", "부정"]

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, pipeline
 
-from corpora.errors import InputError
 from finetune.classifier import Classifier, find_classifiers
 from finetune.encoders import find_encoder
 from finetune.packing import pack_classifier, pack_encoder
+from malmoi.errors import InputError
 
 TEXTS = ["꿈에서 하늘을 날았다", "내일 세 시에 회의", "ㅋㅋㅋ"]
 

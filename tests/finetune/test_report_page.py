@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.errors import InputError
 from finetune.keywords import label_keywords
 from finetune.learning_curve import CurvePoint
 from finetune.report_page import Baseline, ReportContent, report_page, write_report_page
+from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS, separable
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\"> & \x00 \ud83d 끝"

@@ -14,12 +14,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from corpora.errors import InputError
 from finetune.batches import TokenizedTexts, tokenize_all
 from finetune.encoders import load_encoder_tokenizer
 from finetune.settings import TrainSettings
 from finetune.subword_dropout import SubwordDropout, word_pieces_of
 from finetune.training import train_classifier
+from malmoi.errors import InputError
 from tests.finetune.conftest import tiny_config
 from tokenizer.training import wrap_tokenizer
 

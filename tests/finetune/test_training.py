@@ -10,7 +10,6 @@ import torch
 from sklearn.metrics import f1_score
 from transformers import PreTrainedModel
 
-from corpora.errors import InputError
 from finetune.batches import DeviceTokens, pad_batch, tokenize, tokenize_all
 from finetune.encoders import load_for_classification
 from finetune.scores import score
@@ -25,6 +24,7 @@ from finetune.training import (
     train,
     train_classifier,
 )
+from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS, make_tokenizer, separable
 
 TEXTS = [text for text, _ in separable()]

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 import pretrain.corpus
 import pretrain.run
-from corpora.command_line import run_command
+from malmoi.command_line import run_command
 from pretrain.batches import Batch
 from pretrain.corruption import VocabularyTables, vocabulary_tables
 from pretrain.loop import Trainer

@@ -21,7 +21,7 @@ import torch
 from accelerate import PartialState
 
 import pretrain.run
-from corpora.command_line import run_command
+from malmoi.command_line import run_command
 from pretrain import loop
 from pretrain.monitor import Monitor
 from pretrain.networks import ElectraPair

@@ -10,10 +10,10 @@ import pytest
 import torch
 from transformers import ElectraConfig, ElectraModel, PreTrainedTokenizerFast
 
-from corpora.clean_corpus import write_clean_corpus
-from corpora.cleaning import CleaningSettings
-from corpora.errors import InputError
-from corpora.record import Record
+from malmoi.errors import InputError
+from malmoi.text.cleaning.cleaner import CleaningSettings
+from malmoi.text.corpus.clean_corpus import write_clean_corpus
+from malmoi.text.record import Record
 from pretrain.batches import (
     Batch,
     Plan,

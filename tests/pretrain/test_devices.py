@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from pretrain.devices import prefers_bf16
+from malmoi.devices import prefers_bf16
 
 CPU = torch.device("cpu")
 
@@ -64,7 +64,7 @@ def test_the_format_taken_is_the_faster_one_here() -> None:
 _STEPS = """
 import sys
 import torch
-from pretrain.devices import keep_freed_memory
+from malmoi.devices import keep_freed_memory
 
 def resident_mib():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20

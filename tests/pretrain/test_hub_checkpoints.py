@@ -21,12 +21,12 @@ from transformers import (
     ElectraForPreTraining,
 )
 
-from corpora.errors import InputError
 from finetune.classifier import Classifier
 from finetune.encoders import encoder_source, load_for_classification
 from finetune.kfold import main as kfold
 from finetune.settings import KfoldSettings
-from pretrain.hub import hub_directory
+from malmoi.errors import InputError
+from malmoi.hub import hub_directory
 from pretrain.networks import load_pair
 from pretrain.starting_point import starting_directory
 from tests.finetune.conftest import make_tokenizer, separable

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.masking import (
     choose_masked,
     draw_span_lengths,

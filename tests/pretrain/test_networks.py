@@ -15,7 +15,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.model_folders import discriminator_folder
+from malmoi.model_loading import save_model
 from pretrain.networks import (
     ElectraPair,
     GradientDisentangledEmbedding,
@@ -25,9 +27,7 @@ from pretrain.networks import (
 )
 from pretrain.objective import Objective
 from pretrain.optimizer import Optimizers
-from pretrain.places import discriminator_folder
 from pretrain.recipe import Recipe
-from pretrain.saving import save_model
 from pretrain.settings import PRESETS, PretrainSettings
 from tests.pretrain.conftest import TOY, Toy
 

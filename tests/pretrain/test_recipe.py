@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.objective import Moment, Objective
 from pretrain.recipe import (
     DISCRIMINATING,

@@ -16,9 +16,10 @@ from filelock import FileLock
 
 import pretrain.run
 import pretrain.runner
-from corpora.command_line import run_command
-from corpora.errors import InputError
-from pretrain import devices, loop
+from malmoi import devices
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from pretrain import loop
 from pretrain.loop import Trainer, packs_rows
 from pretrain.monitor import Monitor
 from pretrain.run_directory import new_directory

@@ -21,10 +21,11 @@ from transformers import (
 
 import pretrain.run
 import pretrain.runner
-from corpora.command_line import run_command
+from malmoi.command_line import run_command
+from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
 from pretrain.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
-from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
+from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "pretrain" / "run.py"

@@ -24,15 +24,15 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from corpora.errors import InputError
-from corpora.mirror import file_sha256
 from finetune.encoders import load_for_classification
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
+from malmoi.model_loading import quiet_transformers
+from malmoi.tokenizer_folders import load_tokenizer
 from pretrain.corpus import unknown_fraction
-from pretrain.saving import quiet_transformers
 from pretrain.starting_point import starting_directory
 from pretrain.tokenized import TokenizedCorpus
 from tests.pretrain.conftest import Breaking, Command
-from tokenizer.training import load_tokenizer
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "영화", "##가", "재미", "##있", "ㅋㅋ"]
 

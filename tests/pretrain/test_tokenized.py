@@ -10,9 +10,9 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 import pretrain.corpus
-from corpora.clean_corpus import write_clean_corpus
-from corpora.cleaning import CleaningSettings
-from corpora.record import Record
+from malmoi.text.cleaning.cleaner import CleaningSettings
+from malmoi.text.corpus.clean_corpus import write_clean_corpus
+from malmoi.text.record import Record
 from pretrain.tokenized import tokenize_corpus
 from tests.pretrain.conftest import Command, weights_of
 from tokenizer.training import train_tokenizer

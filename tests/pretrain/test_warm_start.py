@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pretrain.warm_start
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from pretrain.networks import ElectraPair
 from pretrain.tokenized import TokenizedCorpus
 from pretrain.warm_start import EMBEDDING_STD, warm_start_embeddings, word_vectors

@@ -12,7 +12,7 @@ from filelock import FileLock
 from tokenizers import Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
 from tests.tokenizer.conftest import KINDS, Pair
 from tokenizer import evaluation
 from tokenizer.__main__ import main

@@ -9,12 +9,13 @@ import sentencepiece
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from corpora.reading import iter_records
+from malmoi.text.reading.records import iter_records
+from malmoi.tokenizer_folders import SPECIAL_TOKENS, tokenizer_hash
 from tests.tokenizer.conftest import KINDS, Pair
-from tokenizer.alphabet import COMMON_EMOJI, SPECIAL_TOKENS
+from tokenizer.alphabet import COMMON_EMOJI
 from tokenizer.kinds import ModelKind
 from tokenizer.sampling import mark_morphemes
-from tokenizer.training import tokenizer_hash, train_tokenizer
+from tokenizer.training import train_tokenizer
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from corpora import morphemes
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.text import morphemes
 from tokenizer.sampling import MORPHEME_MARK, count_words, mark_morphemes, sample_evenly
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from corpora.errors import InputError
+from malmoi.errors import InputError
+from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
 from tests.tokenizer.conftest import Pair
-from tokenizer.training import load_tokenizer, tokenizer_hash, train_tokenizer
+from tokenizer.training import train_tokenizer
 
 
 @pytest.fixture(scope="module")

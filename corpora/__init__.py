@@ -1,1 +1,0 @@
-"""What text do we have, and is it clean? Records in, clean text out."""

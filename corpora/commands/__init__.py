@@ -1,1 +1,0 @@
-"""The commands of `python -m corpora`: each module has `Settings`, `main` and `ABOUT`."""

@@ -1,0 +1,24 @@
+"""`malmoi COMMAND`: list, fetch, clean and look at corpora."""
+
+import sys
+from collections.abc import Sequence
+
+from malmoi.command_line import run_one_of
+
+COMMANDS = {
+    "list": ("malmoi.commands.list_sources", "show the public sources and what is fetched"),
+    "fetch": ("malmoi.commands.fetch", "fetch a public source, verified"),
+    "clean": ("malmoi.commands.clean", "clean texts and drop duplicates"),
+    "stats": ("malmoi.commands.stats", "count what is in a corpus"),
+    "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
+    "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command with these arguments, or those of the process; returns its exit code."""
+    return run_one_of("malmoi", COMMANDS, sys.argv[1:] if arguments is None else arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

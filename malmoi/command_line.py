@@ -1,0 +1,225 @@
+"""How every stage's `main` meets its user: flags from a dataclass, errors in one line."""
+
+import errno
+import importlib
+import io
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from malmoi.errors import InputError
+
+Settings = TypeVar("Settings")
+_PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+_PLACE_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+# Seconds in which a further SIGTERM is taken for the same one.
+_PATIENCE = 10.0
+# How libraries that are not Python's say that there is no memory: torch, and the loader of shared
+# libraries.
+_MEMORY_WORDS = (
+    "not enough memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "std::bad_alloc",
+)
+
+
+class Stopped(BaseException):
+    """A signal asked the process to end. Not an `Exception`, so that nothing takes it for a fault.
+
+    Attributes:
+        number: of the signal; the exit code is 128 more.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def run_command(
+    settings_class: type[Settings],
+    main: Callable[[Settings], None],
+    about: str,
+    *,
+    arguments: Sequence[str] | None = None,
+    program: str | None = None,
+) -> int:
+    """Parse the flags, run `main`, and turn errors of the user's input into one line.
+
+    Args:
+        settings_class: keyword-only dataclass whose fields are the flags; see `parse_flags`.
+        main: what the command does. What takes long to import it imports itself, so that the help
+            and a mistyped flag are answered at once.
+        about: first paragraph of `--help`.
+        arguments: the flags; those of the process when None.
+        program: what `--help` calls the command; the script's name when None.
+
+    Returns:
+        The exit code: 0, 2 for bad input, a full disk or too little memory, 130 after Ctrl-C, 143
+        after SIGTERM. Any other exception is a defect of ours and keeps its traceback.
+    """
+
+    def run() -> None:
+        # Here, where Ctrl-C is one line already.
+        from malmoi.flags import parse_flags
+
+        main(parse_flags(settings_class, program=program, about=about, arguments=arguments))
+
+    return _answered(run)
+
+
+def _answered(run: Callable[[], None]) -> int:
+    """Call `run`, say in one line what its user must know, and return the exit code."""
+    if sys.stdout is None:
+        return _fail("expected a standard output, found it closed; redirect it to a file")
+    # An emoji on its way to a file or pipe in CP949 must not end a run of hours.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        with _sigterm_raises():
+            run()
+            sys.stdout.flush()
+    except InputError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        if not _stdout_is_gone():
+            raise
+        # Somebody piped us into `head` and has seen enough; nor can Python flush at exit then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (KeyboardInterrupt, Stopped) as stop:
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+        print("stopped", file=sys.stderr)
+        return 128 + number
+    except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        if line := _resource_line(error):
+            return _fail(line)
+        raise
+    return 0
+
+
+def _stdout_is_gone() -> bool:
+    """Whether it is standard output that is broken, and not a pipe to a process of ours."""
+    try:
+        sys.stdout.flush()
+        descriptor = sys.stdout.fileno()
+    except BrokenPipeError:
+        return True
+    except (OSError, ValueError):  # no file at all
+        return False
+    # What was written in one go has left nothing in the buffer that could fail again.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _resource_line(error: Exception) -> str:
+    """What to say where disk, memory or a path is what is wrong; empty where it is not."""
+    number = error.errno if isinstance(error, OSError) else None
+    words = " ".join(str(error).split())
+    if (
+        isinstance(error, MemoryError)
+        or number == errno.ENOMEM
+        or any(sign in words.lower() for sign in _MEMORY_WORDS)
+    ):
+        detail = f" ({words[:200]})" if words else ""
+        return (
+            f"not enough memory{detail}; close other programs, raise the limit (ulimit -v) or give "
+            "less at a time"
+        )
+    if isinstance(error, OSError):
+        if is_full_disk(error):
+            return full_disk_line(error, "run the command again")
+        if isinstance(error, _PLACE_ERRORS) or number in _PLACE_NUMBERS:
+            return f"cannot use {error.filename}: {error.strerror}; check the path"
+    return ""
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that half-written files are removed."""
+
+    last = -_PATIENCE
+
+    def stop(number: int, frame: Any) -> None:
+        # A second one must not end the cleaning up; but the first may have come where Python
+        # swallows what is raised, in a __del__ or a callback.
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _PATIENCE:
+            last = now
+            raise Stopped(number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: the caller handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether there is no space left, on the disk or for this user."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def full_disk_line(error: OSError, then: str) -> str:
+    """The one line about a full disk; `then`: what to do once there is space."""
+    place = f" while writing {error.filename}" if error.filename else ""
+    return f"the disk is full{place}; free some space and {then}"
+
+
+def run_one_of(
+    program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]
+) -> int:
+    """Run the command that the first argument names, as `python -m ROOM COMMAND …` does.
+
+    Args:
+        program: how the user calls it, without the command.
+        commands: name -> (module, one line about it). Modules have `Settings`, `main` and `ABOUT`
+            and are imported only when called: one must not wait for what another needs.
+        arguments: command and flags.
+
+    Returns:
+        The exit code, as `run_command`; 2 for an unknown command.
+    """
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if name in ("-h", "--help"):
+        print(f"usage: {program} COMMAND …   (COMMAND --help shows its flags)\n")
+        print("\n".join(f"  {name:<10}{about}" for name, (_, about) in commands.items()))
+        return 0
+    if name not in commands:
+        return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")
+
+    def run() -> None:
+        from malmoi.flags import parse_flags
+
+        command = importlib.import_module(commands[name][0])
+        command.main(
+            parse_flags(
+                command.Settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest
+            )
+        )
+
+    return _answered(run)
+
+
+def _fail(message: str) -> int:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def is_terminal() -> bool:
+    """Whether progress can be redrawn in place (a terminal) or must be plain lines (a log)."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

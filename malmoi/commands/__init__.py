@@ -1,0 +1,1 @@
+"""The commands of `malmoi`: each module has `Settings`, `main` and `ABOUT`."""

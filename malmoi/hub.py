@@ -1,0 +1,85 @@
+"""Checkpoints of the Hugging Face Hub as folders of this machine's cache, safetensors only."""
+
+from pathlib import Path
+
+from huggingface_hub import HfApi, snapshot_download
+
+from malmoi.command_line import is_full_disk
+from malmoi.errors import InputError
+from malmoi.model_folders import (
+    INDEX,
+    PICKLED,
+    WEIGHTS,
+    conversion,
+    discriminator_folder,
+    weight_files,
+)
+
+# Networks, whole or in shards, and tokenizers; a run's or a release's own folders and record with
+# them. No code, and no pickles.
+_FILES = ["*.json", "*.txt", "*.model", "*model.safetensors", "*model-?????-of-?????.safetensors"]
+# Branches that are looked into for a converted copy (assumption: the Hub's bot opens one).
+_MOST_BRANCHES = 10
+
+
+def hub_directory(name: str, revision: str | None, flag: str) -> Path:
+    """The folder of a repository, downloaded or found in the cache.
+
+    Args:
+        name: `owner/name`, or a name alone.
+        revision: branch, tag or commit; None for the main branch.
+        flag: that named it, for messages.
+
+    Raises:
+        InputError: it cannot be had, or has no safetensors; with the branch that has them, if any.
+    """
+    try:
+        directory = Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
+    except Exception as error:  # the library's own types, and those of what it downloads with
+        if isinstance(error, OSError) and is_full_disk(error):
+            raise
+        wanted = name if revision is None else f"{name} --revision {revision}"
+        raise InputError(
+            f"cannot get {flag} {wanted} from the Hugging Face Hub: {' '.join(str(error).split())};"
+            " check the name and the connection, or give a directory"
+        ) from error
+    if not weight_files(discriminator_folder(directory)):
+        raise InputError(_without_safetensors(name, revision, flag, directory))
+    return directory
+
+
+def _without_safetensors(name: str, revision: str | None, flag: str, directory: Path) -> str:
+    expected = f"expected {WEIGHTS} in {name} on the Hugging Face Hub, found"
+    found, branch = _files_and_branch(name, revision)
+    if branch is not None:
+        return (
+            f"{expected} none on this branch; the branch {branch} has it: add --revision {branch}"
+        )
+    if PICKLED in found:
+        line = conversion(name, discriminator_folder(directory), flag, revision)
+        return f"{expected} {PICKLED} alone, which is not read; {line}"
+    return (
+        f"{expected} none in {directory}; weights in other formats are not read, and without a "
+        "network only what was downloaded before is there"
+    )
+
+
+def _files_and_branch(name: str, revision: str | None) -> tuple[set[str], str | None]:
+    """The files of a revision, and another that has safetensors; nothing where nobody answers."""
+    hub = HfApi()
+    try:
+        files = set(hub.list_repo_files(name, revision=revision))
+        refs = hub.list_repo_refs(name, include_pull_requests=True)
+    except Exception:  # as above; what is known already is said without
+        return set(), None
+    branches = [branch.name for branch in refs.branches]
+    # The newest first: the bot asks again when the weights have changed.
+    branches += [ref.ref for ref in reversed(refs.pull_requests or [])]
+    for branch in branches[:_MOST_BRANCHES]:
+        try:
+            there = set(hub.list_repo_files(name, revision=branch))
+        except Exception:  # as above
+            continue
+        if {WEIGHTS, INDEX} & there:
+            return files, branch
+    return files, None

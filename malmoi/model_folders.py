@@ -1,0 +1,140 @@
+"""Folders of models: what a path or a Hub id can mean, and whether its files are there.
+
+Nothing is loaded here, so that a mistyped path is answered before anything long is imported.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from malmoi.errors import InputError
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"
+PICKLED = "pytorch_model.bin"
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+
+
+def is_hub_id(source: str) -> bool:
+    """Whether `source` can be a repository of the Hub, `owner/name` or a name, and is no path here.
+
+    `runs/new` looks like one, too; a first part that is a folder here says it is not.
+    """
+    path = Path(source)
+    local = path.exists() or ("/" in source and Path(path.parts[0]).is_dir())
+    return not local and _HUB_ID.fullmatch(source) is not None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors of a network, one or in shards; empty where one is missing."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    try:
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        files = [folder / str(name) for name in sorted(set(index["weight_map"].values()))]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return files if all(file.is_file() for file in files) else []
+
+
+def conversion(source: str | Path, folder: Path, flag: str, revision: str | None = None) -> str:
+    """How weights that were pickled become safetensors, for a message.
+
+    They are not read here, for a pickle can run any code.
+
+    Args:
+        source: what is named in the line, a folder or a Hub id.
+        folder: has its config.json, which says whether there is a classifier's head to keep.
+        flag: that the new folder is for.
+        revision: of the Hub id.
+    """
+    try:
+        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        kind = ""
+    head = "SequenceClassification" if str(kind).endswith("Classification") else "PreTraining"
+    at = "" if revision is None else f", revision='{revision}'"
+    return (
+        f"convert it once, if you trust it, and give the new folder as {flag}: "
+        f'python -c "from transformers import AutoModelFor{head} as M, AutoTokenizer as T; '
+        f"[a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\""
+    )
+
+
+def discriminator_folder(directory: str | Path) -> Path:
+    """Where the discriminator of a run or released checkpoint lies.
+
+    A run has it in `discriminator/`; a released checkpoint is one itself, so that
+    `AutoModel.from_pretrained` takes it. Whether it is there is not looked at.
+    """
+    path = Path(directory)
+    inner = path / "discriminator"
+    return path if (path / "config.json").is_file() and not inner.is_dir() else inner
+
+
+def check_discriminator_files(directory: str | Path) -> None:
+    """Refuse a directory without a discriminator's files; whether they are whole is not looked at.
+
+    Raises:
+        InputError: with the file that is missing.
+    """
+    folder = discriminator_folder(directory)
+    if not weight_files(folder) and (folder / PICKLED).is_file():
+        raise InputError(
+            f"expected {WEIGHTS} in {folder}, found {PICKLED} alone, which is not read; "
+            f"{conversion(folder, folder, '--init')}"
+        )
+    for file in ("config.json", WEIGHTS):
+        if not (folder / file).is_file() and not (file == WEIGHTS and weight_files(folder)):
+            raise InputError(
+                "expected --init random, word-vectors, a Hub id such as owner/name, or a directory "
+                "with discriminator/ (and generator/), or with a model's config.json and "
+                f"{WEIGHTS}, found {directory} and no {folder / file}; weights in other formats "
+                "are not read"
+            )
+
+
+def check_generator_files(directory: str | Path) -> None:
+    """Refuse a `--generator-from` without a generator, before anything long is begun."""
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        path = Path(directory) / "generator" / file
+        if not path.is_file():
+            raise InputError(
+                f"expected a run with a trained generator as --generator-from, found no {path}; "
+                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
+            )
+
+
+def has_weights(directory: Path) -> bool:
+    """Whether `directory` holds a configuration and safetensors weights, whole or in shards."""
+    return (directory / CONFIG).is_file() and any(
+        (directory / name).is_file() for name in (WEIGHTS, INDEX)
+    )
+
+
+def check_source(source: str | Path) -> str:
+    """Return what transformers should load: a directory with weights, or a Hub id.
+
+    Raises:
+        InputError: the directory is missing, or lacks config.json or model.safetensors.
+    """
+    path = Path(source)
+    if path.is_dir():
+        if not (path / CONFIG).is_file():
+            raise InputError(f"{path} is not a model: it has no {CONFIG}")
+        if not has_weights(path) and (path / PICKLED).is_file():
+            raise InputError(
+                f"{path} has no weights: expected {WEIGHTS} beside {CONFIG}, found {PICKLED} "
+                f"alone, which is not read; {conversion(path, path, '--model')}"
+            )
+        if not has_weights(path):
+            raise InputError(
+                f"{path} has no weights: expected {WEIGHTS} beside {CONFIG} "
+                "(weights in other formats are not read; save the model again as safetensors)"
+            )
+        return str(path)
+    text = str(source)
+    if not is_hub_id(text):
+        raise InputError(f"no model directory {text}; check the path")
+    return text

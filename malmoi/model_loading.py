@@ -1,0 +1,202 @@
+"""Stock transformers models: loaded from a folder or the Hub with one clear error, and saved.
+
+Weights are safetensors only, nothing is unpickled, remote code is never run.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from malmoi.command_line import is_full_disk
+from malmoi.errors import InputError
+from malmoi.files import full_disk_as_oserror
+from malmoi.hub import hub_directory
+from malmoi.model_folders import check_source, weight_files
+from malmoi.tokenizer_folders import (
+    refuse_taking_apart,
+    save_tokenizer,
+    take_typed_tokens_as_text,
+)
+
+_NO_LENGTH = 1 << 31
+
+
+@contextmanager
+def loading(source: str, what: str) -> Iterator[None]:
+    """Turn what transformers raises for a bad or unreachable `source` into one InputError."""
+    try:
+        with quiet_transformers():
+            yield
+    except InputError:
+        raise
+    except SafetensorError as error:
+        raise InputError(
+            f"the weights in {source} are damaged ({_one_line(error)}); copy or train them again"
+        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Of a damaged file transformers lets out nearly everything: AttributeError,
+        # ZeroDivisionError, dataclass errors, and tokenizers a bare Exception.
+        if isinstance(error, OSError) and is_full_disk(error):
+            raise  # A full disk while downloading: the command line has its own line for it.
+        said = _one_line(error)
+        if not isinstance(error, OSError | ValueError | RuntimeError):
+            said = f"{type(error).__name__}: {said}"  # such as 'x' of a KeyError
+        raise InputError(f"cannot load {what} of {source}: {said}") from error
+
+
+def local_source(source: str | Path, revision: str | None = None) -> str:
+    """`check_source`, and of a Hub id the folder in the cache, downloaded if need be.
+
+    Raises:
+        InputError: as `check_source` and `hub_directory`.
+    """
+    found = check_source(source)
+    if Path(found).is_dir():
+        return found
+    return str(hub_directory(found, revision, "--model"))
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The stock tokenizer beside a model.
+
+    Raises:
+        InputError: there is none, it cannot be read, or takes its own Hangul entries apart.
+    """
+    with loading(source, "the tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
+    refuse_taking_apart(tokenizer, source)
+    take_typed_tokens_as_text(tokenizer)
+    return tokenizer
+
+
+def check_vocabulary(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
+) -> None:
+    """Refuse a tokenizer that can give the model an id it has no embedding for.
+
+    Raises:
+        InputError: with both sizes.
+    """
+    known = int(model.get_input_embeddings().num_embeddings)  # type: ignore[arg-type]
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= known:
+        raise InputError(
+            f"tokenizer and model of {source} do not belong together: the tokenizer has ids up to "
+            f"{largest}, the model {known} embeddings"
+        )
+
+
+def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of one text, [CLS] and [SEP] included, that model and tokenizer both allow.
+
+    512, as BERT has, where neither says.
+    """
+    stated = [position_count(model), tokenizer.model_max_length]
+    # transformers fills in 1e30 where there is none.
+    bounds = [int(length) for length in stated if length and 0 < length < _NO_LENGTH]
+    return min(bounds, default=512)
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+# Of configurations; the classes' defaults are BERT's, which need not be this network's.
+_SIZES = {
+    "max_position_embeddings": "embeddings.position_embeddings.weight",
+    "type_vocab_size": "embeddings.token_type_embeddings.weight",
+}
+
+
+_TOKEN_TYPES = _SIZES["type_vocab_size"]
+
+
+def complete_config(config: Any, folder: Path) -> Any:
+    """`config` with the positions and token types that the weights have where it states none."""
+    try:
+        stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        silent = {end: name for name, end in _SIZES.items() if name not in stated}
+        for file in weight_files(folder) if silent else ():
+            with safe_open(file, framework="pt") as tensors:
+                for key in tensors.keys():  # noqa: SIM118
+                    name = next((name for end, name in silent.items() if key.endswith(end)), None)
+                    if name is not None and hasattr(config, name):
+                        setattr(config, name, tensors.get_slice(key).get_shape()[0])
+    except (OSError, ValueError, SafetensorError):
+        pass  # who loads them says so
+    return config
+
+
+def fill_token_types(model: PreTrainedModel, missing: Collection[str]) -> set[str]:
+    """Zero for token types that were not saved, which adds nothing; the keys that this settles."""
+    settled = {key for key in missing if key.endswith(_TOKEN_TYPES)}
+    with torch.no_grad():
+        for key in settled:
+            model.get_parameter(key).zero_()
+    return settled
+
+
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Save a stock transformers model with its tokenizer, weights as safetensors.
+
+    Raises:
+        OSError: errno.ENOSPC when the disk is full.
+    """
+    with quiet_transformers(), full_disk_as_oserror(directory):
+        model.save_pretrained(directory)
+        save_tokenizer(tokenizer, directory)
+    for file in directory.iterdir():
+        file.chmod(0o644)  # safetensors gives 0o600, which colleagues could not read.
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' load reports and bars: the callers check and report themselves."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def takes_token_types(model: PreTrainedModel) -> bool:
+    """Whether a model tells the second text of a pair by its token type.
+
+    RoBERTa and its kind have one type, DistilBERT none; the [SEP] between the texts tells them.
+    """
+    types = getattr(model.config, "type_vocab_size", 0) or 0
+    return types > 1 and "token_type_ids" in signature(model.forward).parameters
+
+
+def position_count(model: PreTrainedModel) -> int | None:
+    """Most tokens that a model has positions for; None where it has no such bound.
+
+    RoBERTa begins to count behind the padding token's id: the first positions are never used.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None)
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - unused
+    return int(positions) if isinstance(positions, int) and positions > 0 else None

@@ -1,0 +1,1 @@
+"""Korean text: read from any file, cleaned, freed of copies, kept as a corpus."""

@@ -1,0 +1,1 @@
+"""Clean text out of raw text."""

@@ -1,0 +1,1 @@
+"""Corpora on disk: cleaned in units, counted, sampled."""

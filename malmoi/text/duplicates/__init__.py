@@ -1,0 +1,1 @@
+"""Which texts came before: exactly, or nearly."""

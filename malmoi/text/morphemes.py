@@ -1,0 +1,279 @@
+"""Korean morphemes, keywords, spacing and sentences by Kiwi (kiwipiepy).
+
+One analyser a process, made at the first call: it holds about 0.5 GiB (measured) and cannot be
+pickled. Kiwi has crashed on 40,000 repeats of a word (bab2min/kiwipiepy#158) and takes a minute for
+200,000 times "a" (0.24.1, measured), so long repeats are folded before it and very long texts
+analysed in pieces; offsets are those of the text that was given all the same.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Literal
+
+from kiwipiepy import Kiwi
+
+from malmoi.text.characters import to_nfc
+
+# More than eight repeats of up to four characters say nothing that eight do not (assumption).
+_MAX_REPEATS = 8
+_repeats = re.compile(rf"(.{{1,4}}?)\1{{{_MAX_REPEATS},}}", re.DOTALL)
+# The longest comment that the cleaner keeps by default; 57,000 characters took Kiwi 4 s (measured).
+_PIECE_CHARACTERS = 10_000
+
+WordClass = Literal["noun", "verb", "adjective"]
+# Sejong tags as Kiwi gives them (https://github.com/bab2min/kiwipiepy#품사-태그); the irregular
+# verbs and adjectives have suffixes (VV-R, VA-I).
+_WORD_CLASSES: dict[str, WordClass] = {
+    "NNG": "noun",
+    "NNP": "noun",
+    "VV": "verb",
+    "VA": "adjective",
+}
+# Words that stand in texts on anything: light verbs, demonstratives, and nouns that only carry a
+# clause. Written by hand for reports; dependent nouns (것, 수), auxiliary verbs and pronouns have
+# tags of their own and never come this far.
+_STOP_WORDS = (
+    "하다 되다 있다 없다 같다 이다 아니다 보다 주다 가다 오다 나오다 들다 그렇다 이렇다 저렇다 "
+    "어떻다 그러다 이러다 어쩌다 말하다 때 정도 생각 사람 경우 이번 다음 전 후 중 안 속 위 "
+    "말 일 점 오늘 지금"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+class AnalyserError(ValueError):
+    """Kiwi failed on a text; whoever walks over many texts counts it and goes on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Morpheme:
+    """A morpheme and where it stands.
+
+    Attributes:
+        form: the morpheme itself, "었" of 갔다 too, which is not spelt out in the text.
+        tag: its Sejong part-of-speech tag, such as NNG.
+        start: its first character in the NFC form of the text.
+        end: one past its last; contracted morphemes overlap ("갔": 가 and 었 on one syllable).
+    """
+
+    form: str
+    tag: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keyword:
+    """A word in its dictionary form (verbs and adjectives with 다) and how many texts have it."""
+
+    word: str
+    word_class: WordClass
+    texts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keywords:
+    """The most frequent words of some texts.
+
+    Attributes:
+        keywords: by falling number of texts, then in alphabetical order.
+        texts: texts that were analysed.
+        failed: texts that the analyser failed on, not among `texts`.
+    """
+
+    keywords: list[Keyword]
+    texts: int
+    failed: int
+
+
+def analyser_version() -> str:
+    """What to record beside a result that depends on the analyser."""
+    return f"kiwipiepy {version('kiwipiepy')}, model {version('kiwipiepy_model')}"
+
+
+def analyse(text: str) -> list[Morpheme]:
+    """The morphemes of a text, in order.
+
+    Raises:
+        AnalyserError: Kiwi failed on it.
+    """
+    text = to_nfc(text)
+    found: list[Morpheme] = []
+    for first, piece in _pieces(text):
+        folded, origin = _fold_repeats(piece)
+        try:
+            for token in _kiwi(os.getpid()).tokenize(folded):
+                start, end = origin[token.start], origin[token.start + token.len]
+                found.append(
+                    Morpheme(form=token.form, tag=token.tag, start=first + start, end=first + end)
+                )
+        except Exception as error:  # whatever the C++ library lets out
+            raise AnalyserError(f"Kiwi failed on {text[:40]!r}: {error}") from error
+    return found
+
+
+def morpheme_boundaries(text: str) -> list[int]:
+    """Places inside the eojeols of a text's NFC form where one morpheme ends and the next begins.
+
+    "학교에서 갔다" gives [2, 6]: 학교|에서 갔|다. A place inside a morpheme is none, as between the
+    syllables of a contraction that two morphemes share.
+
+    Raises:
+        AnalyserError: Kiwi failed on the text.
+    """
+    text = to_nfc(text)
+    edges: set[int] = set()
+    inside: set[int] = set()
+    for morpheme in analyse(text):
+        edges |= {morpheme.start, morpheme.end}
+        inside.update(range(morpheme.start + 1, morpheme.end))
+    return places_inside_eojeols(text, edges - inside)
+
+
+def places_inside_eojeols(text: str, places: Iterable[int]) -> list[int]:
+    """Those places of a text, in order, that have no space and no end of the text beside them."""
+    return [
+        place
+        for place in sorted(places)
+        if 0 < place < len(text) and not text[place - 1].isspace() and not text[place].isspace()
+    ]
+
+
+def find_keywords(texts: Iterable[str], count: int = 30) -> Keywords:
+    """The nouns, verbs and adjectives that stand in most texts, `STOP_WORDS` left out.
+
+    Counted once a text, so that one text that repeats a word does not carry it. The analyser
+    stems words in context: a name that it does not know may come out as another noun.
+    """
+    counts: Counter[tuple[str, WordClass]] = Counter()
+    analysed = failed = 0
+    for text in texts:
+        try:
+            morphemes = analyse(text)
+        except AnalyserError:
+            failed += 1
+            continue
+        analysed += 1
+        counts.update({word for word in map(_dictionary_word, morphemes) if word is not None})
+    ranked = sorted(
+        (item for item in counts.items() if item[0][0] not in STOP_WORDS),
+        key=lambda item: (-item[1], item[0]),
+    )
+    keywords = [
+        Keyword(word=word, word_class=word_class, texts=number)
+        for (word, word_class), number in ranked[:count]
+    ]
+    return Keywords(keywords=keywords, texts=analysed, failed=failed)
+
+
+def correct_spacing(text: str) -> str:
+    """The text with its spaces put right; no other character changes.
+
+    Long repeats stay as they are.
+
+    Raises:
+        AnalyserError: Kiwi failed on the text.
+    """
+    text = to_nfc(text)
+    corrected: list[str] = []
+    for _, piece in _pieces(text):
+        done = 0
+        for run in _repeats.finditer(piece):
+            corrected += [_space(piece[done : run.start()]), run[0]]
+            done = run.end()
+        corrected.append(_space(piece[done:]))
+    return "".join(corrected)
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text in order, without the space between them.
+
+    Blank lines end a sentence, other line breaks do not.
+
+    Raises:
+        AnalyserError: Kiwi failed on the text.
+    """
+    text = to_nfc(text)
+    sentences: list[str] = []
+    for _, piece in _pieces(text):
+        folded, origin = _fold_repeats(piece)
+        try:
+            found = _kiwi(os.getpid()).split_into_sents(folded, return_sub_sents=False)
+        except Exception as error:  # as above
+            raise AnalyserError(f"Kiwi failed on {text[:40]!r}: {error}") from error
+        spans: list[tuple[int, int]] = []
+        for start, end in ((origin[s.start], origin[s.end]) for s in found):
+            if spans and start < spans[-1][1]:
+                # Kiwi cut inside a syllable (됀: 되 and ㄴ다 on one), where there is no place.
+                start, _ = spans.pop()
+            spans.append((start, end))
+        cut = [piece[start:end].strip() for start, end in spans]
+        if "".join("".join(cut).split()) != "".join(piece.split()):
+            raise AnalyserError(f"Kiwi lost a part of {text[:40]!r}")
+        sentences += cut
+    return sentences
+
+
+@lru_cache(maxsize=1)
+def _kiwi(process: int) -> Kiwi:
+    """The analyser of this process; a forked one makes its own, threads do not survive a fork."""
+    # More workers only serve lists of texts; several processes are what this project scales by.
+    return Kiwi(num_workers=1)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Pieces of at most 10,000 characters and where they begin, cut at a space where there is."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE_CHARACTERS
+        if end < len(text):
+            space = text.rfind(" ", start, end)
+            end = space + 1 if space > start else end
+        yield start, text[start:end]
+        start = end
+
+
+def _fold_repeats(text: str) -> tuple[str, list[int]]:
+    """The text with long repeats shortened, and the original place of each character and the end.
+
+    What was taken out belongs to the character before it.
+    """
+    if not _repeats.search(text):
+        return text, list(range(len(text) + 1))
+    parts: list[str] = []
+    origin: list[int] = []
+    done = 0
+    for run in _repeats.finditer(text):
+        kept = run.start() + len(run[1]) * _MAX_REPEATS
+        parts.append(text[done:kept])
+        origin += range(done, kept)
+        done = run.end()
+    parts.append(text[done:])
+    origin += range(done, len(text) + 1)
+    return "".join(parts), origin
+
+
+def _dictionary_word(morpheme: Morpheme) -> tuple[str, WordClass] | None:
+    """Dictionary form and class of a content word; None for everything else."""
+    word_class = _WORD_CLASSES.get(morpheme.tag.split("-")[0])
+    if word_class is None:
+        return None
+    return morpheme.form + ("" if word_class == "noun" else "다"), word_class
+
+
+def _space(text: str) -> str:
+    if not text.strip():
+        return text
+    try:
+        spaced = str(_kiwi(os.getpid()).space(text))
+    except Exception as error:  # as above
+        raise AnalyserError(f"Kiwi failed on {text[:40]!r}: {error}") from error
+    if "".join(spaced.split()) != "".join(text.split()):
+        raise AnalyserError(f"Kiwi changed more than spaces in {text[:40]!r}")
+    # The spaces at the ends belong to what stands around this part.
+    before = text[: len(text) - len(text.lstrip())]
+    return before + spaced.strip() + text[len(text.rstrip()) :]

@@ -1,0 +1,41 @@
+"""All public sources by name."""
+
+import difflib
+
+from malmoi.errors import InputError
+from malmoi.text.public import (
+    chatbot,
+    kmhas,
+    korean_hate_speech,
+    korsts,
+    kote,
+    naver_shopping,
+    nsmc,
+    petitions,
+    question_pair,
+    steam,
+)
+from malmoi.text.public.description import PublicSource
+
+_MODULES = (
+    *(nsmc, kote, korean_hate_speech, kmhas, naver_shopping, steam),
+    *(korsts, question_pair, chatbot, petitions),
+)
+
+SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}
+
+
+def find_source(name: str) -> PublicSource:
+    """The source of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name in SOURCES:
+        return SOURCES[name]
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), SOURCES, n=1)
+    hint = f"did you mean {close[0]}?" if close else "malmoi list shows them"
+    raise InputError(
+        f"expected the name of a public source ({', '.join(SOURCES)}) or hub:OWNER/NAME, "
+        f"found {name!r}; {hint}"
+    )

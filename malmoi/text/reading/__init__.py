@@ -1,0 +1,1 @@
+"""Records out of any file or folder that a user may have."""

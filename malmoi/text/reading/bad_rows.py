@@ -1,0 +1,59 @@
+"""Rows and files that cannot be read: all are seen before they are told, or they are left out."""
+
+from dataclasses import dataclass, field
+
+from malmoi.errors import InputError
+
+_SHOWN = 5
+
+
+class EmptySourceError(InputError):
+    """A file without a text: in a folder of others it is left out."""
+
+
+@dataclass(kw_only=True)
+class BadRows:
+    """What was wrong so far.
+
+    Attributes:
+        skip: leave bad rows out and go on, as `--skip-bad-rows` says.
+        first: the first few of them.
+        count: how many there were.
+        files: files that cannot be read.
+    """
+
+    skip: bool = False
+    first: list[InputError] = field(default_factory=list)
+    count: int = 0
+    files: list[InputError] = field(default_factory=list)
+
+    def add(self, error: InputError) -> None:
+        """Take note of a row that cannot be read."""
+        self.count += 1
+        if len(self.first) < _SHOWN:
+            self.first.append(error)
+
+    def add_file(self, error: InputError) -> None:
+        """Take note of a file that cannot be read; such are never left out."""
+        self.files.append(error)
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing more is to be given out: it is only looked for what else is wrong."""
+        return bool(self.files) or (self.count > 0 and not self.skip)
+
+    def raise_all(self) -> None:
+        """Raise one InputError that names the first of all that was wrong, if that is an error."""
+        if not self.stops:
+            return
+        rows = self.count if not self.skip else 0
+        told = [*self.files[:_SHOWN], *(self.first if rows else [])]
+        total = len(self.files) + rows
+        advice = " (--skip-bad-rows leaves such rows out)" if rows else ""
+        if total == 1:
+            raise InputError(f"{told[0]}{advice}") from told[0]
+        kinds = "rows" if not self.files else "files and rows" if rows else "files"
+        more = f"; and {total - len(told):,} more" if total > len(told) else ""
+        raise InputError(
+            f"{total:,} {kinds} cannot be read: {'; '.join(map(str, told))}{more}{advice}"
+        )

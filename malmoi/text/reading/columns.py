@@ -1,0 +1,334 @@
+"""Which column of a table is the text, the label and the id, and what its cells say."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from malmoi.errors import InputError
+from malmoi.text.characters import to_nfc
+
+# As they are met in published tables; compared without case, blanks, hyphens and underscores.
+TEXT_COLUMNS = (
+    *("text", "document", "review", "comment", "comments", "content", "contents"),
+    *("sentence", "utterance", "message", "review_text", "review_content", "comment_text"),
+    *("리뷰", "댓글", "내용", "본문", "문장", "발화", "리뷰내용", "후기", "메시지"),
+)
+LABEL_COLUMNS = (
+    *("label", "labels", "lable", "sentiment", "category"),
+    *("라벨", "레이블", "감정", "분류"),
+)
+ID_COLUMN = "id"
+
+# A file without a header row shows its first text as a column: keep the message readable.
+SHOWN_COLUMNS = 12
+SHOWN_CHARACTERS = 300
+# Rows that are looked at to choose the text column.
+SAMPLE_ROWS = 200
+# Rows above a header that hold a title.
+_TITLE_ROWS = 10
+# Cells of a text column that must hold a letter (assumption: some texts are pictures only).
+_LETTERS = 0.5
+
+# Halves of surrogate pairs: JSON can escape a single one, as programs write that cut texts by
+# UTF-16 units, and Excel both of a pair.
+_HALVES = re.compile("[\ud800-\udfff]")
+_NUMBER = re.compile(r"[-+]?[\d.,:/%\s-]*\d[\d.,:/%\s-]*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelNames:
+    """What the cells of a label column mean.
+
+    Attributes:
+        names: label by cell.
+        separator: what stands between the labels of one cell, None where a cell holds one; the
+            labels' names are joined by it again.
+    """
+
+    names: Mapping[str, str]
+    separator: str | None = None
+
+    def of(self, cell: str, where: str) -> str:
+        """The name of a cell's label, or of its labels.
+
+        Raises:
+            InputError: the cell holds a label without a name.
+        """
+        parts = [cell] if self.separator is None else cell.split(self.separator)
+        for part in parts:
+            if part.strip() not in self.names:
+                known = ", ".join(list(self.names)[:SHOWN_COLUMNS])
+                raise InputError(
+                    f"{where}: expected a label of {known}"
+                    f"{', …' if len(self.names) > SHOWN_COLUMNS else ''}, found {part.strip()!r}; "
+                    "fetch the file again or read it under another name"
+                )
+        return (self.separator or "").join(self.names[part.strip()] for part in parts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnRequest:
+    """What the caller asked for.
+
+    Attributes:
+        text: name of the text column, or its number from 1, or None to look for a known one.
+        label: the same of the label column.
+        need_label: whether a table without a label column is an error.
+        header: the column names of a table that has no header row.
+        names: what the cells of the label column mean; None keeps them as they are.
+        any_sheet: where no sheet of a workbook has the columns, the first will do.
+    """
+
+    text: str | None = None
+    label: str | None = None
+    need_label: bool = False
+    header: tuple[str, ...] | None = None
+    names: LabelNames | None = None
+    any_sheet: bool = False
+
+    @property
+    def wants_label(self) -> bool:
+        """Whether a label column must be there."""
+        return self.need_label or self.label is not None
+
+    def locate(
+        self, columns: Sequence[str], where: str, sample: Sequence[Sequence[object]] = ()
+    ) -> "ColumnPlaces":
+        """Find the columns of a table.
+
+        Args:
+            columns: the header.
+            where: what messages name.
+            sample: its first rows, whole: a column that holds numbers is no text, whatever it is
+                called, and of several the fullest and longest is taken.
+
+        Raises:
+            InputError: a column that must be there is not, or cannot be told from others.
+        """
+        label = _label_place(columns, self, where)
+        identifier = next(iter(_places(columns, (ID_COLUMN,))), None)
+        passed_over: tuple[tuple[str, str], ...] = ()
+        if self.text is not None:
+            text = _named_place(columns, self.text, "text", where)
+        else:
+            taken = {label, identifier} if self.label is not None else {identifier}
+            text, passed_over = _text_place(columns, sample, taken, where)
+            if label == text:
+                label = None
+        return ColumnPlaces(text=text, label=label, id=identifier, passed_over=passed_over)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnPlaces:
+    """Positions in the header, from 0; None where a table has no such column.
+
+    Attributes:
+        passed_over: columns that could have been the text by their name, and why they are not.
+    """
+
+    text: int
+    label: int | None
+    id: int | None
+    passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What the first cells of a column are like."""
+
+    lettered: float
+    """Share of the filled ones that hold a letter and are no address."""
+    numeric: float
+    """Share of the filled ones that are numbers, dates or times."""
+    length: float
+    """Characters a row, empty ones included."""
+    nested: float
+    """Share of the rows that hold an object or a list."""
+
+    @classmethod
+    def of(cls, cells: Sequence[object]) -> "_Cells":
+        texts = [text for cell in cells if (text := _shown(cell).strip())]
+        filled = max(1, len(texts))
+        return cls(
+            lettered=sum(map(_is_worded, texts)) / filled,
+            numeric=sum(_NUMBER.fullmatch(text) is not None for text in texts) / filled,
+            length=sum(map(len, texts)) / max(1, len(cells)),
+            nested=sum(isinstance(cell, list | dict) for cell in cells) / max(1, len(cells)),
+        )
+
+
+def plain_name(name: str) -> str:
+    """A column's name as it is compared: "Review_Text" and "review text" are one."""
+    return re.sub(r"[\s_\-\ufeff]+", "", to_nfc(name)).casefold()
+
+
+def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
+    """Whether this line is a header with a text column that we know or were told of."""
+    names = TEXT_COLUMNS if requested is None else (*TEXT_COLUMNS, requested)
+    return bool(_places(columns, names))
+
+
+def header_below(sample: Sequence[Sequence[object]], requested: str | None) -> int | None:
+    """Which of the first rows, from 1, looks like the header that the first line is not."""
+    for number, row in enumerate(sample[:_TITLE_ROWS], 1):
+        names = [_shown(cell).strip() for cell in row]
+        if len([name for name in names if name]) > 1 and has_text_column(names, requested):
+            return number
+    return None
+
+
+def whole_characters(text: str) -> str:
+    """The text with halves of characters joined, or left out: UTF-8 cannot hold one."""
+    if _HALVES.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+
+def cell_text(cell: object, where: str) -> str:
+    """A cell as text: "" for nothing, "1" for 1.0, otherwise as it prints, without half emoji.
+
+    Raises:
+        InputError: the cell holds a list, a mapping or bytes.
+    """
+    if isinstance(cell, str):
+        return whole_characters(cell)
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        if cell != cell:  # NaN is how pandas writes an empty cell
+            return ""
+        return str(int(cell)) if cell.is_integer() else str(cell)
+    if isinstance(cell, list | tuple | dict | set | bytes):
+        raise InputError(
+            f"{where}: expected text or a number in the cell, found {type(cell).__name__}; "
+            "write it as text"
+        )
+    return str(cell)
+
+
+def label_text(cell: object, where: str) -> str | None:
+    """A cell of labels as text: one label as it is, several as a JSON list, None for none.
+
+    Raises:
+        InputError: the cell holds bytes.
+    """
+    if isinstance(cell, list | tuple) and len(cell) == 1 and not isinstance(cell[0], list | dict):
+        cell = cell[0]
+    if isinstance(cell, list | tuple | dict):
+        return json.dumps(cell, ensure_ascii=False, default=str) if cell else None
+    return cell_text(cell, where).strip() or None
+
+
+def shown_columns(columns: Sequence[str]) -> str:
+    """The first of these names, cut where they are very long, for a message."""
+    shown = [
+        column if len(column) <= SHOWN_CHARACTERS else f"{column[:SHOWN_CHARACTERS]}…"
+        for column in columns[:SHOWN_COLUMNS]
+    ]
+    if len(columns) > SHOWN_COLUMNS:
+        shown.append(f"and {len(columns) - SHOWN_COLUMNS} more")
+    return ", ".join(shown)
+
+
+def _shown(cell: object) -> str:
+    if isinstance(cell, str):
+        return cell
+    if cell is None or cell != cell or isinstance(cell, list | tuple | dict | set | bytes):
+        return ""
+    return str(cell)
+
+
+def _is_worded(text: str) -> bool:
+    return any(map(str.isalpha, text)) and not text.startswith(("http://", "https://", "www."))
+
+
+def _places(columns: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Columns with one of these names, in the order of the names; an exact one comes first."""
+    plain = [plain_name(column) for column in columns]
+    found: dict[int, None] = {}
+    for name in names:
+        exact = [place for place, column in enumerate(columns) if column == name]
+        alike = [place for place, column in enumerate(plain) if column == plain_name(name)]
+        found.update(dict.fromkeys([*exact, *alike]))
+    return list(found)
+
+
+def _named_place(columns: Sequence[str], name: str, kind: str, where: str) -> int:
+    """The column with this name, else the one with this number.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    exact = [place for place, column in enumerate(columns) if column == name]
+    found = exact or _places(columns, (name,))
+    if len(found) > 1:
+        numbers = ", ".join(str(place + 1) for place in found)
+        raise InputError(
+            f"{where}: expected one column {name!r}, found {len(found)}, the columns {numbers}; "
+            f"give the number of the right one as --{kind}-column"
+        )
+    if found:
+        return found[0]
+    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(columns):
+        return int(name) - 1
+    raise _missing(where, columns, kind, f"a column named {name!r}")
+
+
+def _label_place(columns: Sequence[str], request: ColumnRequest, where: str) -> int | None:
+    if request.label is not None:
+        return _named_place(columns, request.label, "label", where)
+    found = _places(columns, LABEL_COLUMNS)
+    if not found and request.need_label:
+        raise _missing(where, columns, "label", f"one of {', '.join(LABEL_COLUMNS)}")
+    return found[0] if found else None
+
+
+def _text_place(
+    columns: Sequence[str],
+    sample: Sequence[Sequence[object]],
+    taken: set[int | None],
+    where: str,
+) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """The text column, and the columns of such a name that were passed over."""
+    candidates = [place for place in _places(columns, TEXT_COLUMNS) if place not in taken]
+    if not candidates:
+        raise _missing(where, columns, "text", f"one of {', '.join(TEXT_COLUMNS)}")
+    cells = {
+        place: _Cells.of([row[place] if place < len(row) else None for row in sample])
+        for place in candidates
+    }
+    passed_over = []
+    worded = []
+    for place in candidates:
+        if sample and cells[place].numeric > 1 - _LETTERS:
+            passed_over.append((columns[place], "holds numbers"))
+        elif sample and cells[place].nested > 1 - _LETTERS:
+            passed_over.append((columns[place], "holds objects or lists"))
+        elif sample and len(candidates) > 1 and cells[place].lettered < _LETTERS:
+            passed_over.append((columns[place], "holds no words"))
+        else:
+            worded.append(place)
+    if not worded:
+        names = ", ".join(f"{name} ({why})" for name, why in passed_over)
+        raise InputError(
+            f"{where}: no text column: expected words in a column of texts, found {names}; name "
+            f"the right one of {shown_columns(columns)} with --text-column"
+        )
+    best = max(worded, key=lambda place: (cells[place].length, -worded.index(place)))
+    twins = [place for place in worded if columns[place] == columns[best]]
+    if len(twins) > 1:
+        _named_place(columns, columns[best], "text", where)
+    passed_over += [(columns[place], "is shorter") for place in worded if place != best]
+    return best, tuple(passed_over)
+
+
+def _missing(where: str, columns: Sequence[str], kind: str, expected: str) -> InputError:
+    twins = [name for name, count in Counter(columns).items() if count > 1]
+    number = f"--no-header and its number as --{kind}-column" if not twins else "its number"
+    return InputError(
+        f"{where}: no {kind} column: expected {expected}, found the columns "
+        f"{shown_columns(columns)}; name the right one with --{kind}-column (the first row must be "
+        f"the header; where it is not, give {number})"
+    )

@@ -1,0 +1,151 @@
+"""Bytes to text: which encoding a file has, and its text as a stream."""
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from malmoi.errors import InputError
+from malmoi.text.reading.sources import Source
+
+CHUNK_BYTES = 1 << 20
+# A line beyond this is no text but a file without line ends (assumption); it is refused before it
+# is loaded, so that memory does not grow with it.
+LONGEST_LINE_BYTES = 1 << 26
+# As much as git looks at to tell text from binary.
+HEAD_BYTES = 8000
+
+# A CP949 file whose first bytes happen to spell this many Hangul syllables in UTF-8 is out of the
+# question (assumption), so such a file is damaged UTF-8 and must not become mojibake.
+CERTAIN_HANGUL = 3
+_HANGUL = re.compile("[가-힣]")
+
+_NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp949": "CP949"}
+
+
+def shown_encoding(encoding: str) -> str:
+    """What messages call an encoding that `find_encoding` gives."""
+    return _NAMES.get(encoding, encoding)
+
+
+def find_encoding(source: Source) -> str:
+    """The encoding in which the whole file decodes, by one or two streaming passes.
+
+    Returns:
+        "utf-16" or "utf-8-sig" for a byte order mark, else "utf-8", else "cp949", which covers
+        EUC-KR.
+
+    Raises:
+        InputError: the file is empty, is not text, decodes in no encoding that we know, or has a
+            line of more than 64 MiB.
+    """
+    with source.open_bytes() as stream:
+        head = stream.read(HEAD_BYTES)
+    if not head:
+        raise InputError(f"{source.shown}: the file is empty; expected text in it")
+    candidates = _candidates(head)
+    if not candidates:
+        raise InputError(
+            f"{source.shown}: not a text file (it holds NUL bytes and no UTF-16 mark); "
+            "export it as UTF-8 text"
+        )
+    furthest, furthest_encoding = -1, ""
+    for encoding in candidates:
+        bad_byte = _first_bad_byte(source, encoding)
+        if bad_byte is None:
+            return encoding
+        if bad_byte > furthest:
+            furthest, furthest_encoding = bad_byte, encoding
+        if encoding == "utf-8" and _decode_start(source, encoding, bad_byte)[1] >= CERTAIN_HANGUL:
+            break
+    line = _decode_start(source, furthest_encoding, furthest)[0]
+    tried = " or ".join(_NAMES[encoding] for encoding in candidates)
+    raise InputError(
+        f"{source.shown}:{line}: expected {tried} text, found bytes that are not; "
+        "repair that line, or save the file again as UTF-8"
+    )
+
+
+@contextmanager
+def open_text(source: Source, *, keep_newlines: bool = False) -> Iterator[io.TextIOWrapper]:
+    r"""The text of a file of any supported encoding; iterating it gives its lines.
+
+    Lines end with "\n", "\r\n" or "\r" and nothing else: U+2028 or a form feed stay inside one.
+
+    Args:
+        source: the file.
+        keep_newlines: leave the line ends as they are, as the `csv` module wants.
+
+    Raises:
+        InputError: as `find_encoding`.
+    """
+    encoding = find_encoding(source)
+    with (
+        source.open_bytes() as stream,
+        io.TextIOWrapper(
+            stream, encoding=encoding, errors="strict", newline="" if keep_newlines else None
+        ) as text,
+    ):
+        yield text
+
+
+def _candidates(head: bytes) -> tuple[str, ...]:
+    # UTF-32's little-endian mark begins like UTF-16's; nobody asked for UTF-32.
+    if head.startswith(codecs.BOM_UTF32_LE):
+        return ()
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ("utf-16",)
+    if b"\0" in head:
+        return ()
+    if head.startswith(codecs.BOM_UTF8):
+        return ("utf-8-sig",)
+    return ("utf-8", "cp949")
+
+
+def _decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder:
+    # "utf-8-sig" reports error positions counted after the mark; plain UTF-8 decodes the mark too.
+    return codecs.getincrementaldecoder(encoding.removesuffix("-sig"))(errors)
+
+
+def _first_bad_byte(source: Source, encoding: str) -> int | None:
+    """The offset of the first byte that does not decode, or None."""
+    decoder = _decoder(encoding)
+    consumed = 0
+    line_start = 0
+    with source.open_bytes() as stream:
+        while True:
+            chunk = stream.read(CHUNK_BYTES)
+            if consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
+                line = _decode_start(source, encoding, line_start)[0]
+                raise InputError(
+                    f"{source.shown}:{line}: expected lines of text, found one of more than "
+                    f"{LONGEST_LINE_BYTES >> 20} MiB; put each text on a line of its own"
+                )
+            pending = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                return consumed - pending + error.start
+            if not chunk:
+                return None
+            consumed += len(chunk)
+            # Of the text: in UTF-16 the byte of a line feed is half of other characters too. Where
+            # in the chunk the line begins does not matter, it is shorter than the bound.
+            if "\n" in text or "\r" in text:
+                line_start = consumed
+
+
+def _decode_start(source: Source, encoding: str, length: int) -> tuple[int, int]:
+    """Decode the first `length` bytes: the line they end on, from 1, and their Hangul syllables."""
+    decoder = io.IncrementalNewlineDecoder(_decoder(encoding, "replace"), translate=True)
+    lines, hangul = 1, 0
+    with source.open_bytes() as stream:
+        while True:
+            chunk = stream.read(min(CHUNK_BYTES, length))
+            length -= len(chunk)
+            text = decoder.decode(chunk, final=not chunk)
+            lines += text.count("\n")
+            hangul += sum(1 for _ in _HANGUL.finditer(text))
+            if not chunk:
+                return lines, hangul

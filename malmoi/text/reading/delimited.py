@@ -1,0 +1,272 @@
+"""Tables in text files as rows: CSV with any delimiter, and TSV."""
+
+import csv
+import io
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+
+from malmoi.errors import InputError
+from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
+from malmoi.text.reading.columns import SAMPLE_ROWS
+from malmoi.text.reading.decoding import open_text, shown_encoding
+from malmoi.text.reading.delimiters import Shape, shown_delimiter
+from malmoi.text.reading.notes import HEADERS_AGAIN, SourceNotes
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.spreadsheet_cells import unguarded
+from malmoi.text.reading.table import Row, Table
+
+# Long enough for any text; a bound, because an unclosed quote would swallow the whole file.
+LONGEST_CSV_FIELD_CHARACTERS = 1 << 24
+LONGEST_CSV_ROW_CHARACTERS = 2 * LONGEST_CSV_FIELD_CHARACTERS
+# After an unclosed quote the lines behind it are read again; so often, then the file is refused.
+_LONG_ROW_LINES = 1_000
+_MOST_LONG_ROWS = 20
+# A quoted field of a TSV file that goes over more lines than these is a lone quote (assumption).
+_JOINED_LINES = 10
+_NUMBER = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)*\s*")
+
+Numbered = tuple[int, list[str]]
+
+
+@contextmanager
+def open_delimited(
+    source: Source,
+    shape: Shape,
+    notes: SourceNotes,
+    bad: BadRows,
+    *,
+    header: Sequence[str] | None = None,
+    keep_blank: bool = False,
+) -> Iterator[Table]:
+    """Open a table in a text file.
+
+    Args:
+        source: the file.
+        shape: its delimiter, and whether its first row is a header.
+        notes: gets encoding, delimiter and what is counted.
+        bad: gets the rows that cannot be read.
+        header: names of the columns where no row has them.
+        keep_blank: give blank lines too, as cells of None.
+
+    Raises:
+        InputError: there is nothing in it.
+    """
+    tabs = shape.delimiter == "\t"
+    notes.form, notes.delimiter = "table", shown_delimiter(shape.delimiter)
+    with open_text(source, keep_newlines=not tabs) as text:
+        notes.encoding = shown_encoding(text.encoding)
+        if tabs:
+            lines = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
+            rows: Iterator[Numbered] = _tsv_rows(lines, notes)
+        else:
+            rows = _csv_rows(text, shape.delimiter, source, bad)
+        first = next(((line, row) for line, row in rows if row), None)
+        if first is None:
+            raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
+        convert = _tsv_cell if tabs else unguarded
+        if header is None and shape.has_header:
+            columns = [convert(name) for name in first[1]]
+        else:
+            columns = list(header or map(str, range(1, len(first[1]) + 1)))
+            rows = chain([first], rows)
+        advice = (
+            "a field cannot contain a tab or a line break; save such texts as .csv"
+            if tabs
+            else f"quote a field that contains a {shown_delimiter(shape.delimiter)}"
+        )
+        reader = _Reader(source, columns, notes, bad, keep_blank, advice, convert)
+        reader.header = first[1] if header is None and shape.has_header else None
+        sample = list(islice(rows, SAMPLE_ROWS))
+        reader.look_at(sample)
+        yield Table(
+            columns=columns,
+            sample=[[convert(cell) for cell in row] for _, row in sample if row],
+            read=lambda picks, needed: reader.read(chain(sample, rows), picks, needed),
+        )
+
+
+class _Reader:
+    """Rows of a table of which the header is known: whole ones, and what can be made whole."""
+
+    header: list[str] | None = None
+
+    def __init__(
+        self,
+        source: Source,
+        columns: Sequence[str],
+        notes: SourceNotes,
+        bad: BadRows,
+        keep_blank: bool,
+        advice: str,
+        convert: Callable[[str], str],
+    ) -> None:
+        self._source, self._notes, self._bad = source, notes, bad
+        self._width, self._keep_blank = len(columns), keep_blank
+        self._advice, self._convert = advice, convert
+        self._numeric: list[int] = []
+
+    def look_at(self, sample: Sequence[Numbered]) -> None:
+        """Learn from the first rows which columns hold numbers."""
+        whole = [row for _, row in sample if len(row) == self._width]
+        for place in range(self._width):
+            filled = [row[place] for row in whole if row[place].strip()]
+            if filled and all(map(_NUMBER.fullmatch, filled)):
+                self._numeric.append(place)
+
+    def read(
+        self, rows: Iterator[Numbered], picks: Sequence[int], needed: Sequence[int]
+    ) -> Iterator[Row]:
+        """As `Table.read`."""
+        convert = self._convert
+        for line, row in rows:
+            if not row:
+                if self._keep_blank:
+                    yield line, "", [None] * len(picks)
+                continue
+            if row[0].startswith("\ufeff"):  # of a file that was put behind another
+                row = [row[0][1:], *row[1:]]
+            if row == self.header:
+                # What appending crawlers write at every start.
+                self._notes.counts[HEADERS_AGAIN] += 1
+                continue
+            if len(row) != self._width:
+                if not self._can_be_whole(row, needed):
+                    self._bad.add(
+                        InputError(
+                            f"{self._source.shown}:{line}: expected {self._width} fields as in "
+                            f"the header, found {len(row)}; {self._advice}"
+                        )
+                    )
+                    continue
+                row = [*row, *[""] * self._width][: self._width]
+            yield line, "", [convert(row[pick]) for pick in picks]
+
+    def _can_be_whole(self, row: Sequence[str], needed: Sequence[int]) -> bool:
+        """Whether only empty fields are too many, or only last ones that nobody reads too few.
+
+        A row that a line break has cut in two is short as well: its halves have words where the
+        others have numbers.
+        """
+        if len(row) > self._width:
+            return not any(cell.strip() for cell in row[self._width :])
+        if max(needed) >= len(row):
+            return False
+        numbers = [row[place] for place in self._numeric if place < len(row)]
+        if not all(_NUMBER.fullmatch(cell) or not cell.strip() for cell in numbers):
+            return False
+        self._notes.counts["rows that end before their last fields, taken as whole"] += 1
+        return True
+
+
+def _csv_rows(
+    text: io.TextIOWrapper, delimiter: str, source: Source, bad: BadRows
+) -> Iterator[Numbered]:
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
+    again: deque[str] = deque()
+    taken: list[str] = []  # lines of the row that is being read
+
+    def lines() -> Iterator[str]:
+        # Each line may close a quote and open the next: no field is long, the row never ends.
+        held = 0
+        while True:
+            if not taken:
+                held = 0
+            line = again.popleft() if again else next(text, None)
+            if line is None:
+                return
+            taken.append(line)
+            held += len(line)
+            if held > LONGEST_CSV_ROW_CHARACTERS:
+                raise InputError(
+                    f"{source.shown}:{number}: expected a CSV row, found one of more than "
+                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
+                )
+            yield line
+
+    number, long_rows = 1, 0
+    # strict: otherwise an unclosed quote takes the rest of the file as one field, silently.
+    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
+    while True:
+        taken.clear()
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            long_rows += len(taken) > _LONG_ROW_LINES
+            bad.add(_bad_csv_row(source, number, error))
+            if long_rows > _MOST_LONG_ROWS:
+                raise InputError(
+                    f"{source.shown}: expected quotes that close, found more than "
+                    f"{_MOST_LONG_ROWS} that do not, the last at line {number}; repair them"
+                ) from error
+            # Only the line where the row began is bad; those behind it may be rows of their own.
+            again.extendleft(reversed(taken[1:]))
+            number += 1
+            reader = csv.reader(lines(), strict=True, delimiter=delimiter)
+            continue
+        if row is None:
+            return
+        yield number, row
+        number += len(taken)
+
+
+def _bad_csv_row(source: Source, line: int, error: csv.Error) -> InputError:
+    if "field limit" in str(error):
+        return InputError(
+            f"{source.shown}:{line}: expected a CSV row, found a field of more than "
+            f"{LONGEST_CSV_FIELD_CHARACTERS:,} characters; close the quote that opens it, or take "
+            "the row out"
+        )
+    return InputError(
+        f"{source.shown}:{line}: expected a CSV row, found one with broken quoting ({error}); "
+        "close the quote and double the quotes inside a field"
+    )
+
+
+def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[Numbered]:
+    """One row a line and no quoting (IANA text/tab-separated-values): NSMC holds lone quotes.
+
+    Save where a quoted field goes on in the next lines, as pandas and Excel write it.
+    """
+    again: deque[tuple[int, str]] = deque()
+    width = 0
+    while True:
+        item = again.popleft() if again else next(lines, None)
+        if item is None:
+            return
+        number, line = item
+        row = line.split("\t") if line.strip(" ") else []
+        width = width or len(row)
+        opened = row and row[-1].startswith('"') and row[-1].count('"') % 2 == 1
+        if opened and (len(row) < width or width == 1):
+            ahead: list[tuple[int, str]] = []
+            while len(ahead) < _JOINED_LINES:
+                following = again.popleft() if again else next(lines, None)
+                if following is None:
+                    break
+                ahead.append(following)
+                joined = "\n".join([line, *(part for _, part in ahead)]).split("\t")
+                fields = [field for field in joined if "\n" in field]
+                if len(joined) == width and all(_unquote(field) != field for field in fields):
+                    notes.counts["texts that go over several lines, joined"] += 1
+                    row, ahead = joined, []
+                    break
+            again.extendleft(reversed(ahead))
+        yield number, row
+
+
+def _tsv_cell(field: str) -> str:
+    return unguarded(_unquote(field))
+
+
+def _unquote(field: str) -> str:
+    # pandas and Excel quote fields in a TSV file too, and double the quotes inside.
+    if len(field) >= 2 and field[0] == field[-1] == '"':
+        inside = field[1:-1]
+        if '"' not in inside:
+            return inside
+        if '"' not in inside.replace('""', ""):
+            return inside.replace('""', '"')
+    return field

@@ -1,0 +1,197 @@
+"""JSON as rows: an object a line, or an array of objects, streamed."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TextIO
+
+from malmoi.errors import InputError
+from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
+from malmoi.text.reading.columns import SAMPLE_ROWS, has_text_column
+from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
+from malmoi.text.reading.nested import with_inner_keys
+from malmoi.text.reading.notes import SourceNotes
+from malmoi.text.reading.sources import Source
+
+_CHUNK_CHARACTERS = 1 << 20
+_BLANK = " \t\r\n\ufeff"
+
+JsonRow = tuple[int, dict[str, Any]]
+
+
+def json_rows(source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[JsonRow]:
+    """Number of the line where it begins, and content of each object; nested keys are joined by
+    dots.
+
+    Args:
+        source: the file.
+        notes: gets form and encoding.
+        bad: gets what is no object.
+
+    Raises:
+        InputError: it is no JSON from here on.
+    """
+    notes.form = "json"
+    with open_text(source) as text:
+        notes.encoding = shown_encoding(text.encoding)
+        head = ""
+        while not head.strip(_BLANK):
+            chunk = text.read(_CHUNK_CHARACTERS)
+            if not chunk:
+                raise EmptySourceError(
+                    f"{source.shown}: expected texts, found only blank lines; add texts"
+                )
+            head += chunk
+        if head.lstrip(_BLANK).startswith("["):
+            rows: Iterator[tuple[int, Any]] = _array(head, text, source)
+        elif source.format == ".json" and not _is_lines(head):
+            rows = _one_object(head, text, source, notes)
+        else:
+            rows = _lines(head, text, source, bad)
+        for number, row in rows:
+            if isinstance(row, dict):
+                yield number, with_inner_keys(row)
+            else:
+                bad.add(
+                    InputError(
+                        f"{source.shown}:{number}: expected a JSON object, found "
+                        f"{type(row).__name__}; write one JSON object a line, or an array of them"
+                    )
+                )
+
+
+def sampled(rows: Iterator[JsonRow]) -> tuple[list[JsonRow], list[str], list[list[object]]]:
+    """The first rows, the keys in them, and their cells in the order of the keys."""
+    first = list(islice(rows, SAMPLE_ROWS))
+    keys = list(dict.fromkeys(key for _, row in first for key in row))
+    return first, keys, [[row.get(key) for key in keys] for _, row in first]
+
+
+def _is_lines(head: str) -> bool:
+    """Whether the first line is an object by itself, and not the whole file."""
+    first, _, rest = head.lstrip(_BLANK).partition("\n")
+    if not rest.strip(_BLANK):
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(head: str, text: TextIO, source: Source, bad: BadRows) -> Iterator[tuple[int, Any]]:
+    number, rest = 0, head
+    while True:
+        *whole, rest = rest.split("\n")
+        for line in whole:
+            number += 1
+            if line.strip(_BLANK):
+                yield from _line(line, number, source, bad)
+        chunk = text.read(_CHUNK_CHARACTERS)
+        if not chunk:
+            break
+        rest += chunk
+    if rest.strip(_BLANK):
+        yield from _line(rest, number + 1, source, bad)
+
+
+def _line(line: str, number: int, source: Source, bad: BadRows) -> Iterator[tuple[int, Any]]:
+    try:
+        yield number, json.loads(line.strip(_BLANK))
+    except (ValueError, RecursionError) as error:
+        bad.add(
+            InputError(
+                f"{source.shown}:{number}: expected a JSON object, found broken JSON ({error}); "
+                "write one JSON object a line"
+            )
+        )
+
+
+def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]:
+    """The items of an array, decoded one by one as the file is read."""
+    decode = json.JSONDecoder().raw_decode
+    place, number = head.index("[") + 1, head.count("\n", 0, head.index("[")) + 1
+    buffer, ended = head, False
+    while True:
+        start = place
+        while place < len(buffer) and buffer[place] in _BLANK + ",":
+            place += 1
+        number += buffer.count("\n", start, place)
+        if place < len(buffer) and buffer[place] == "]":
+            rest = buffer[place + 1 :]
+            while not rest.strip(_BLANK) and (chunk := text.read(_CHUNK_CHARACTERS)):
+                rest += chunk
+            number += rest.count("\n", 0, len(rest) - len(rest.lstrip(_BLANK)))
+            rest = rest.lstrip(_BLANK)
+            if not rest:
+                return
+            if not rest.startswith("["):
+                raise InputError(
+                    f"{source.shown}:{number}: expected the end of the file behind the array, "
+                    f"found {rest[:20]!r}; write all objects into one array"
+                )
+            buffer, place = rest, 1
+            continue
+        try:
+            if place >= len(buffer):
+                raise ValueError("the array does not end")
+            item, end = decode(buffer, place)
+            # A number may go on in the next chunk; what else is whole is whole.
+            whole = isinstance(item, dict | list | str) or end < len(buffer)
+        except (ValueError, RecursionError) as error:
+            if ended or isinstance(error, RecursionError):
+                raise InputError(
+                    f"{source.shown}:{number}: expected an array of JSON objects, found broken "
+                    f"JSON ({error}); repair it from that line on"
+                ) from error
+            whole = False
+        if whole:
+            yield number, item
+            number += buffer.count("\n", place, end)
+            place = end
+            continue
+        if len(buffer) - place > LONGEST_LINE_BYTES:
+            raise InputError(
+                f"{source.shown}:{number}: expected JSON objects of at most "
+                f"{LONGEST_LINE_BYTES >> 20} MiB, found a longer one; is it an array of objects?"
+            )
+        # At least as much again: a long object is not decoded from its start for every chunk.
+        chunk = text.read(max(_CHUNK_CHARACTERS, len(buffer) - place))
+        ended = not chunk
+        buffer, place = buffer[place:] + chunk, 0
+
+
+def _one_object(
+    head: str, text: TextIO, source: Source, notes: SourceNotes
+) -> Iterator[tuple[int, Any]]:
+    """The items of the one array that an object holds, or the object if it has a text itself."""
+    whole = head + text.read(LONGEST_LINE_BYTES)
+    if len(whole) > LONGEST_LINE_BYTES:
+        raise InputError(
+            f"{source.shown}: expected an array of JSON objects, found one object of more than "
+            f"{LONGEST_LINE_BYTES >> 20} MiB; write its items as an array or one a line"
+        )
+    try:
+        found = json.loads(whole.strip(_BLANK))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{source.shown}: expected an array of JSON objects or one object a line, found broken "
+            f"JSON ({error}); repair it"
+        ) from error
+    lists = {
+        key: value
+        for key, value in (found.items() if isinstance(found, dict) else ())
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    if isinstance(found, dict) and any(
+        isinstance(value, str) and has_text_column([key], None) for key, value in found.items()
+    ):
+        lists = {}  # a document with something about it
+    if len(lists) > 1:
+        raise InputError(
+            f"{source.shown}: expected an array of JSON objects, found an object with several: "
+            f"{', '.join(lists)}; write the items of one of them as an array"
+        )
+    if lists:
+        notes.part = next(iter(lists))
+    # Lines are not known inside; items are counted.
+    yield from enumerate(next(iter(lists.values()), [found]), 1)

@@ -1,0 +1,280 @@
+"""Which sheets of a workbook are read, and their rows as those of one table."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, BinaryIO
+
+from malmoi.errors import InputError
+from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
+from malmoi.text.reading.columns import (
+    SAMPLE_ROWS,
+    ColumnRequest,
+    has_text_column,
+    header_below,
+    plain_name,
+    shown_columns,
+)
+from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, SourceNotes
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.table import Row, Table
+from malmoi.text.reading.workbooks import (
+    merged_ranges,
+    open_book,
+    plain_cell,
+    refuse_bare_formulas,
+    sheet_rows,
+)
+
+
+@contextmanager
+def open_sheets(
+    source: Source,
+    request: ColumnRequest,
+    notes: SourceNotes,
+    bad: BadRows,
+    *,
+    sheet: str | None = None,
+    no_header: bool = False,
+    keep_blank: bool = False,
+) -> Iterator[Table]:
+    """Open a workbook: all sheets with the header of the first that has the columns.
+
+    Args:
+        source: the workbook.
+        request: which columns must be there.
+        notes: gets the sheets that are read and those that are not.
+        bad: gets rows that cannot be read.
+        sheet: the only one to read.
+        no_header: the first row of each sheet is a row like the others.
+        keep_blank: give blank rows too.
+
+    Raises:
+        InputError: no sheet has the columns, or there is none of that name.
+    """
+    notes.form = "workbook"
+    with source.open_stored() as stored:
+        book = open_book(stored, source)
+        try:
+            heads = _heads(book, source, sheet, no_header)
+            columns, chosen = _chosen(book, heads, request, notes, source)
+            reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
+            reader.columns = columns
+            yield Table(columns=columns, sample=reader.sample(), read=reader.read)
+        finally:
+            book.close()
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A sheet that holds something: its header and its first rows."""
+
+    sheet: Any
+    names: list[str]
+    sample: list[Sequence[object]]
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """The header as it is compared."""
+        return tuple(map(plain_name, self.names))
+
+
+def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> list[_Head]:
+    titles = [one.title for one in book.worksheets]
+    if sheet is not None and sheet not in titles:
+        raise InputError(
+            f"{source.shown}: expected a sheet {sheet!r}, found {', '.join(titles)}; give the "
+            "right one as --sheet"
+        )
+    heads = []
+    for one in book.worksheets:
+        if one.title == sheet or (sheet is None and one.sheet_state == "visible"):
+            filled = (cells for _, cells in sheet_rows(one, source) if _holds_something(cells))
+            first = next(filled, None)
+            if first is None:
+                continue
+            names = [str(cell) if cell is not None else "" for cell in first]
+            while names and not names[-1]:
+                names.pop()
+            sample = list(islice(filled, SAMPLE_ROWS))
+            if no_header:
+                names = [str(number) for number in range(1, len(names) + 1)]
+                sample.insert(0, first)
+            heads.append(_Head(one, names, sample))
+    if not heads:
+        raise EmptySourceError(f"{source.shown}: every sheet is empty; expected a header")
+    return heads
+
+
+def _chosen(
+    book: Any, heads: list[_Head], request: ColumnRequest, notes: SourceNotes, source: Source
+) -> tuple[list[str], list[Any]]:
+    """The header that is read, and the sheets that have it; the others are noted.
+
+    Of several headers with the columns it is the one with the most rows below it.
+    """
+    fitting: dict[tuple[str, ...], list[_Head]] = {}
+    refused: InputError | None = None
+    for head in heads:
+        alone = len(heads) == 1
+        where = source.shown if alone else f"{source.shown}, sheet {head.sheet.title}"
+        try:
+            request.locate(head.names, where, head.sample)
+        except InputError as error:
+            below = None if request.any_sheet else header_below(head.sample, request.text)
+            if below is not None and not has_text_column(head.names, request.text):
+                error = InputError(
+                    f"{error}; row {below} below it looks like the header: delete what is above it"
+                )
+            refused = refused or error
+            continue
+        fitting.setdefault(head.plain, []).append(head)
+    if not fitting and request.any_sheet:
+        fitting[heads[0].plain] = [heads[0]]
+    if not fitting:
+        assert refused is not None
+        if len(heads) == 1:
+            raise refused
+        shown = "; ".join(f"{h.sheet.title}: {shown_columns(h.names)}" for h in heads[:12])
+        raise InputError(
+            f"{refused} (no sheet has the columns; the sheets and their first rows are {shown})"
+        )
+    plain = next(iter(fitting))
+    if len(fitting) > 1:
+        plain = max(fitting, key=lambda one: sum(_rows_in(h.sheet, source) for h in fitting[one]))
+    chosen = [head for head in heads if head.plain == plain]
+    notes.sheets_left_out += [
+        (head.sheet.title, f"first row {shown_columns(head.names[:4])}")
+        for head in heads
+        if head.plain != plain
+    ]
+    notes.sheets_left_out += [
+        (one.title, HIDDEN) for one in book.worksheets if one.sheet_state != "visible"
+    ]
+    if len(book.worksheets) > 1:
+        notes.sheets = [head.sheet.title for head in chosen]
+    return chosen[0].names, [head.sheet for head in chosen]
+
+
+def _rows_in(sheet: Any, source: Source) -> int:
+    return sum(_holds_something(cells) for _, cells in sheet_rows(sheet, source))
+
+
+class _SheetReader:
+    """The rows of the chosen sheets, one after another."""
+
+    columns: Sequence[str]
+
+    def __init__(
+        self,
+        source: Source,
+        stored: BinaryIO,
+        sheets: Sequence[Any],
+        notes: SourceNotes,
+        bad: BadRows,
+        keep_blank: bool,
+        no_header: bool,
+    ) -> None:
+        self._source, self._stored, self._sheets = source, stored, sheets
+        self._notes, self._bad, self._keep_blank = notes, bad, keep_blank
+        self._no_header = no_header
+        self._has_remarks = False
+
+    def sample(self) -> list[Sequence[object]]:
+        """The first rows of the first of these sheets."""
+        rows = self._below_header(self._sheets[0], Counter())
+        found = [cells for _, cells in islice(rows, SAMPLE_ROWS) if _holds_something(cells)]
+        # A column without a name, for remarks, is filled often; a row that has moved is one of few.
+        beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
+        self._has_remarks = beyond > len(found) / 2
+        return found
+
+    def read(self, picks: Sequence[int], _: Sequence[int]) -> Iterator[Row]:
+        """As `Table.read`."""
+        for sheet in self._sheets:
+            refuse_bare_formulas(self._source, self._stored, sheet, picks)
+            part = sheet.title if len(self._sheets) > 1 else ""
+            ranges = merged_ranges(self._source, self._stored, sheet)
+            self._refuse_wide_header(sheet, ranges, picks[0] + 1)
+            spread = _Merged(ranges)
+            for number, cells in self._below_header(sheet, self._notes.counts):
+                cells = spread.over(number, cells)
+                if not _holds_something(cells):
+                    if self._keep_blank:
+                        yield number, part, [None] * len(picks)
+                elif not self._has_remarks and _holds_something(cells[len(self.columns) :]):
+                    where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
+                    self._bad.add(
+                        InputError(
+                            f"{where}: expected {len(self.columns)} cells as in the header, found "
+                            f"something beyond them; move the row's cells back to their columns"
+                        )
+                    )
+                else:
+                    yield (
+                        number,
+                        part,
+                        [plain_cell(cells[i]) if i < len(cells) else None for i in picks],
+                    )
+
+    def _refuse_wide_header(
+        self, sheet: Any, ranges: Sequence[tuple[int, int, int, int]], column: int
+    ) -> None:
+        """Refuse a header of two rows: which of the columns below the wide cell is meant?"""
+        if self._no_header:
+            return
+        rows = sheet_rows(sheet, self._source)
+        header = next((number for number, cells in rows if _holds_something(cells)), 0)
+        for top, bottom, left, right in ranges:
+            if top <= header <= bottom and left <= column <= right and right > left:
+                raise InputError(
+                    f"{self._source.shown}:{header}: expected a name for each column, found one "
+                    f"over {right - left + 1} columns; unmerge it and keep one row of names"
+                )
+
+    def _below_header(
+        self, sheet: Any, counts: Counter[str]
+    ) -> Iterator[tuple[int, Sequence[object]]]:
+        header: list[object] | None = None
+        for number, cells in sheet_rows(sheet, self._source):
+            if self._no_header:
+                yield number, cells
+            elif header is None:
+                if _holds_something(cells):
+                    header = list(cells)
+            elif list(cells) == header:
+                counts[HEADERS_AGAIN] += 1
+            else:
+                yield number, cells
+
+
+class _Merged:
+    """Gives every cell of a merged range the value of its first."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int, int, int]]) -> None:
+        # Ranges of one row are titles; those over several rows hold for each of them.
+        self._ranges = sorted(one for one in ranges if one[1] > one[0])
+        self._open: list[tuple[int, int, int, object]] = []
+
+    def over(self, number: int, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row, which are asked for in their order."""
+        if not self._ranges and not self._open:
+            return cells
+        while self._ranges and self._ranges[0][0] <= number:
+            top, bottom, left, right = self._ranges.pop(0)
+            value = cells[left - 1] if top == number and left <= len(cells) else None
+            self._open.append((bottom, left, right, value))
+        self._open = [one for one in self._open if one[0] >= number]
+        filled = list(cells)
+        for _, left, right, value in self._open:
+            filled += [None] * (right - len(filled))
+            for place in range(left - 1, right):
+                filled[place] = value if filled[place] is None else filled[place]
+        return filled
+
+
+def _holds_something(row: Sequence[object]) -> bool:
+    """Formatting without text leaves rows that hold nothing."""
+    return row.count(None) < len(row)

@@ -1,0 +1,92 @@
+"""Work on units of a long stream: in this process, in processes beside it, or on a Ray cluster.
+
+Every engine gives the results in the order of the units, so the output does not depend on it.
+"""
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from typing import Any, Literal, TypeVar
+
+from malmoi.workers.local import LostWorkerError, begin_worker
+from malmoi.workers.ray_cluster import ray_submit
+
+Engine = Literal["local", "ray"]
+Index = TypeVar("Index")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# A second unit for each worker waits while the first is cleaned, and one more hides a slow one.
+_UNITS_PER_WORKER = 3
+
+
+def map_in_order(
+    work: Callable[[Item], Result],
+    units: Iterable[tuple[Index, Item]],
+    *,
+    engine: Engine = "local",
+    workers: int = 1,
+) -> Iterator[tuple[Index, Result]]:
+    """Do the work on units, several at a time, and yield the results in their order.
+
+    Only a few units for each worker are in memory at any time.
+
+    Args:
+        work: what is done with each unit; picklable, and so are units and results.
+        units: each with an index that is handed back.
+        engine: "local", or "ray" for the cluster that RAY_ADDRESS names, else one on this machine.
+        workers: processes of the local engine. One, and a corpus of no more units than workers,
+            needs no other process.
+
+    Raises:
+        InputError: ray is not installed or its cluster cannot be reached, or a worker was killed.
+    """
+    if engine == "ray":
+        with ray_submit(work) as (submit, collect, workers):
+            yield from _in_order(units, submit, collect, workers)
+        return
+    units = iter(units)
+    first = list(islice(units, workers + 1))
+    units = chain(first, units)
+    if workers == 1 or len(first) <= workers:
+        for index, unit in units:
+            yield index, work(unit)
+        return
+    # Not forked: Arrow's threads do not survive that.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=begin_worker) as pool:
+        try:
+            yield from _in_order(
+                units,
+                lambda unit: pool.submit(work, unit),
+                lambda future: future.result(),
+                workers,
+            )
+        except BrokenProcessPool as error:
+            raise LostWorkerError(
+                "a worker process was killed, most likely for want of memory; run the command "
+                "again, it goes on from the finished work, with fewer --workers"
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _in_order(
+    units: Iterable[tuple[Index, Item]],
+    submit: Callable[[Item], Any],
+    collect: Callable[[Any], Result],
+    workers: int,
+) -> Iterator[tuple[Index, Result]]:
+    waiting: deque[tuple[Index, Any]] = deque()
+    for index, unit in units:
+        waiting.append((index, submit(unit)))
+        if len(waiting) >= workers * _UNITS_PER_WORKER:
+            index, result = waiting.popleft()
+            yield index, collect(result)
+    while waiting:
+        index, result = waiting.popleft()
+        yield index, collect(result)
