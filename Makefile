@@ -47,17 +47,19 @@ lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/mypy benchmarks checkpoints
+	@$(BIN)/mypy -p benchmarks -p release
 
 format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 bench: .venv/installed-bench  ## Run the benchmarks (hours); rewrites benchmarks/results, which git tracks
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
+	  grep -q __main__ $$script || continue; echo "== $$script"; \
+	  script=$${script%.py}; $(BIN)/python -m $${script//\//.} || exit 1; done
 
 release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
-	@$(BIN)/python checkpoints/release.py --data $(or $(DATA),data) \
+	@$(BIN)/python -m release.make --data $(or $(DATA),data) \
 	  --work $(or $(WORK),runs/release) --output $(or $(OUTPUT),$(or $(WORK),runs/release)/checkpoints)
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept

@@ -31,7 +31,7 @@ _LOOKS_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
 class PredictionLike(Protocol):
-    """What this module needs of `finetune.classifier.Prediction`."""
+    """What this module needs of `malmoi.inference.classifier.Prediction`."""
 
     @property
     def label(self) -> str: ...

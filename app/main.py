@@ -50,7 +50,7 @@ def main() -> None:
     try:
         # torch and transformers take seconds to import: the page stands before that.
         with st.spinner("여는 중입니다…"):
-            desk = importlib.import_module("app.desk")
+            desk = importlib.import_module("app.layout")
         desk.draw()
     except InputError as error:
         explain("입력을 처리할 수 없습니다.", error)

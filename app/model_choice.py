@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.guideline import SENTIMENT_LABELS
-from finetune.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier, find_classifiers
 
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
 

@@ -12,39 +12,27 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from finetune.baselines import Baseline
-from finetune.batches import tokenize_all
-from finetune.beginning import Beginning, describe_beginning, find_beginning, without_learnt
-from finetune.comparison import (
+from finetune.baselines.classic import Baseline
+from finetune.baselines.compare import (
     calibrate,
     compare,
     measure_learning_curve,
     save_temperature,
     write_page,
 )
-from finetune.cross_validation import (
-    MODEL,
-    CrossValidation,
-    Experiment,
-    FoldResult,
-    model_facts,
-    result_path,
-)
-from finetune.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
-from finetune.examples import Examples, read_examples
-from finetune.fitness import tokenizer_warnings
-from finetune.fold_processes import run_jobs
-from finetune.folds import (
+from finetune.baselines.llm import check_llm
+from finetune.data.examples import Examples, read_examples
+from finetune.data.folds import (
     absent_kinds,
     assign_folds,
     joined_groups,
     near_duplicate_groups,
     strata_of,
 )
-from finetune.learning_curve import CurvePoint
-from finetune.learnt_texts import text_keys, write_learnt
-from finetune.llm_baseline import check_llm
-from finetune.output import (
+from finetune.data.learnt_texts import text_keys, write_learnt
+from finetune.evaluation.learning_curve import CurvePoint
+from finetune.progress import training_progress
+from finetune.report.files import (
     check_free,
     fold_table,
     package_versions,
@@ -52,14 +40,31 @@ from finetune.output import (
     write_predictions,
     write_report,
 )
-from finetune.progress import training_progress
 from finetune.settings import KfoldSettings, TrainSettings
-from finetune.subword_dropout import word_pieces_of
-from finetune.tasks import REGRESSION_LABELS, main_score, score_name
-from finetune.training import TrainingData
+from finetune.training.beginning import (
+    Beginning,
+    describe_beginning,
+    find_beginning,
+    without_learnt,
+)
+from finetune.training.cross_validation import (
+    MODEL,
+    CrossValidation,
+    Experiment,
+    FoldResult,
+    model_facts,
+    result_path,
+)
+from finetune.training.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
+from finetune.training.fit import TrainingData
+from finetune.training.fitness import tokenizer_warnings
+from finetune.training.fold_processes import run_jobs
+from finetune.training.subword_dropout import word_pieces_of
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.inference.batching import tokenize_all
+from malmoi.inference.tasks import REGRESSION_LABELS, main_score, score_name
 from malmoi.model_folders import is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.paths import runs

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from finetune.label_names import parse_labels
-from finetune.row_format import RowFormat
-from finetune.tasks import Task
+from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
+from malmoi.inference.tasks import Task
+from malmoi.labels.names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.paths import runs, sample
 from malmoi.text.reading.options import ReadOptions, read_options
@@ -305,7 +305,7 @@ class KfoldSettings(TrainSettings, ReadOptions):
         """The names in `--labels`; None without it.
 
         Raises:
-            InputError: as `finetune.label_names.parse_labels`.
+            InputError: as `malmoi.labels.names.parse_labels`.
         """
         return None if self.labels is None else parse_labels(self.labels)
 

@@ -6,6 +6,7 @@ Nothing is loaded here, so that a mistyped path is answered before anything long
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from malmoi.errors import InputError
 
@@ -138,3 +139,24 @@ def check_source(source: str | Path) -> str:
     if not is_hub_id(text):
         raise InputError(f"no model directory {text}; check the path")
     return text
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """A model directory's config.json; empty when there is none that can be read."""
+    return read_json(directory / CONFIG)
+
+
+def architecture(directory: Path) -> str:
+    """The class named in a model directory's config.json; "" when it names none."""
+    config = read_config(directory)
+    names = config.get("architectures") or [""]
+    return str(names[0])
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty when the file is missing, unfinished or something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

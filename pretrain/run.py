@@ -5,7 +5,7 @@ import sys
 
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from pretrain.settings import PretrainSettings
+from pretrain.config.settings import PretrainSettings
 
 ABOUT = (
     "Pre-train an ELECTRA from scratch on Korean text (replaced-token detection), or go on from a "

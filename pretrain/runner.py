@@ -21,15 +21,18 @@ from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files, discriminator_folder
 from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
-from pretrain.accounting import (
-    matrix_seconds,
-    matrix_shapes,
-    paper_flops_per_token,
-    parameter_counts,
+from pretrain.config.objective import Sharing
+from pretrain.config.settings import (
+    PRESETS,
+    Preset,
+    PretrainSettings,
+    batch_tokens,
+    peak_learning_rate,
 )
-from pretrain.checkpoint import Progress, load_state, save_state
-from pretrain.corpus import prepare_corpus, unknown_fraction
-from pretrain.loop import (
+from pretrain.data.corpus import prepare_corpus, unknown_fraction
+from pretrain.data.tokenized import TokenizedCorpus, open_tokenized
+from pretrain.engine.checkpoint import Progress, load_state, save_state
+from pretrain.engine.loop import (
     Trainer,
     collect_signals,
     compile_mode,
@@ -39,24 +42,15 @@ from pretrain.loop import (
     planned_steps,
     planned_tokens,
 )
-from pretrain.monitor import Monitor
-from pretrain.networks import (
-    ElectraPair,
-    PairShape,
-    build_pair,
-    check_generator_size,
-    load_network,
-    load_pair,
-)
-from pretrain.optimizer import Optimizers
-from pretrain.processes import (
+from pretrain.engine.monitor import Monitor
+from pretrain.engine.optimizer import Optimizers
+from pretrain.engine.processes import (
     Processes,
     join_processes,
     leave_processes,
     speaks_for_machine,
 )
-from pretrain.recipe import Sharing
-from pretrain.run_directory import (
+from pretrain.engine.run_directory import (
     as_it_was,
     changes,
     hold,
@@ -69,15 +63,27 @@ from pretrain.run_directory import (
     write_networks,
     write_record,
 )
-from pretrain.settings import PRESETS, Preset, PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.starting_point import (
+from pretrain.model.cost import (
+    matrix_seconds,
+    matrix_shapes,
+    paper_flops_per_token,
+    parameter_counts,
+)
+from pretrain.model.init import (
     check_positions,
     preset_of,
     starting_directory,
     starting_sha256,
 )
-from pretrain.tokenized import TokenizedCorpus, open_tokenized
-from pretrain.warm_start import warm_start_embeddings
+from pretrain.model.networks import (
+    ElectraPair,
+    PairShape,
+    build_pair,
+    check_generator_size,
+    load_network,
+    load_pair,
+)
+from pretrain.model.word_vectors import warm_start_embeddings
 
 
 def pretrain(settings: PretrainSettings) -> None:

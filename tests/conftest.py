@@ -32,14 +32,6 @@ COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"
 FIRST_COMMENTS = {"games": 170, "news": 180, "shops": 180, "sports": 300, "videos": 170}
 
 
-@pytest.fixture(scope="module")
-def on_path() -> Iterator[None]:
-    """benchmarks/ lies in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
-        yield
-
-
 @pytest.fixture(scope="session")
 def comments() -> list[str]:
     """A thousand of the sample comments, one a text."""

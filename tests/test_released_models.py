@@ -19,8 +19,8 @@ from transformers import (
     pipeline,
 )
 
-from finetune.classifier import find_classifiers
-from finetune.encoders import find_encoder
+from finetune.training.encoders import find_encoder
+from malmoi.inference.classifier import find_classifiers
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"
@@ -153,13 +153,12 @@ def test_the_readme_has_the_figures_of_the_card(name: str) -> None:
 def test_the_cards_say_what_the_records_and_results_say_today(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If not: python checkpoints/release.py --cards."""
-    monkeypatch.syspath_prepend(RELEASED)
+    """If not: python -m release.make --cards."""
     names = ("malmoi-small", *CLASSIFIERS)
     for name in names:
         copytree(RELEASED / name, tmp_path / name)
         (tmp_path / name / "README.md").unlink()
-    importlib.import_module("release").write_cards(tmp_path, home=RELEASED)
+    importlib.import_module("release.make").write_cards(tmp_path, home=RELEASED)
     for name in names:
         card, written = (folder / name / "README.md" for folder in (tmp_path, RELEASED))
         assert card.read_text(encoding="utf-8") == written.read_text(encoding="utf-8"), name

@@ -9,8 +9,8 @@ import openpyxl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.labels_view import retraining_command
-from app.store import LabelStore
+from app.views.labels import retraining_command
+from malmoi.labels.store import LabelStore
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 TAB_LABELS = ["한 건 분류", "파일 분류", "저장한 라벨"]

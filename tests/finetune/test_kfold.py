@@ -18,12 +18,12 @@ import pytest
 from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from finetune.classifier import Classifier, find_classifiers
-from finetune.cross_validation import Experiment, run_job
-from finetune.folds import assign_folds
+from finetune.data.folds import assign_folds
 from finetune.kfold import ABOUT, main
 from finetune.settings import KfoldSettings
+from finetune.training.cross_validation import Experiment, run_job
 from malmoi.command_line import run_command
+from malmoi.inference.classifier import Classifier, find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 
 LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--layer-decay=1"]
@@ -376,7 +376,7 @@ def test_a_stopped_run_does_only_what_is_left(
         trained.append((seed, fold))
         run_job(experiment, seed, fold, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("finetune.fold_processes.run_job", counted)
+    monkeypatch.setattr("finetune.training.fold_processes.run_job", counted)
     code, _, errors = kfold(data, *QUICK)
     assert (code, errors) == (130, "stopped\n")
     trained.clear()
@@ -384,7 +384,7 @@ def test_a_stopped_run_does_only_what_is_left(
     assert trained == [(42, 1), (42, 2), (42, 3)]
     trained.clear()
     monkeypatch.setattr(
-        "finetune.fold_processes.run_job",
+        "finetune.training.fold_processes.run_job",
         lambda experiment, seed, fold, *rest: (
             trained.append((seed, fold)),
             run_job(experiment, seed, fold, *rest),

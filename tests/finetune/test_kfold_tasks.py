@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from finetune.classifier import Classifier, find_classifiers
-from finetune.examples import read_examples
+from finetune.data.examples import read_examples
 from malmoi.errors import InputError
+from malmoi.inference.classifier import Classifier, find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
 

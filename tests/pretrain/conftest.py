@@ -16,15 +16,15 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from transformers import PreTrainedTokenizerFast
 
-import pretrain.corpus
+import pretrain.data.corpus
 import pretrain.run
 from malmoi.command_line import run_command
-from pretrain.batches import Batch
-from pretrain.corruption import VocabularyTables, vocabulary_tables
-from pretrain.loop import Trainer
-from pretrain.networks import ElectraPair, PairShape, build_pair
-from pretrain.recipe import Recipe
-from pretrain.settings import PRESETS, Preset, PretrainSettings
+from pretrain.config.objective import Recipe
+from pretrain.config.settings import PRESETS, Preset, PretrainSettings
+from pretrain.data.batches import Batch
+from pretrain.engine.loop import Trainer
+from pretrain.model.networks import ElectraPair, PairShape, build_pair
+from pretrain.objectives.replacing import VocabularyTables, vocabulary_tables
 from tokenizer.training import train_tokenizer
 
 SMALL = Preset(
@@ -78,7 +78,7 @@ def pretrain_here(
     --unigram-fraction and --output say otherwise.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pretrain.corpus, "CACHE", cache)
+    monkeypatch.setattr(pretrain.data.corpus, "CACHE", cache)
     monkeypatch.setitem(PRESETS, "tiny", SMALL)
     if not (cache / "tokenizer").is_dir():
         tokenizer.save_pretrained(cache / "tokenizer")

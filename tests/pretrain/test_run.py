@@ -23,7 +23,7 @@ import pretrain.run
 import pretrain.runner
 from malmoi.command_line import run_command
 from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
-from pretrain.settings import PretrainSettings
+from pretrain.config.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
 from tokenizer.training import train_tokenizer
 

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, ElectraForPreTraining
 
 import pretrain.run
-from pretrain.settings import PretrainSettings
+from pretrain.config.settings import PretrainSettings
 from tokenizer.kinds import ModelKind
 from tokenizer.training import train_tokenizer
 

@@ -5,7 +5,7 @@ areas 02 to 064, internet 070, free 080, safe numbers 050X, nation-wide 15XX/16X
 resident registration number (YYMMDD-NXXXXXX), ISO/IEC 7812 cards (Luhn), plates (two or three
 digits, one of some 40 syllables, four digits), and what banks print. A number that only a bank
 would know is an account when a bank or a word of payment stands beside it. Precision and recall on
-written lines: tests/corpora/personal_data.tsv.
+written lines: tests/malmoi/text/cleaning/personal_data.tsv.
 """
 
 import re

@@ -1,0 +1,1 @@
+"""What a fine-tuning run writes for people to read."""

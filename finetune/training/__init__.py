@@ -1,0 +1,1 @@
+"""Fine-tuning: an encoder with a head, its losses, and every fold."""

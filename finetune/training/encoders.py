@@ -1,0 +1,281 @@
+"""Find a pre-trained encoder and put a classification head on it: a new one, or a trained one."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    set_seed,
+)
+
+from malmoi.errors import InputError
+from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
+from malmoi.labels.names import normal_label
+from malmoi.model_folders import architecture, discriminator_folder, has_weights, read_json
+from malmoi.model_loading import (
+    check_vocabulary,
+    complete_config,
+    fill_token_types,
+    load_tokenizer,
+    loading,
+    local_source,
+)
+from malmoi.paths import home
+
+# The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
+# thrown away after pre-training).
+ENCODER = "discriminator"
+
+
+def find_encoder(root: Path | None = None) -> Path:
+    """The newest finished pre-training run's discriminator, else a released one.
+
+    Args:
+        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
+
+    Raises:
+        InputError: there is neither.
+    """
+    root = home() if root is None else root
+    finished = [
+        run / ENCODER
+        for run in (root / "runs" / "pretrain").glob("*")
+        if not run.name.startswith(".")
+        and has_weights(run / ENCODER)
+        and read_json(run / "run.json").get("status") == "finished"
+    ]
+    if finished:
+        return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
+    for released in sorted((root / "checkpoints").glob("*")):
+        for path in (released, released / ENCODER):
+            if has_weights(path) and architecture(path) == "ElectraForPreTraining":
+                return path
+    raise InputError(
+        f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
+        "`python pretrain/run.py --corpus corpora/comments` first or give --model"
+    )
+
+
+def encoder_source(source: str | Path, revision: str | None = None) -> str:
+    """The directory to load for `--model`: of a whole run, its discriminator; of a Hub id, the one
+    in the cache, downloaded if need be.
+
+    Args:
+        source: directory or Hub id.
+        revision: branch, tag or commit of a Hub id.
+
+    Raises:
+        InputError: the directory is missing or has no weights, or the Hub cannot give them.
+    """
+    found = discriminator_folder(source)
+    place = Path(local_source(found if found.is_dir() else source, revision))
+    inner = discriminator_folder(place)
+    return str(inner if inner.is_dir() else place)
+
+
+def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of what `load_for_classification` loads from the same `source`."""
+    return load_tokenizer(encoder_source(source))
+
+
+def shape_of(source: str | Path) -> str:
+    """The size of an encoder, such as `4 x 256, 32,000 entries`: what random weights go by.
+
+    Raises:
+        InputError: there is no configuration, or it cannot be read.
+    """
+    place = encoder_source(source)
+    with loading(place, "the configuration"):
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    return f"{config.num_hidden_layers} x {config.hidden_size}, {config.vocab_size:,} entries"
+
+
+def load_for_classification(
+    source: str | Path,
+    labels: list[str],
+    *,
+    dropout: float = 0.1,
+    seed: int = 42,
+    random_weights: bool = False,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    task: Task = "single",
+    keep_head: bool = False,
+) -> PreTrainedModel:
+    """The encoder of `source` with a head for `labels`, in float32, on the CPU.
+
+    The head is new, also where `source` is a finished classifier.
+
+    Args:
+        source: model directory, pre-training run, or Hub id.
+        labels: names in the order of their ids.
+        dropout: fraction, applied in the encoder and before the head.
+        seed: of the new weights.
+        random_weights: same shape, nothing loaded; the baseline that shows what pre-training adds.
+        tokenizer: checked against the model's vocabulary when given.
+        task: decides `problem_type`, and is noted in the configuration as `finetune_task`.
+        keep_head: keep a finished classifier's; of its labels those that are in `labels`.
+
+    Raises:
+        InputError: no weights, damaged weights, or weights that leave more than the head new; with
+            `keep_head`, no finished classifier of this task or without one of the labels.
+    """
+    place = encoder_source(source)
+    with loading(place, "the configuration"):
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = complete_config(config, Path(place))
+    rows = _head_rows(config, labels, task, place) if keep_head else []
+    if not keep_head:
+        _name_labels(config, labels)
+    config.problem_type = PROBLEM_TYPES[task]
+    # What `problem_type` does not say: whether the model expects two texts.
+    config.finetune_task = task
+    if hasattr(config, "thresholds"):
+        del config.thresholds  # of what a classifier was before
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+        if hasattr(config, name):
+            setattr(config, name, dropout)
+    set_seed(seed)
+    with loading(place, "the model"):
+        if random_weights:
+            model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
+        else:
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                place,
+                config=config,
+                dtype="float32",
+                use_safetensors=True,
+                trust_remote_code=False,
+                # A head of another task may have another number of labels; what may differ is
+                # checked below.
+                ignore_mismatched_sizes=not keep_head,
+                output_loading_info=True,
+            )
+            _check_only_head_is_new(model, report, place)
+            if keep_head:
+                _check_whole_head(report, place)
+                _keep_rows(model, labels, rows, place)
+            else:
+                _renew_head(model, report, seed)
+    if tokenizer is not None:
+        check_vocabulary(model, tokenizer, place)
+    return model
+
+
+def labels_of(source: str | Path) -> list[str]:
+    """The labels of a finished classifier; none of an encoder.
+
+    Raises:
+        InputError: there is no configuration, or it cannot be read.
+    """
+    place = encoder_source(source)
+    with loading(place, "the configuration"):
+        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    names = config.architectures or [""]
+    return _own_labels(config) if str(names[0]).endswith("ForSequenceClassification") else []
+
+
+def _own_labels(config: PreTrainedConfig) -> list[str]:
+    return [normal_label(str(name)) for _, name in sorted((config.id2label or {}).items())]
+
+
+def _name_labels(config: PreTrainedConfig, labels: list[str]) -> None:
+    config.id2label = dict(enumerate(labels))
+    config.label2id = {label: index for index, label in enumerate(labels)}
+
+
+def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: str) -> list[int]:
+    """Where each of `labels` stands among a classifier's own.
+
+    Raises:
+        InputError: it is another task's, or has no such label.
+    """
+    own = _own_labels(config)
+    problem, known = config.problem_type, getattr(config, "finetune_task", task)
+    if known != task or problem not in (None, PROBLEM_TYPES[task]):
+        raise InputError(
+            f"--continue-from {place} was trained for another task ({known}, {problem}) than "
+            f"--task {task}; give --model, which puts a new head on its encoder"
+        )
+    if labels == REGRESSION_LABELS and len(own) == 1:
+        return [0]
+    absent = [label for label in labels if label not in own]
+    if absent:
+        raise InputError(
+            f"--continue-from {place} has the labels {', '.join(own)}, the data also "
+            f"{', '.join(absent)}; give --model, which puts a new head on its encoder"
+        )
+    return [own.index(label) for label in labels]
+
+
+def _keep_rows(model: PreTrainedModel, labels: list[str], rows: list[int], place: str) -> None:
+    """Put the outputs of a trained head into the order of `labels`; others are left out."""
+    prefix = f"{model.base_model_prefix}."
+    linear = [
+        module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and not name.startswith(prefix)
+    ]
+    if not linear or linear[-1].out_features != len(model.config.id2label or {}):
+        raise InputError(
+            f"expected a head that ends in an output a label in {place}, found another kind; give "
+            "--model, which puts a new head on its encoder"
+        )
+    last = linear[-1]
+    last.weight = nn.Parameter(last.weight.data[rows].clone())
+    if last.bias is not None:
+        last.bias = nn.Parameter(last.bias.data[rows].clone())
+    last.out_features = len(rows)
+    _name_labels(model.config, labels)
+    model.num_labels = len(labels)  # type: ignore[assignment]
+
+
+def _check_whole_head(report: dict[str, Any], place: str) -> None:
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{place} is not a finished classifier: its weights lack {missing[0]}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + "; begin with its encoder by --model"
+        )
+
+
+def _renew_head(model: PreTrainedModel, report: dict[str, Any], seed: int) -> None:
+    """Give a finished classifier new weights in its head; the head of an encoder is new already."""
+    prefix = f"{model.base_model_prefix}."
+    head = {name for name in model.state_dict() if not name.startswith(prefix)}
+    if not head - {*report["missing_keys"], *_names_of_mismatched(report)}:
+        return
+    set_seed(seed)
+    fresh = AutoModelForSequenceClassification.from_config(model.config, trust_remote_code=False)
+    new = fresh.state_dict()
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            if name in head:
+                value.copy_(new[name])
+
+
+def _check_only_head_is_new(model: PreTrainedModel, report: dict[str, Any], place: str) -> None:
+    mismatched = _names_of_mismatched(report)
+    prefix = f"{model.base_model_prefix}."
+    missing = set(report["missing_keys"]) - fill_token_types(model, report["missing_keys"])
+    # A pooler is part of the head in all but name: masked-language models are saved without it.
+    new = sorted(
+        key for key in {*missing, *mismatched} if key.startswith(prefix) and ".pooler." not in key
+    )
+    if new:
+        shown = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
+        raise InputError(
+            f"{place} is not a whole encoder: {len(new)} weights are missing or of another shape "
+            f"({shown})"
+        )
+
+
+def _names_of_mismatched(report: dict[str, Any]) -> list[str]:
+    found = report.get("mismatched_keys") or ()
+    return [entry[0] if isinstance(entry, tuple) else entry for entry in found]

@@ -1,0 +1,1 @@
+"""From text to label: the only path on which anything is predicted."""

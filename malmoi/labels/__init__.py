@@ -1,0 +1,1 @@
+"""What people decided about texts: names of labels, and the store that keeps them."""

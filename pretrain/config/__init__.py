@@ -1,0 +1,1 @@
+"""What a run of pre-training is asked for."""

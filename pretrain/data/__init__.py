@@ -1,0 +1,1 @@
+"""Texts as token ids, in batches, with masks."""

@@ -1,0 +1,150 @@
+"""What a run learns from: its texts cleaned and tokenised, once, and the tokenizer."""
+
+import hashlib
+import json
+import shutil
+import sys
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerFast
+
+from malmoi.cache import CACHE, bound, mark_used
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
+from malmoi.text.corpus.clean_corpus import (
+    corpus_hash,
+    is_whole,
+    iter_clean_texts,
+    write_clean_corpus,
+)
+from malmoi.text.corpus.clean_report import CleaningReport
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions, read_options
+from malmoi.text.reading.records import READER_VERSION, iter_records
+from malmoi.tokenizer_folders import MANY_UNKNOWN, load_tokenizer, tokenizer_hash
+from pretrain.config.settings import PretrainSettings
+from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
+from tokenizer.sampling import sample_evenly
+from tokenizer.training import TRAINING_VERSION, train_tokenizer
+
+_UNKNOWN = "[UNK]"
+_DAY = 86_400.0
+
+
+def prepare_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    """Clean and tokenise the texts, or open what an earlier run has made of them.
+
+    Args:
+        tokenizer: that of the run, if it has one; else one is trained on the texts.
+
+    Raises:
+        InputError: the texts cannot be read, or the arrays do not go with the flags.
+    """
+    if is_tokenized(settings.corpus):
+        return _open_corpus(settings, tokenizer)
+    source_hash = corpus_hash(settings.corpus)
+    clean_directory = _prepare_clean_corpus(settings, source_hash)
+    mark_used(clean_directory)
+    if tokenizer is None:
+        tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
+    print("tokenizing the corpus", flush=True)
+    corpus = tokenize_corpus(
+        clean_directory,
+        tokenizer,
+        corpus_sha256=source_hash,
+        max_length=settings.max_length,
+        cache=CACHE / "tokenized",
+    )
+    in_use = [clean_directory, corpus.directory]
+    for path in in_use:
+        mark_used(path)
+    if removed := bound(CACHE, keep=in_use, spare_seconds=_DAY):
+        print(f"{CACHE} had grown large: removed {removed / 2**30:.1f} GiB not used for long")
+    return corpus, tokenizer
+
+
+def unknown_fraction(corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast) -> float:
+    """Part of the corpus's tokens that are [UNK]; of 5% or more it warns.
+
+    An unfit tokenizer shows nowhere else: a network learns to guess [UNK] very well.
+    """
+    counts = corpus.token_counts()
+    unknown = tokenizer.get_vocab()[_UNKNOWN]  # there, whether or not it has the role
+    share = float(counts[unknown] / corpus.num_tokens) if unknown < len(counts) else 0.0
+    if share >= MANY_UNKNOWN:
+        print(
+            f"warning: {share:.0%} of the corpus's tokens are {_UNKNOWN}, words that "
+            "the tokenizer has no entries for: is it of this language, and are its "
+            "do_lower_case and strip_accents false?",
+            file=sys.stderr,
+            flush=True,
+        )
+    return share
+
+
+def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a tokenizer, or load that of an earlier run on the same texts, if it is whole."""
+    key = json.dumps([clean_directory.name, vocab_size, TRAINING_VERSION, version("tokenizers")])
+    directory = CACHE / "tokenizers" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    if directory.is_dir():
+        try:
+            mark_used(directory)
+            return load_tokenizer(directory)
+        except InputError as error:
+            print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
+            shutil.rmtree(directory)
+    print("training a tokenizer", flush=True)
+    texts = sample_evenly(iter_clean_texts(clean_directory)).texts
+    trained = train_tokenizer(texts, vocab_size=vocab_size)
+    with directory_at_once(directory, shared=True) as scratch:
+        trained.save(scratch)
+    return trained.tokenizer
+
+
+def _open_corpus(
+    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+    for flag in ("vocab_size", *(item.name for item in fields(ReadOptions))):
+        if getattr(settings, flag) != getattr(PretrainSettings, flag):
+            raise InputError(
+                f"{settings.corpus} is tokenized already, so --{flag.replace('_', '-')} has no "
+                "effect; leave it out, or give the texts themselves as --corpus"
+            )
+    corpus, own = open_tokenized(settings.corpus)
+    if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
+        raise InputError(
+            f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
+            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
+            "as --corpus"
+        )
+    longest = corpus.facts["max_length"]
+    if settings.max_length < longest:
+        raise InputError(
+            f"expected --max-length of at least {longest}, at which {settings.corpus} was cut, "
+            f"found {settings.max_length}; give the texts themselves as --corpus"
+        )
+    print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
+    return corpus, own
+
+
+def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
+    cleaning = CleaningSettings()
+    options = read_options(settings)
+    key = [source_hash, asdict(options), READER_VERSION, asdict(cleaning), CLEANER_VERSION]
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+    directory = CACHE / "clean" / name
+    if directory.is_dir() and not is_whole(directory):
+        print(f"warning: {directory} is damaged; made again", file=sys.stderr, flush=True)
+        shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
+    if not directory.is_dir():
+        print(f"reading and cleaning {settings.corpus}", flush=True)
+        notes = ReadingNotes(say=lambda line: print(line, flush=True))
+        records = iter_records(settings.corpus, options=options, notes=notes)
+        write_clean_corpus(records, directory, cleaning, notes)
+    print(CleaningReport.read_from(directory).summary())
+    return directory

@@ -1,0 +1,1 @@
+"""Steps: the loop, the optimizer, checkpoints, several processes, and what is shown."""

@@ -1,0 +1,384 @@
+"""What a run shows and records: progress, metrics.jsonl, TensorBoard, and warnings.
+
+A plausible loss can hide a discriminator that has learnt nothing but that most tokens are
+original, so precision and recall are shown beside it and a recall stuck at 0 is said aloud.
+"""
+
+import json
+import math
+import time
+from collections import deque
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median_low
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+import torch
+from rich.progress import BarColumn, Progress, TextColumn
+
+from malmoi.command_line import is_terminal
+from malmoi.files import write_at_once
+from pretrain.config.objective import DISCRIMINATING, Recipe
+from pretrain.engine.processes import Processes
+from pretrain.objectives.losses import COUNT_NAMES, StepResult
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+# Below this the discriminator calls practically every token original.
+STUCK_RECALL = 0.01
+# Losses in the first steps say nothing yet.
+_FIRST_WARNING_STEP = 100
+# A discriminator finds nothing while the learning rate still rises.
+_STUCK_FRACTION = 0.1
+# A generator that is no better than guessing by frequency after so much of the run has stalled.
+_STALLED_FRACTION = 0.5
+# By so many nats more than at the start: nothing but a learning rate too high does that, save for
+# a generator that is trained to mislead.
+_EXPLODED_BY = 2.0
+# A discriminator's loss may jump by as much and be well again five steps later (seen), and so may
+# any loss between two small batches, so it is the mean over so many steps that has to be higher.
+_EXPLODED_STEPS = 20
+# Guessing is harder in one small batch than in another by more than a nat, so the start is the
+# middle one of so many; of more, some would be after the explosion.
+_FIRST_STEPS = 3
+
+
+class Monitor:
+    """Collects step results on the device and reports them every `log_steps` steps.
+
+    Of several processes only the main one prints and writes; all have to report at the same
+    step, for the counts are added up over them.
+
+    Args:
+        first_step: steps done; later rows of a resumed run's metrics are cut off.
+        warnings: those of the run's earlier sittings; new ones are appended to this list.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        log_steps: int,
+        first_step: int,
+        recipe: Recipe,
+        processes: Processes,
+        warnings: list[str] | None = None,
+    ) -> None:
+        self.warnings = [] if warnings is None else warnings
+        self._log_steps = log_steps
+        self._recipe = recipe
+        self._processes = processes
+        # Of the watched loss, steps and their mean: the run's first rows, this sitting's last ones.
+        self._first_losses: dict[str, list[tuple[int, float]]] = {}
+        self._recent: dict[str, deque[tuple[int, float]]] = {}
+        self.last: dict[str, float] = {}
+        """The last row, of all processes; of a resumed run's earlier sittings in the main one."""
+        self._metrics: TextIO | None = None
+        self._board: SummaryWriter | None = None
+        if processes.is_main:
+            rows = _rows_until(directory / "metrics.jsonl", first_step)
+            if rows:
+                self.last = rows[-1]
+                for before, row in zip([{}, *rows], rows, strict=False):
+                    self._keep_first(row, int(row["step"] - before.get("step", 0)))
+            self._metrics = (directory / "metrics.jsonl").open("a", encoding="utf-8")
+            self._board = _board(directory / "tensorboard", first_step)
+        # All have to find the same loss exploded, or those that go on wait for the others forever.
+        self._first_losses = processes.from_main(self._first_losses)
+        self._bar = (
+            Progress(TextColumn("{task.fields[line]}"), BarColumn(bar_width=20), transient=False)
+            if processes.is_main and is_terminal()
+            else None
+        )
+        self._task = self._bar.add_task("", total=1.0, line="") if self._bar else None
+        self._reset()
+        if processes.is_main and self._board is None:
+            self.say(
+                "no TensorBoard files: metrics.jsonl has the same numbers; to have them too: "
+                "pip install -c constraints.txt -e '.[tensorboard]'"
+            )
+
+    def __enter__(self) -> "Monitor":
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+        for file in (self._metrics, self._board):
+            if file is not None:
+                file.close()
+
+    def _reset(self) -> None:
+        self._results: list[StepResult] = []
+        self._since = time.perf_counter()
+
+    def say(self, line: str) -> None:
+        """Print a line above the progress bar."""
+        if self._bar:
+            self._bar.console.print(line, highlight=False)
+        elif self._processes.is_main:
+            print(line, flush=True)
+
+    def warn(self, warning: str) -> None:
+        """Say it and keep it for run.json."""
+        self.warnings.append(warning)
+        self.say(f"warning: {warning}")
+
+    def add(
+        self,
+        result: StepResult,
+        *,
+        step: int,
+        tokens: int,
+        flops: float,
+        learning_rate: float,
+        fraction: float,
+        left: float,
+    ) -> None:
+        """Take one step's result.
+
+        Args:
+            step: optimizer steps done, this one included.
+            tokens: tokens seen in them.
+            flops: operations spent on them, by the paper's counting.
+            fraction: how much of the run is done, 0 to 1.
+            left: seconds left, estimated.
+        """
+        # Not the graph that led to the loss, which would stay until the next report.
+        self._results.append(replace(result, loss=result.loss.detach()))
+        if step % self._log_steps == 0 or fraction >= 1:
+            so_far = {"step": step, "tokens_seen": tokens, "paper_flops": flops}
+            self._report(so_far, learning_rate, fraction, left)
+
+    def add_cost(self, cost: dict[str, float]) -> None:
+        """Show in TensorBoard, at the last step, what is known only at the end of the run."""
+        if self._board is not None:
+            for name, value in cost.items():
+                self._board.add_scalar(f"cost/{name}", value, int(self.last.get("step", 0)))
+
+    def _report(
+        self, so_far: dict[str, float], learning_rate: float, fraction: float, left: float
+    ) -> None:
+        # The only place that waits for the device.
+        add_up = self._processes.add_up
+        counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
+        count = dict(zip(COUNT_NAMES, counts, strict=True))
+        # Where two stages meet, those steps only that train it.
+        trained = [r for r in self._results if r.trains_discriminator] or self._results
+        unigram = add_up(torch.stack([r.unigram for r in self._results]).sum(dim=0)).tolist()
+        step = int(so_far["step"])
+        row = so_far | {
+            "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
+            "generator_accuracy": count["guessed"] / max(1, count["masked"]),
+            # What guessing the same tokens by their frequency alone would have.
+            "unigram_loss": unigram[0] / max(1.0, unigram[1]),
+            "discriminator_loss": float(add_up(_mean([r.discriminator_loss for r in trained]))),
+            "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
+            "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
+            "bag_loss": float(add_up(_mean([r.bag_loss for r in trained]))),
+            "correction_loss": float(add_up(_mean([r.correction_loss for r in trained]))),
+            "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
+            "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
+            "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
+            "learning_rate": learning_rate,
+        }
+        binned = add_up(torch.stack([r.binned_loss for r in self._results]).sum(dim=0)).tolist()
+        for number, (loss, tokens) in enumerate(zip(*binned, strict=True), 1):
+            # 1: the commonest tokens, a fifth of the corpus; 5: the rarest. No loss is not a loss
+            # of 0: there is none while the generator learns alone.
+            if tokens:
+                row[f"loss_by_frequency_{number}"] = loss / tokens
+        self.last = row
+        watched = self._keep_first(row, len(self._results))
+        recent = self._recent.setdefault(watched, deque())
+        recent.append((len(self._results), row[watched]))
+        while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
+            recent.popleft()
+        if self._metrics is not None:
+            self._metrics.write(json.dumps(row) + "\n")
+            self._metrics.flush()
+        if self._board is not None:
+            for name, value in row.items():
+                if name != "step":
+                    self._board.add_scalar(name, value, step)
+        line = (
+            f"step {step:,}  {row['tokens_per_second']:,.0f} tokens/s  "
+            f"{self._describe(row)}  left {_clock(left)}"
+        )
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=min(1.0, fraction), line=line)
+        elif self._processes.is_main:
+            print(line, flush=True)
+        if self._recipe.objective in DISCRIMINATING and self._recipe.discriminator_weight > 0:
+            self._warn_if_stuck(step, count, fraction)
+        self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
+        self._reset()
+
+    def _describe(self, row: dict[str, float]) -> str:
+        parts = []
+        if self._recipe.needs_generator:
+            parts.append(
+                f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
+            )
+        if self._recipe.objective == "mlm":
+            parts.append(f"loss {row['generator_loss']:.3f} acc {row['encoder_accuracy']:.3f}")
+        elif self._recipe.objective == "replace-mlm":
+            parts.append(
+                f"encoder loss {row['discriminator_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
+            )
+        elif self._recipe.schedule != "frozen-discriminator":
+            parts.append(
+                f"discriminator loss {row['discriminator_loss']:.3f} "
+                f"precision {row['discriminator_precision']:.3f} "
+                f"recall {row['discriminator_recall']:.3f}"
+            )
+        if self._recipe.correction_weight > 0:
+            parts.append(
+                f"correction loss {row['correction_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
+            )
+        if self._recipe.bag_weight > 0:
+            parts.append(f"bag loss {row['bag_loss']:.3f}")
+        return "  ".join(parts)
+
+    def _watched(self, row: dict[str, float]) -> str:
+        """The loss that must not rise: of guessing [MASK] where that is learnt, else the other."""
+        recipe = self._recipe
+        if recipe.schedule == "two-stage":
+            return "discriminator_loss" if row["discriminator_loss"] > 0 else "generator_loss"
+        guesses = recipe.needs_generator or recipe.objective == "mlm"
+        learns = recipe.schedule in ("joint", "frozen-discriminator")
+        if guesses and learns:
+            return "generator_loss"
+        corrects_alone = recipe.discriminator_weight == 0 and recipe.correction_weight > 0
+        return "correction_loss" if corrects_alone else "discriminator_loss"
+
+    def _keep_first(self, row: dict[str, float], steps: int) -> str:
+        """Add a row to the first ones, if it is one of them; returns the loss that is watched."""
+        watched = self._watched(row)
+        first = self._first_losses.setdefault(watched, [])
+        # Telling tokens apart is as hard in any batch, and a learning rate of 1 undoes it at once.
+        alike = watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING
+        if sum(steps for steps, _ in first) < (1 if alike else _FIRST_STEPS):
+            first.append((steps, row[watched]))
+        return watched
+
+    def exploded(self) -> str:
+        """How much worse a network has become than it was at the start; empty if it is not.
+
+        Where a generator learns to guess, that is the surest sign; else it is the discriminator.
+        """
+        if not self.last:
+            return ""
+        watched = self._watched(self.last)
+        recent = self._recent.get(watched, ())
+        steps = sum(steps for steps, _ in recent)
+        if steps < _EXPLODED_STEPS:
+            return ""
+        now = sum(steps * loss for steps, loss in recent) / steps
+        first = self._first(watched)
+        what = "for guessing a token"
+        if watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING:
+            what = "for telling original from replaced tokens"
+        return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
+
+    def rises(self) -> bool:
+        """Whether the last row alone would be an explosion: no checkpoint of what may be one."""
+        if not self.last:
+            return False
+        watched = self._watched(self.last)
+        return self.last[watched] > self._first(watched) + _EXPLODED_BY
+
+    def _first(self, watched: str) -> float:
+        return median_low(loss for _, loss in self._first_losses[watched])
+
+    def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
+        learns = self._recipe.needs_generator or self._recipe.objective == "mlm"
+        if not learns or self._recipe.schedule in ("adversarial", "frozen-generator"):
+            return
+        if step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
+            return
+        if loss < trivial or any("stalled" in warning for warning in self.warnings):
+            return
+        name = "encoder" if self._recipe.objective == "mlm" else "generator"
+        warning = (
+            f"step {step:,}: the {name} has stalled: its loss of {loss:.2f} is no better than the "
+            f"{trivial:.2f} of guessing by frequency alone; it needs more tokens or "
+            "another --learning-rate"
+        )
+        self.warn(warning)
+
+    def _warn_if_stuck(self, step: int, count: dict[str, int], fraction: float) -> None:
+        """Say so where all tokens that the loss is of are called what most of them are."""
+        masked_only = self._recipe.objective == "electra-15"
+        tokens, replaced = count["masked" if masked_only else "tokens"], count["replaced"]
+        if not 0 < replaced < tokens:  # nothing to find: the generator learns alone
+            return
+        usual, rare, found, of = "original", "replaced", count["true_positive"], replaced
+        if replaced > tokens / 2:
+            usual, rare, of = rare, usual, tokens - replaced
+            found = of - (count["predicted_replaced"] - count["true_positive"])
+        early = step < _FIRST_WARNING_STEP or fraction < _STUCK_FRACTION
+        if found / of >= STUCK_RECALL or (early and fraction < 1):
+            return
+        already = any("has only learnt" in warning for warning in self.warnings)
+        if already and fraction < 1:
+            return
+        share = replaced / tokens
+        trivial = -sum(p * math.log(p) for p in (share, 1 - share))
+        warning = (
+            f"step {step:,}: discriminator recall of {rare} tokens is {found / of:.3f}: it has "
+            f"only learnt that most {'masked ' if masked_only else ''}tokens are {usual}, so its "
+            f"loss of about {trivial:.2f} is what guessing '{usual}' everywhere gives; it needs "
+            "more tokens (a longer run, or --init from a released checkpoint)"
+        )
+        if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
+            warning += " or replacements that are easier to find (--unigram-fraction 1)"
+        self.warn(warning)
+
+
+def _board(directory: Path, first_step: int) -> "SummaryWriter | None":
+    """A writer that goes on after `first_step`; None without the optional package tensorboard."""
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(directory), purge_step=first_step + 1)
+
+
+def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
+    """Cut a metrics file back to `step`: what came after the checkpoint will be done again."""
+    if not path.exists():
+        return []
+    rows: list[dict[str, float]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            row = json.loads(line)
+            keep = row["step"] <= step
+            _ = row["generator_loss"] + row["discriminator_loss"]
+        except (ValueError, TypeError, KeyError):
+            continue  # the last line of a killed run may be half a line
+        if keep:
+            rows.append(row)
+    write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def _mean(values: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(values).mean()
+
+
+def _clock(seconds: float) -> str:
+    # The last step of a run of so many minutes ends a little after them.
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

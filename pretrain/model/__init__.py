@@ -1,0 +1,1 @@
+"""Generator and discriminator: how they begin, and what they cost."""

@@ -1,0 +1,1 @@
+"""What the networks learn: corrupted tokens and losses."""

@@ -1,0 +1,570 @@
+"""Make the released checkpoints anew: an encoder with a generator, and the app's two classifiers.
+
+    make release DATA=PATH
+    python -m release.make --data PATH --minutes 150 --output PATH
+    python -m release.make --data PATH --init checkpoints/malmoi-small --output PATH
+    python -m release.make --data PATH --check
+    python -m release.make --data PATH --classifiers reviews,memos
+    python -m release.make --data PATH --generator
+    python -m release.make --cards
+
+What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
+is the raw release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this
+project's test files, as a table with tabs, without quotes, of the columns id, movie_id, date,
+rating, document. Any such file will do to run the recipe; only the project's own does what was
+done, and --check tells the difference: it repeats the released encoder by its record, which an
+earlier recipe may have made. Everything else is downloaded where --data lacks it.
+
+Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
+encoder, in as many sittings as it needs; a generator for those who go on with it; a classifier of
+film ratings, as which that of reviews begins; the classifiers of reviews and of memos,
+cross-validated; last, all at once, malmoi-small and its two classifiers, in half precision, with
+their cards. With --init the encoder goes on from another one, such as the
+released one, instead of beginning anew.
+"""
+
+import json
+import math
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import file_sha256, write_at_once
+from malmoi.model_folders import discriminator_folder
+from pretrain.config.settings import PresetName
+from pretrain.engine.checkpoint import has_state
+from pretrain.model.init import preset_of
+from release.cards import RATINGS, REVIEWS, classifier_card, encoder_card
+from release.check import (
+    check_corpus,
+    compare_losses,
+    files_of,
+    losses_of,
+    read_json,
+    read_released,
+)
+from release.packing import pack_classifier, pack_encoder, pack_generator
+from release.public_texts import SOURCES, fetch_texts, hashes_of, sources_of
+from release.rating_classifier import MOST_PER_LABEL, RECORD, learn_ratings
+from release.rating_classifier import SETTINGS as RATINGS_SETTINGS
+from release.review_texts import (
+    WRITTEN,
+    find_reviews,
+    ratings_to_begin_with,
+    reviews_to_learn,
+    scores_by_origin,
+)
+from release.scores_table import weights_sha256
+from release.stages import SETTINGS, keep
+
+ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
+classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
+project's test files (a table with tabs; columns id, movie_id, date, rating, document), which cannot
+be downloaded: with another such file the recipe runs, but gives other models."""
+
+ROOT = Path(__file__).parents[1]
+NAME = "malmoi-small"
+MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
+# The best of what was tried with 5 million tokens (docs/experiments.md, "The discriminator
+# corrects, too"; one seed). With --init the vocabulary is that encoder's.
+RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
+RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
+# Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
+# for a long run (not compared with the preset's). Others take their preset's.
+TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
+TOKENS = 80e6
+# That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
+# afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
+# tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
+GENERATOR = ["--schedule", "frozen-discriminator"]
+NARROW_GENERATOR = ["--learning-rate", "5e-3"]
+# An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
+GENERATOR_SHARE = 0.4
+# Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
+# embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
+# trainings of one thread each are done before two of two threads.
+FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--subword-dropout", "0.3"]
+FOR_FEW_TEXTS += ["--jobs", "2"]
+CLASSIFIERS = {
+    "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
+    "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
+}
+LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
+WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
+SITTING_OVER = "this sitting is over; the same command goes on"
+CHECKED_STEPS = 500
+
+
+@dataclass(kw_only=True)
+class ReleaseSettings:
+    """Where the texts are, and how long to go on."""
+
+    data: Path = Path("data")
+    """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
+    downloaded."""
+    tokens: float | None = None
+    """Tokens that the encoder sees in all, 80 million by default; with --init, besides those that
+    it has seen before. The generator sees 0.4 times as many, with --generator by default as many as
+    the released encoder's record says."""
+    minutes: float = 150
+    """Length of this sitting's pre-training; the same command goes on with the next."""
+    init: Path | None = None
+    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
+    instead of beginning with word vectors; a released one needs another folder as --output."""
+    preset: PresetName | None = None
+    """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
+    default those that suit that encoder."""
+    reviews_per_label: int = 1_000
+    """Rated film reviews of each label, beside the written ones of everything else; 0: none."""
+    work: Path = Path("runs/release")
+    """Folder of what is under way."""
+    output: Path = Path("checkpoints")
+    """Folder to release into, without a release; with --check, --classifiers, --generator or
+    --cards the one of the release."""
+    check: bool = False
+    """Only pre-train the first 500 steps again and hold their losses against the record's; of an
+    encoder that went on from another one, with that one as --init."""
+    classifiers: str | None = None
+    """Comma-separated, of reviews and memos: only make these again, from the released encoder, and
+    put them in the place of the released ones."""
+    generator: bool = False
+    """Only train a generator for the released encoder again, with 0.4 of --tokens, and put it into
+    its folder."""
+    cards: bool = False
+    """Only write the cards again, with what benchmarks/quality/score.py found since."""
+
+    def check_values(self) -> None:
+        """Raise InputError for the first value out of bounds, echoing it."""
+        for flag, value, low in (
+            ("tokens", self.planned, 1),
+            ("minutes", self.minutes, 0.01),
+            ("reviews-per-label", self.reviews_per_label, 0),
+        ):
+            if not low <= value < math.inf:
+                raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
+        parts = ("check", "classifiers", "generator", "cards")
+        given = [f"--{name}" for name in parts if getattr(self, name)]
+        if len(given) > 1:
+            raise InputError(f"expected one of {' and '.join(given)}, found {len(given)} of them")
+        for flag, free in (("init", ["--check"]), ("preset", [])):
+            if getattr(self, flag) is not None and given not in ([], free):
+                raise InputError(
+                    f"--{flag} is of an encoder that is to be trained, and {given[0]} takes the "
+                    f"released one as it is; leave --{flag} out"
+                )
+        for task in self.tasks():
+            if task not in CLASSIFIERS or self.tasks().count(task) > 1:
+                raise InputError(f"expected --classifiers of reviews,memos, found {task!r}")
+
+    @property
+    def planned(self) -> float:
+        """Tokens that a new encoder sees."""
+        return TOKENS if self.tokens is None else self.tokens
+
+    def tasks(self) -> list[str]:
+        """The classifiers to make."""
+        return list(CLASSIFIERS) if self.classifiers is None else self.classifiers.split(",")
+
+
+def main(settings: ReleaseSettings) -> None:
+    """Go on where the last sitting stopped."""
+    settings.check_values()
+    if settings.cards:
+        write_cards(settings.output)
+        return
+    if settings.check:
+        record = read_released(settings.output / NAME, settings.init)  # before any work
+        corpus = _corpus(settings, sources_of(record.files))
+        check(corpus, settings.output / NAME, settings.init)
+        return
+    if settings.classifiers:
+        remake_classifiers(settings)
+        return
+    if settings.generator:
+        remake_generator(settings)
+        return
+    _check_free(settings.output)
+    if (settings.work / "generator").exists() and not (settings.work / "encoder").exists():
+        raise InputError(
+            f"expected no generator in {settings.work} before its encoder, found one, of another "
+            "encoder; name another folder by --work"
+        )
+    corpus = _corpus(settings)
+    rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
+    encoder = settings.work / "encoder"
+    flags = _encoder_flags(_preset(settings), settings.init)
+    began = time.monotonic()
+    finished = pretrain(corpus, encoder, settings.planned, settings.minutes, flags)
+    if finished and not (encoder / "generator").is_dir():  # the recipe may train one too
+        minutes = settings.minutes - (time.monotonic() - began) / 60
+        finished = _train_generator(corpus, encoder, settings, settings.planned, minutes)
+    if not finished:
+        print(SITTING_OVER)
+        return
+    _classify_all(encoder, settings)
+    _release(settings)
+    print(f"released into {settings.output}")
+
+
+def _folders(output: Path) -> list[Path]:
+    return [output / NAME, *(output / f"{NAME}-{task}" for task in CLASSIFIERS)]
+
+
+def _check_free(output: Path) -> None:
+    """Refuse, before hours of work, a folder that the result could not be put into.
+
+    Raises:
+        InputError: a release is there, or a file.
+    """
+    if output.exists() and not output.is_dir():
+        raise InputError(f"expected a folder for --output, found the file {output}; name another")
+    for folder in _folders(output):
+        if folder.exists():
+            raise InputError(
+                f"expected no {folder.name} in {output} yet, found one; move it away, or name "
+                "another folder by --output (with make: OUTPUT=...)"
+            )
+
+
+def _release(settings: ReleaseSettings) -> None:
+    """Put what the stages made into --output, whole: whatever fails, fails beside it."""
+    settings.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        scratch = Path(name)
+        pack_encoder(settings.work / "encoder", scratch / NAME)
+        if (settings.work / "generator").is_dir():
+            pack_generator(settings.work / "generator", scratch / NAME / "generator")
+        read = read_json(settings.work / "corpus" / "report.json")
+        _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
+        _pack_classifiers(settings, scratch)
+        write_cards(scratch, home=settings.output)
+        for folder in _folders(scratch):
+            folder.rename(settings.output / folder.name)
+
+
+def remake_classifiers(settings: ReleaseSettings) -> None:
+    """Cross-validate classifiers on the released encoder; then, and only then, swap them in.
+
+    Raises:
+        InputError: there is no whole release, or the stages in --work are of other texts.
+    """
+    encoder, *released = _folders(settings.output)
+    for folder in (encoder, *released):
+        read_json(folder / ("run.json" if folder == encoder else "report.json"))
+    _keep_settings(settings)
+    _classify_all(encoder, settings)
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        scratch = Path(name)
+        _pack_classifiers(settings, scratch)
+        made = [folder for folder in released if (scratch / folder.name).exists()]
+        for folder in released:
+            if folder not in made:  # the encoder's card names it
+                shutil.copytree(folder, scratch / folder.name)
+        write_cards(scratch, encoder, home=settings.output)
+        for folder in made:
+            folder.rename(scratch / f"{folder.name}-before")
+            (scratch / folder.name).rename(folder)
+
+
+def remake_generator(settings: ReleaseSettings) -> None:
+    """Train a generator for the released encoder; then, and only then, swap it in.
+
+    Raises:
+        InputError: there is no whole release, the corpus is not the encoder's, or the generator in
+            --work is of another one.
+    """
+    encoder, *classifiers = _folders(settings.output)
+    for folder in classifiers:
+        read_json(folder / "report.json")
+    corpus = _corpus(settings, sources_of(files_of(encoder)))
+    record = read_json(encoder / "run.json")
+    check_corpus(corpus, record.get("corpus_sha256"), encoder)
+    tokens = settings.tokens or record["settings"]["max_tokens"]
+    if not _train_generator(corpus, encoder, settings, tokens, settings.minutes):
+        print(SITTING_OVER)
+        return
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
+        scratch = Path(name)
+        shutil.copytree(encoder, scratch / NAME, ignore=WITHOUT_GENERATOR)
+        pack_generator(settings.work / "generator", scratch / NAME / "generator")
+        for folder in classifiers:  # the encoder's card names them
+            shutil.copytree(folder, scratch / folder.name)
+        write_cards(scratch, home=settings.output)
+        encoder.rename(scratch / f"{NAME}-before")
+        (scratch / NAME).rename(encoder)
+
+
+def _train_generator(
+    corpus: Path, encoder: Path, settings: ReleaseSettings, seen: float, minutes: float
+) -> bool:
+    """Go on with a new generator for an encoder of so many tokens; whether it is finished."""
+    if minutes <= 0:
+        return False
+    tokens = max(1.0, GENERATOR_SHARE * seen)
+    flags = [*GENERATOR, *(NARROW_GENERATOR if preset_of(encoder) != "base" else [])]
+    ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
+    keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
+    # What it begins beside, without the generator that is there: --init would go on with that. A
+    # new encoder goes on from another one's, but with its own embeddings.
+    beside = settings.work / "generator-init"
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(discriminator_folder(encoder), beside, ignore=WITHOUT_GENERATOR)
+    if settings.init is not None and (settings.init / "generator").is_dir():
+        shutil.copytree(settings.init / "generator", beside / "generator")
+        flags += ["--sharing", "instance"]
+    flags += ["--init", str(beside)]
+    return pretrain(corpus, settings.work / "generator", tokens, minutes, flags)
+
+
+def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
+    for task in settings.tasks():
+        pack_classifier(settings.work / task, output / f"{NAME}-{task}")
+    if "reviews" in settings.tasks():
+        report = output / f"{NAME}-reviews" / "report.json"
+        more: dict[str, Any] = {
+            "by_origin": scores_by_origin(settings.work / "reviews" / "predictions.csv")
+        }
+        if (settings.work / "ratings").is_dir() and settings.reviews_per_label:
+            more["ratings_first"] = read_json(settings.work / "ratings" / RECORD)
+        _write_json(report, read_json(report) | more)
+
+
+def write_cards(output: Path, encoder: Path | None = None, *, home: Path | None = None) -> None:
+    """Write the README.md of each released checkpoint in a folder: all, or none.
+
+    Args:
+        encoder: where the encoder is, if not in that folder.
+        home: where they will lie, if not there.
+
+    Raises:
+        InputError: one is not there, or its records are not those of a release.
+    """
+    beside, *classifiers = _folders(output)
+    encoder = encoder or beside
+    by_task = dict(zip(CLASSIFIERS, classifiers, strict=True))
+    home = home or output
+    cards = {encoder: encoder_card(encoder, by_task, home)}
+    for task, folder in by_task.items():
+        cards[folder] = classifier_card(folder, task, encoder, home)
+    for folder, card in cards.items():
+        write_at_once(folder / "README.md", card)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    write_at_once(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def _run(*command: object) -> None:
+    _leave_with(subprocess.run([sys.executable, *map(str, command)], check=False).returncode)
+
+
+def _leave_with(code: int) -> None:
+    """End as a stage did that failed: it has said why."""
+    if code:
+        raise SystemExit(code)
+
+
+def _keep_settings(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> None:
+    """Write beside the stages what they are made with; refuse what would mix two releases.
+
+    Raises:
+        InputError: a stage that is there was made with another setting or from other texts.
+    """
+    # A check or a generator has a corpus in common with a release, and no more.
+    ours: dict[str, Any] = {}
+    if not settings.classifiers or "reviews" in settings.tasks():  # memos are learnt without them
+        ours["reviews_sha256"] = file_sha256(find_reviews(settings.data))
+        if not (settings.check or settings.generator):
+            ours["rated_sha256"] = ours["reviews_sha256"]
+    if not (settings.check or settings.generator):
+        ours |= {"reviews_per_label": settings.reviews_per_label}
+        ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
+        ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
+    if not settings.classifiers:
+        ours["sources"] = ",".join(sources)
+    if not (settings.check or settings.classifiers or settings.generator):
+        init = settings.init and weights_sha256(discriminator_folder(settings.init))
+        ours |= {"tokens": settings.planned, "preset": _preset(settings), "init_sha256": init}
+        ours["encoder_flags"] = " ".join(_recipe(_preset(settings), settings.init))
+    keep(settings.work, ours)
+
+
+def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path:
+    """The clean corpus, made if need be."""
+    _keep_settings(settings, sources)
+    corpus = settings.work / "corpus"
+    if not corpus.is_dir():
+        texts = fetch_texts(settings.data, settings.work / "sources", sources)
+        reviews = find_reviews(settings.data)
+        _run("-m", "malmoi", "clean", reviews, *texts, "--output", corpus)
+    return corpus
+
+
+def _hashes(settings: ReleaseSettings) -> dict[str, str]:
+    """SHA-256 of each file that the corpus was made from."""
+    kept = read_json(settings.work / SETTINGS)
+    sources = hashes_of(settings.work / "sources", filter(None, kept["sources"].split(",")))
+    return {REVIEWS: kept["reviews_sha256"]} | sources
+
+
+def _preset(settings: ReleaseSettings) -> str:
+    """The flag, else what pretrain/run.py takes without it."""
+    if settings.preset is not None:
+        return settings.preset
+    return "tiny" if settings.init is None else preset_of(settings.init)
+
+
+def _recipe(preset: str, init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py for what an encoder learns."""
+    return [*RECIPE, *TINY_FROM_NOTHING] if (preset, init) == ("tiny", None) else RECIPE
+
+
+def _encoder_flags(preset: str, init: Path | None) -> list[str]:
+    """Flags of pretrain/run.py for an encoder: the recipe, and what it begins as."""
+    return [*_recipe(preset, init), "--preset", preset, *_init(init)]
+
+
+def _init(init: Path | None) -> list[str]:
+    return [] if init is None else ["--init", str(init)]
+
+
+def _pretraining(corpus: Path, run: Path, tokens: float, flags: Sequence[str]) -> list[str]:
+    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
+    command += [*flags, "--max-tokens", str(tokens), "--output", str(run)]
+    return [*command, "--resume"] if has_state(run / "state") else command
+
+
+def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequence[str]) -> bool:
+    """Go on with a run of pretrain/run.py for so many minutes; whether it is finished.
+
+    Args:
+        flags: what it learns, and from what.
+
+    Raises:
+        SystemExit: the training failed, with its code.
+    """
+    if _is_finished(run):
+        return True
+    process = subprocess.Popen(_pretraining(corpus, run, tokens, flags))
+    try:
+        code = process.wait(minutes * 60)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)  # it saves, and goes on from there
+        code = process.wait()
+        if code in (128 + signal.SIGTERM, -signal.SIGTERM):  # the latter while it starts
+            return False
+    _leave_with(code)
+    return _is_finished(run)
+
+
+def _is_finished(run: Path) -> bool:
+    return (run / "run.json").is_file() and read_json(run / "run.json").get("status") == "finished"
+
+
+def check(
+    corpus: Path, released: Path, init: Path | None = None, steps: int = CHECKED_STEPS
+) -> None:
+    """Pre-train the first steps again and hold their losses against the released record.
+
+    Args:
+        init: what the released encoder went on from, if from another.
+
+    Raises:
+        InputError: the corpus is not the one of the record, or the losses differ by more than
+            TOLERANCE in the mean.
+    """
+    record = read_released(released, init)
+    check_corpus(corpus, record.corpus_sha256, released)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        # Today's code may train another vocabulary; that of --init comes with it.
+        vocabulary = [] if init else ["--tokenizer", str(discriminator_folder(released))]
+        flags = [*record.flags, *vocabulary, *_init(init)]
+        process = subprocess.Popen(_pretraining(corpus, run, record.tokens, flags))
+        while process.poll() is None and max(losses_of(run / "metrics.jsonl"), default=0) < steps:
+            time.sleep(1)
+        _leave_with(process.poll() or 0)
+        process.terminate()
+        process.wait()
+        found = losses_of(run / "metrics.jsonl")
+    compare_losses(record.losses, found, steps)
+
+
+def rated_reviews(settings: ReleaseSettings) -> Path:
+    """The file of what the classifier of reviews learns from, made if need be."""
+    path = settings.work / "reviews.csv"
+    if not path.is_file():
+        table = reviews_to_learn(settings.data, settings.reviews_per_label)
+        write_at_once(path, table.to_csv(index=False))
+    return path
+
+
+def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
+    """Cross-validate what is wanted, where no stage of the same encoder has it yet.
+
+    Raises:
+        InputError: a stage is there that was made from another encoder.
+    """
+    # Seconds, and what is wrong with them shows before hours.
+    reviews = rated_reviews(settings) if "reviews" in settings.tasks() else None
+    sha256 = weights_sha256(discriminator_folder(encoder))
+    keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
+    for task in settings.tasks():
+        if task == "reviews":
+            assert reviews is not None
+            start = _begin_with_ratings(encoder, settings, reviews)
+            # Of the ratings the head is kept, too: it knows the labels.
+            flag = "--model" if start == encoder else "--continue-from"
+            begin = weights_sha256(discriminator_folder(start))
+            keep(settings.work, {"reviews_begin_sha256": begin})
+            _classify([flag, start, "--data", reviews], settings.work, task)
+        else:
+            _classify(["--model", encoder], settings.work, task)
+
+
+def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:
+    """The encoder with a head, taught other film ratings first; where there are none, itself."""
+    if settings.reviews_per_label == 0:
+        return encoder
+    ours = {
+        "ratings_per_label": MOST_PER_LABEL,
+        "ratings_settings": repr(RATINGS_SETTINGS),
+        "ratings_beside_sha256": file_sha256(reviews),  # what is held out in folds is not learnt
+        "ratings_encoder_sha256": weights_sha256(discriminator_folder(encoder)),
+    }
+    keep(settings.work, ours)
+    folder = settings.work / "ratings"
+    if not folder.is_dir():
+        learnt = pd.read_csv(reviews, keep_default_na=False)["text"]
+        rows = ratings_to_begin_with(settings.data, learnt, MOST_PER_LABEL)
+        if not rows:
+            return encoder
+        if (made := settings.work / "reviews").exists():
+            raise InputError(
+                f"expected {made} made after {folder}, which is not there; name another folder by "
+                "--work"
+            )
+        learn_ratings(discriminator_folder(encoder), LABELS["reviews"], rows, folder)
+    return folder
+
+
+def _classify(start: Sequence[object], work: Path, task: str) -> None:
+    run = work / task
+    if not (run / "report.json").is_file():
+        flags = [*start, "--labels", ",".join(LABELS[task]), *CLASSIFIERS[task]]
+        _run(ROOT / "finetune" / "kfold.py", *flags, "--output", run)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(ReleaseSettings, main, ABOUT))

@@ -1,0 +1,116 @@
+"""Packing finished runs for release: half precision, and no path of the machine that trained."""
+
+import json
+import shutil
+from pathlib import Path, PurePath
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from finetune.data.learnt_texts import LEARNT
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+
+# Stock files and the classifier's own temperature; a folder may hold more, such as a lock.
+_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json", LEARNT)
+_WEIGHTS = "model.safetensors"
+
+
+def pack_encoder(run: Path, folder: Path) -> None:
+    """Write a run's networks for release: the discriminator itself, its generator below.
+
+    With `run.json` and `metrics.jsonl`, what the run says of itself.
+
+    Args:
+        run: a finished run of pretrain/run.py.
+        folder: new.
+
+    Raises:
+        InputError: `folder` exists, or the run is not finished.
+    """
+    record = _finished(run)
+    _check_new(folder)
+    with directory_at_once(folder) as scratch:
+        _halve(run / "discriminator", scratch)
+        if (run / "generator").is_dir():
+            _halve(run / "generator", scratch / "generator")
+        _write_records(run, record, scratch)
+
+
+def pack_generator(run: Path, folder: Path) -> None:
+    """Write the generator alone of a run for release, with what the run says of itself.
+
+    Raises:
+        InputError: as `pack_encoder`.
+    """
+    record = _finished(run)
+    _check_new(folder)
+    with directory_at_once(folder) as scratch:
+        _halve(run / "generator", scratch)
+        _write_records(run, record, scratch)
+
+
+def pack_classifier(run: Path, folder: Path) -> None:
+    """Write the classifier of a run of finetune/kfold.py for release, with its report.json.
+
+    Raises:
+        InputError: `folder` exists.
+    """
+    _check_new(folder)
+    with directory_at_once(folder) as scratch:
+        _halve(run / "model", scratch)
+        _write(scratch / "report.json", _without_folders(_read(run / "report.json")))
+
+
+def _finished(run: Path) -> dict[str, Any]:
+    """The record of a run that has come to its end."""
+    record = _read(run / "run.json")
+    if record.get("status") != "finished":
+        raise InputError(f"expected a finished run to pack, found {run} {record.get('status')}")
+    return record
+
+
+def _write_records(run: Path, record: dict[str, Any], folder: Path) -> None:
+    _write(folder / "run.json", _without_folders(record))
+    shutil.copyfile(run / "metrics.jsonl", folder / "metrics.jsonl")
+
+
+def _check_new(folder: Path) -> None:
+    if folder.exists():
+        raise InputError(f"expected a new folder to pack into, found {folder}; move it away first")
+
+
+def _halve(source: Path, target: Path) -> None:
+    """Copy a model with its weights in float16.
+
+    Its configuration still says float32, into which transformers then loads them: on a CPU
+    computing in half precision is slow.
+    """
+    target.mkdir(exist_ok=True)
+    for name in _FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, target / name)
+    weights = {name: value.half() for name, value in load_file(source / _WEIGHTS).items()}
+    save_file(weights, target / _WEIGHTS, metadata={"format": "pt"})
+    (target / _WEIGHTS).chmod(0o644)  # safetensors gives 0o600
+    _write(target / "config.json", _read(target / "config.json") | {"dtype": "float32"})
+
+
+def _without_folders(value: Any) -> Any:
+    """The same record, of every path to a file or folder only the last part."""
+    if isinstance(value, dict):
+        return {key: _without_folders(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(inner) for inner in value]
+    if isinstance(value, str) and Path(value).is_absolute():
+        return PurePath(value).name
+    return value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,143 @@
+"""The label store on a real PostgreSQL server, where one is installed."""
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
+
+import malmoi.labels.store
+from malmoi.labels.store import LabelStore
+
+PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+LABELS = ["긍정", "부정"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of an empty database; the server runs as `postgres` if we are root, which it refuses."""
+    if PROGRAMS is None:
+        pytest.skip("no PostgreSQL server below /usr/lib/postgresql")
+    folder = tmp_path_factory.mktemp("postgres")
+    prefix = []
+    if os.geteuid() == 0:
+        if shutil.which("runuser") is None:
+            pytest.skip("PostgreSQL refuses root, and there is no runuser")
+        prefix = ["runuser", "-u", "postgres", "--"]
+        own = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
+        for one in (folder, *(one for one in own if one.name.startswith(("pytest-", "popen-")))):
+            one.chmod(0o755)
+        shutil.chown(folder, "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = folder / "data"
+    made = subprocess.run(
+        [*prefix, PROGRAMS / "initdb", "-D", data, "-U", "malmoi", "-A", "trust", "-E", "UTF8"],
+        capture_output=True,
+        cwd=folder,
+    )
+    if made.returncode:
+        pytest.skip(f"no PostgreSQL cluster could be made: {made.stderr.decode()[-200:]}")
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
+    control = [*prefix, PROGRAMS / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
+    subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
+    try:
+        yield f"postgresql+psycopg://malmoi@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], check=True, cwd=folder)
+
+
+@pytest.fixture
+def url(server: str) -> Iterator[str]:
+    yield server
+    with create_engine(server).begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS labels"))
+
+
+def save(store: LabelStore, words: str, label: str, request_id: str) -> bool:
+    return store.save(
+        text=words, label=label, labels=LABELS, annotator="가", request_id=request_id
+    ).new
+
+
+def test_it_keeps_what_is_saved_and_saves_once(url: str) -> None:
+    store = LabelStore(url)
+    assert save(store, "배송 빨라요 👍🏽 ㅋㅋ\x00", "긍정", "1")
+    assert not save(store, "배송 빨라요 👍🏽 ㅋㅋ", "긍정", "1")
+    assert save(store, "배송 빨라요 👍🏽 ㅋㅋ", "부정", "2")
+    again = LabelStore(url)
+    assert again.counts(LABELS) == {"부정": 1} and again.history_length() == 2
+    (row,) = again.current(LABELS)
+    assert row.text == "배송 빨라요 👍🏽 ㅋㅋ" and row.created_at.tzinfo is not None
+
+
+def test_two_make_the_table_at_the_same_moment(url: str) -> None:
+    barrier = threading.Barrier(4)
+    failed: list[BaseException] = []
+
+    def write(number: int) -> None:
+        barrier.wait()
+        try:
+            save(LabelStore(url), f"글 {number}", "긍정", str(number))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and LabelStore(url).history_length() == 4
+
+
+def test_two_bring_a_table_of_before_up_to_date_at_once(url: str) -> None:
+    save(LabelStore(url), "글", "긍정", "1")
+    with create_engine(url).begin() as connection:
+        connection.execute(text("ALTER TABLE labels DROP COLUMN label_set"))
+    barrier = threading.Barrier(4)
+    found: list[dict[str, int]] = []
+
+    def look() -> None:
+        barrier.wait()
+        found.append(LabelStore(url).counts(LABELS))
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{"긍정": 1}] * 4
+
+
+def test_whoever_may_only_use_the_table_can_label(url: str) -> None:
+    LabelStore(url)
+    with create_engine(url).begin() as connection:
+        connection.execute(text("CREATE ROLE annotator LOGIN"))
+        connection.execute(text("GRANT SELECT, INSERT ON labels TO annotator"))
+        connection.execute(text("GRANT USAGE ON SEQUENCE labels_id_seq TO annotator"))
+    assert save(LabelStore(url.replace("malmoi@", "annotator@")), "글", "긍정", "1")
+
+
+def test_a_table_that_is_locked_is_read_and_does_not_hang(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open transaction of someone else, as of a backup, must not freeze every page."""
+    monkeypatch.setitem(malmoi.labels.store._POSTGRES, "options", "-c lock_timeout=500")
+    store = LabelStore(url)
+    save(store, "글", "긍정", "1")
+    with create_engine(url).begin() as connection:
+        connection.execute(text("UPDATE labels SET annotator = '나'"))
+        # Opening again makes nothing, so it waits for nobody.
+        assert LabelStore(url).counts(LABELS) == {"긍정": 1}
+        assert save(store, "다른 글", "부정", "2")
+        connection.execute(text("LOCK TABLE labels IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(OperationalError, match="lock timeout"):
+            save(store, "또 다른 글", "부정", "3")
+    assert save(store, "또 다른 글", "부정", "3")

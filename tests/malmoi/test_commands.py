@@ -1,0 +1,242 @@
+"""Every command answers at once, in one line where something is wrong, with the right exit code."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from finetune.settings import KfoldSettings
+from malmoi.command_line import run_command, run_one_of
+from malmoi.flags import parse_flags
+from pretrain.config.settings import PretrainSettings
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = (
+    ["pretrain/run.py"],
+    ["finetune/kfold.py"],
+    *(["-m", "malmoi", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
+    *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
+)
+# Each takes a third of a second to many to import.
+SLOW = ("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy")
+
+
+def run(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False, **more
+    )
+
+
+def imported(command: list[str]) -> tuple[int, str, set[str]]:
+    """Exit code, what was printed, and the top-level modules that were imported meanwhile."""
+    done = run("-X", "importtime", *command)
+    lines = done.stderr.splitlines()
+    names = {line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")}
+    said = "\n".join(line for line in lines if not line.startswith("import time:"))
+    return done.returncode, done.stdout + said, names
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
+    code, said, names = imported([*command, "--help"])
+    assert code == 0 and "--help" in said
+    assert not names & set(SLOW)
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["pretrain/run.py", "--corpus", "nowhere"], "error: no such file or folder: nowhere"),
+        (
+            ["pretrain/run.py", "--corpus", "corpora/comments", "--init", "./nowhere"],
+            "found ./nowhere and no nowhere/discriminator/config.json",
+        ),
+        (["pretrain/run.py", "--corpus", "corpora/comments", "--epochs", "0"], "--epochs of 1"),
+        (["pretrain/run.py", "--corpsu", "corpora/comments"], "--corpus"),
+        (["finetune/kfold.py", "--labels", "a,b", "--data", "nowhere"], "folder: nowhere"),
+        (["finetune/kfold.py", "--labels", "긍정,부정"], "no sample of the project has the labels"),
+        (
+            ["finetune/kfold.py", "--labels", "긍정,부정,중립", "--model", "runs/no/where"],
+            "runs/no/where",
+        ),
+        (["finetune/kfold.py", "--flods", "3"], "--folds"),
+        (["-m", "tokenizer", "train", "--corpus", "nowhere", "--output", "x"], "folder: nowhere"),
+        (["-m", "tokenizer", "evaluate", "x", "--corpus", "nowhere"], "folder: nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_answered_before_anything_long_is_imported(
+    flags: list[str], line: str
+) -> None:
+    code, said, names = imported(flags)
+    assert code == 2 and line in said and "Traceback" not in said
+    assert not names & set(SLOW)
+
+
+@dataclass(kw_only=True)
+class Base:
+    HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "first": ("number", "path"),
+        "second": ("word",),
+    }
+    path: Path
+    """Where the
+    thing is."""
+    word: str | None = None
+    """A word."""
+
+
+@dataclass(kw_only=True)
+class Flags(Base):
+    number: int = 3
+    """How many."""
+    rare: bool = False
+    """For experts."""
+
+
+def help_of(capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        parse_flags(Flags, program="it", about="About it.", arguments=["--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_is_in_groups_and_what_must_be_given_comes_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = help_of(capsys).split("About it.")[1]
+    found = re.findall(r"(first|second|expert) options|(--path|--word|--number|--rare)", printed)
+    order = [group or flag for group, flag in found]
+    assert order == ["first", "--path", "--number", "second", "--word", "expert", "--rare"]
+
+
+def test_help_is_wrapped_by_the_terminal_and_not_by_the_source(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "Where the thing is." in help_of(capsys)
+
+
+def test_flags_become_the_settings() -> None:
+    parse = ["--path", "x", "--word", "y", "--rare"]
+    found = parse_flags(Flags, program="it", about="", arguments=parse)
+    assert found == Flags(path=Path("x"), word="y", rare=True)
+
+
+@pytest.mark.parametrize("settings", [PretrainSettings, KfoldSettings])
+def test_every_flag_is_shown_once(settings: type, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_flags(settings, program="it", about="", arguments=["--help"])
+    printed = capsys.readouterr().out
+    flags = re.findall(r"^[│ ] {1,2}(--[\w.-]+)", printed, re.MULTILINE)
+    assert len(flags) == len(set(flags)) >= 40
+
+
+class Broken(Exception):
+    """What no command expects."""
+
+
+def ended_by(error: BaseException) -> int:
+    def fail(settings: Flags) -> None:
+        raise error
+
+    return run_command(Flags, fail, "", arguments=["--path", "x"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 8.00 GiB for an array"),
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_too_little_memory_is_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_by(error) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: not enough memory") and said.count("\n") == 1
+
+
+def test_other_faults_keep_their_traceback() -> None:
+    faults = (Broken("x"), RuntimeError("x"), ImportError("no module y"), OSError(5, "I/O"))
+    # A pipe to a process of ours, and not to a reader of what is printed.
+    for error in (*faults, BrokenPipeError(32, "Broken pipe")):
+        with pytest.raises(type(error)):
+            ended_by(error)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pretrain/run.py --corpus corpora/comments", "finetune/kfold.py --labels 긍정,부정,중립"],
+)
+def test_a_limit_on_memory_is_one_line(command: str) -> None:
+    """A real limit, in which torch cannot even be loaded."""
+    line = f"ulimit -v 400000; exec {sys.executable} {command}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: not enough memory")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_standard_output_is_one_line() -> None:
+    line = f"{sys.executable} pretrain/run.py --corpus corpora/comments >&-"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "standard output" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    line = f"set -o pipefail; {sys.executable} pretrain/run.py --help | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr and done.returncode in (0, 141)
+
+
+def test_ctrl_c_while_a_command_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("malmoi.command_line.importlib.import_module", interrupted)
+    assert run_one_of("it", {"do": ("somewhere", "about")}, ["do"]) == 130
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_a_running_command(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """While it cleans with several workers: they end with it, and nothing is left half-written."""
+    with (tmp_path / "slow.txt").open("w", encoding="utf-8") as file:
+        for n in range(600_000):
+            file.write(f"{n}번째 댓글입니다 ㅋㅋㅋㅋ 재미있네요!! 010-1234-{n % 10_000:04d}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "malmoi", "clean", "slow.txt", "--output", "out", "--workers", "2"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".out*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == code and errors == "stopped\n"
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,535 @@
+"""What `--resume` and a used output directory accept, and what they refuse."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from filelock import FileLock
+
+import pretrain.run
+import pretrain.runner
+from malmoi import devices
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from pretrain.config.settings import PretrainSettings
+from pretrain.engine import loop
+from pretrain.engine.loop import Trainer, packs_rows
+from pretrain.engine.monitor import Monitor
+from pretrain.engine.run_directory import new_directory
+from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
+
+
+@pytest.fixture
+def broken_off(break_off: Breaking) -> Path:
+    """A run of 12 steps whose power went off after step 10, two steps past its checkpoint."""
+    return break_off(10, "--max-steps", "12")
+
+
+def metric_steps(directory: Path) -> list[float]:
+    return [row["step"] for row in metric_rows(directory)]
+
+
+def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    assert metric_steps(broken_off) == [2, 4, 6, 8, 10]
+    with (broken_off / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 12, "gener')  # what a power cut leaves
+    code, output, _ = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 0 and "resumed at step 8" in output
+    # The time before is not in it.
+    assert " s since it was resumed -> " in output
+    assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+
+
+def test_resume_without_output_finds_the_newest_unfinished_run(
+    pretrain_here: Command, broken_off: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs" / "pretrain"
+    runs.mkdir(parents=True)
+    broken_off.rename(runs / "mine")
+    argv = [flag for flag in sys.argv if flag not in ("--output", "run", "12")]
+    monkeypatch.setattr(sys, "argv", [flag for flag in argv if flag != "--max-steps"])
+    sys.argv += ["--max-steps", "9", "--resume"]
+    assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+    assert json.loads((runs / "mine" / "run.json").read_text())["progress"]["step"] == 9
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--seed", "7"], "it has --seed 42, found --seed 7; give the same flags"),
+        (["--max-length", "64"], "it has --max-length 128, found --max-length 64"),
+        (["--objective", "electra-15"], "it has --objective rtd, found --objective electra-15"),
+        (["--optimizer", "muon"], "it has --optimizer adamw, found --optimizer muon"),
+    ],
+)
+def test_other_flags_are_refused(
+    pretrain_here: Command, broken_off: Path, flags: list[str], expected: str
+) -> None:
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", *flags)
+    assert code == 2 and expected in errors
+    assert json.loads((broken_off / "run.json").read_text())["status"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("asks", "again", "expected"),
+    [
+        ([], [], ""),
+        (["--sentence-weight", "1"], [], "it has --unchanged-fraction 0.0, found"),
+        (["--sentence-weight", "1"], ["--unchanged-fraction", "0"], ""),
+    ],
+)
+def test_a_run_from_before_texts_were_left_unchanged_goes_on_without(
+    pretrain_here: Command, break_off: Breaking, asks: list[str], again: list[str], expected: str
+) -> None:
+    flags = ["--max-steps", "6", *asks]
+    older = break_off(5, *flags) / "run.json"
+    record = json.loads(older.read_text())
+    del record["settings"]["unchanged_fraction"]
+    older.write_text(json.dumps(record))
+    code, _, errors = pretrain_here(*flags, "--resume", *again)
+    assert (code, expected in errors) == (2 if expected else 0, True)
+
+
+@pytest.mark.parametrize("left", ["{", "[]", '{"settings": {}}', None])
+def test_a_damaged_record_is_named(
+    pretrain_here: Command, broken_off: Path, left: str | None
+) -> None:
+    record = broken_off / "run.json"
+    record.unlink() if left is None else record.write_text(left)
+    for flags in (["--resume"], []):
+        code, _, errors = pretrain_here("--max-steps", "12", *flags)
+        assert code == 2
+        assert ("run.json, found it missing or damaged" in errors) == (flags != [])
+
+
+def test_networks_that_a_run_began_with_have_to_be_there_still(
+    pretrain_here: Command, break_off: Breaking
+) -> None:
+    """The Hub is not asked for them."""
+    for size in ("0.5", "1"):
+        flags = ["--unigram-fraction", "0", "--generator-size", size, "--max-steps", "2"]
+        assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0
+    frozen = ["--schedule", "frozen-generator", "--generator-from", "of 0.5", "--max-steps", "6"]
+    break_off(5, *frozen)
+    theirs = Path("of 0.5/generator").rename("aside")
+    code, _, errors = pretrain_here(*frozen, "--resume")
+    assert code == 2 and "found no of 0.5/generator/config.json" in errors
+    Path("of 1/generator").rename(theirs.parent / "of 0.5" / "generator")
+    code, _, errors = pretrain_here(*frozen, "--resume")
+    assert code == 2 and "expected the networks that the run began with, found other" in errors
+
+
+@pytest.mark.parametrize(
+    "line", [b"5", b'{"tokens": 1}', b'{"step": "\xb0\xa1"}', b'{"step": 1, "generator_loss": 7}']
+)
+def test_damaged_rows_are_passed_over(
+    pretrain_here: Command, broken_off: Path, line: bytes
+) -> None:
+    path = broken_off / "metrics.jsonl"
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+
+
+def test_another_number_of_threads_is_said(pretrain_here: Command, broken_off: Path) -> None:
+    record = json.loads((broken_off / "run.json").read_text())
+    record["threads"] += 1
+    (broken_off / "run.json").write_text(json.dumps(record))
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 0
+    assert f"the run had {record['threads']} threads, found {record['threads'] - 1}" in errors
+
+
+def test_paths_may_be_written_otherwise(
+    pretrain_here: Command, broken_off: Path, cache: Path
+) -> None:
+    other = os.path.relpath(cache / "tokenizer", broken_off.parent)
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--tokenizer", other)
+    assert code == 0, errors
+
+
+def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
+    """What the advice after an exploding loss asks for."""
+    flags = ["--max-steps", "6", "--optimizer", "muon"]
+    break_off(5, *flags)
+    slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
+    assert pretrain_here(*flags, *slower, "--resume")[0] == 0
+
+
+def test_length_and_rates_left_out_are_those_of_the_run(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path
+) -> None:
+    flags = ["--max-steps", "12", "--learning-rate", "1e-4"]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    run = break_off(10, *flags)
+    code, output, _ = pretrain_here("--resume")
+    assert code == 0 and "resuming" not in output
+    expected, found = weights_of(tmp_path / "straight"), weights_of(run)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    settings = json.loads((run / "run.json").read_text())["settings"]
+    assert (settings["max_steps"], settings["learning_rate"]) == (12, 1e-4)
+
+
+def test_what_one_sitting_was_given_the_next_one_keeps(
+    pretrain_here: Command,
+    break_off: Breaking,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As after the advice to go on with half the rate, and another power cut."""
+    run = break_off(5, "--max-steps", "12")
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "take_step", _power_off)
+        with pytest.raises(RuntimeError, match="power off"):
+            pretrain_here("--max-tokens", "1500", "--learning-rate", "1e-4", "--resume")
+    assert "resuming run with --max-steps None (was 12)" in capsys.readouterr().out
+    code, output, _ = pretrain_here("--resume")
+    assert code == 0 and "resuming" not in output
+    record = json.loads((run / "run.json").read_text())
+    assert record["learning_rate"] == 1e-4 and record["settings"]["max_steps"] is None
+    assert 1500 <= record["progress"]["tokens"] < 1500 + 256
+
+
+def _power_off(*_: object) -> None:
+    raise RuntimeError("power off")
+
+
+def test_a_change_of_length_or_rate_is_said(pretrain_here: Command, broken_off: Path) -> None:
+    flags = ["--max-steps", "9", "--learning-rate", "1e-4", "--resume"]
+    code, output, _ = pretrain_here(*flags)
+    assert code == 0
+    changed = "resuming run with --max-steps 9 (was 12), --learning-rate 0.0001 (was None)"
+    assert changed in output
+
+
+def test_of_a_sweep_the_run_with_the_same_rate_goes_on(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs" / "pretrain"
+    for number, rate in enumerate(["1e-4", "1e-3", None]):
+        flags = ["--learning-rate", rate] if rate else []
+        break_off(5, "--max-steps", "12", *flags, output=f"runs/pretrain/{rate}")
+        os.utime(runs / str(rate) / "run.json", (number, number))
+    fixed = sys.argv[: sys.argv.index("--output")]
+    # Without a rate the newest.
+    for flags in ([], ["--learning-rate", "1e-4"], ["--learning-rate", "1e-3"]):
+        monkeypatch.setattr(sys, "argv", [*fixed, "--max-steps", "12", "--resume", *flags])
+        assert run_command(PretrainSettings, pretrain.run.main, "") == 0
+        record = json.loads((runs / (flags[1] if flags else "None") / "run.json").read_text())
+        assert record["status"] == "finished", flags
+
+
+def test_the_clock_stands_still_while_networks_are_compiled(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With --max-minutes it says the learning rate: compiling would use up the warm-up."""
+    for name, compiled in (("plain", False), ("compiled", True)):
+        monkeypatch.setattr(pretrain.runner, "compile_networks", lambda *_, said=compiled: said)
+        assert pretrain_here("--max-steps", "8", "--output", name)[0] == 0
+    plain, compiled = (
+        json.loads((tmp_path / name / "run.json").read_text())["progress"]
+        for name in ("plain", "compiled")
+    )
+    assert plain["seconds"] > 0 == plain["compiling_seconds"]
+    # Its first five steps; the clock runs on after them.
+    assert 0 < compiled["compiling_seconds"] < compiled["seconds"]
+
+
+def test_a_run_keeps_its_batching_on_another_device(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "12", "--output", "straight")[0] == 0
+    before = json.loads((broken_off / "run.json").read_text())
+
+    def on_a_gpu(settings: PretrainSettings, device: torch.device) -> bool:
+        return packs_rows(settings, torch.device("cuda"))
+
+    with monkeypatch.context() as patched:
+        for module in (loop, pretrain.runner):
+            patched.setattr(module, "packs_rows", on_a_gpu)
+        assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    after = json.loads((broken_off / "run.json").read_text())
+    for key in ("packed", "planned_steps"):
+        assert after[key] == before[key]
+    assert after["settings"]["batching"] == "auto"
+    expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_a_run_keeps_its_number_format_on_another_cpu(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "12", "--output", "straight")[0] == 0
+    began_in = json.loads((broken_off / "run.json").read_text())["bf16"]
+    monkeypatch.setattr(devices, "prefers_bf16", lambda device: not began_in)
+    code, out, _ = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 0 and ("cpu bf16" if began_in else "cpu fp32") in out
+    assert json.loads((broken_off / "run.json").read_text())["bf16"] is began_in
+    expected, found = weights_of(tmp_path / "straight"), weights_of(broken_off)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    # A new one takes what is faster there.
+    assert ("cpu fp32" if began_in else "cpu bf16") in pretrain_here("--output", "new")[1]
+
+
+def test_a_flag_newer_than_the_run_was_at_its_default(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    record = json.loads((broken_off / "run.json").read_text())
+    del record["settings"]["precision"]
+    (broken_off / "run.json").write_text(json.dumps(record))
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--precision", "fp32")
+    assert code == 2 and "it has --precision auto, found --precision fp32" in errors
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+
+
+def test_a_corpus_that_has_changed_since_is_refused(
+    pretrain_here: Command, broken_off: Path, corpus: Path
+) -> None:
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("\n어제 새로 올라온 댓글이라 그때는 없던 글입니다\n")
+    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 2
+    assert "corpus_sha256" in errors and "the corpus has changed since" in errors
+    assert metric_steps(broken_off)[-1] == 10
+
+
+def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
+    before = sorted(broken_off.rglob("*"))
+    with FileLock(broken_off / ".lock"):
+        code, _, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 2 and "found one at work in run" in errors
+    assert sorted(broken_off.rglob("*")) == before
+
+
+def test_a_used_directory_is_refused_without_resume(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    code, _, errors = pretrain_here("--max-steps", "12")
+    assert code == 2 and "found run in use; go on with --resume" in errors
+    assert metric_steps(broken_off)[-1] == 10
+
+
+def test_a_complete_run_is_not_resumed(pretrain_here: Command) -> None:
+    assert pretrain_here("--max-steps", "2")[0] == 0
+    code, _, errors = pretrain_here("--max-steps", "4", "--resume")
+    assert code == 2 and "found run complete; go on from its weights with --init run" in errors
+    code, _, errors = pretrain_here("--max-steps", "4")
+    assert code == 2 and "complete run in run; name another, and to go on from its" in errors
+
+
+def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    code, _, errors = pretrain_here("--max-steps", "2")
+    assert code == 2 and errors == (
+        "error: expected a directory for --output, found the file run\n"
+    )
+    assert (tmp_path / "run").read_text() == "mine"
+    code, printed, errors = pretrain_here("--max-steps", "2", "--output", "run/deep/in")
+    assert code == 2 and errors == (
+        "error: expected a directory for --output, found the file run\n"
+    )
+    assert printed == ""  # before the corpus was read
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    code, printed, errors = pretrain_here("--max-steps", "2", "--output", "link")
+    assert code == 2 and printed == ""
+    assert errors == "error: expected a directory for --output, found a broken link, link\n"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
+def test_a_folder_in_which_none_can_be_made_is_one_line(pretrain_here: Command) -> None:
+    code, _, errors = pretrain_here("--max-steps", "2", "--output", "/proc/run")
+    assert code == 2
+    assert errors.endswith("error: expected an --output that can be made, found /proc/run\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user for a moment")
+def test_a_closed_folder_is_told_before_the_corpus_is_read() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        settings = PretrainSettings(corpus=Path("none"), output=folder / "some" / "run")
+        os.seteuid(65534)
+        try:
+            with pytest.raises(InputError, match=f"found {folder} closed to this user"):
+                new_directory(settings)
+        finally:
+            os.seteuid(0)
+        assert new_directory(settings) == folder / "some" / "run"
+
+
+def cut_weights(checkpoint: Path) -> None:
+    blob = (checkpoint / "weights.safetensors").read_bytes()
+    (checkpoint / "weights.safetensors").write_bytes(blob[: len(blob) // 2])
+
+
+def flip_byte(checkpoint: Path) -> None:
+    blob = bytearray((checkpoint / "optimizer.safetensors").read_bytes())
+    blob[-1] ^= 0xFF
+    (checkpoint / "optimizer.safetensors").write_bytes(blob)
+
+
+def lose_average(checkpoint: Path) -> None:
+    (checkpoint / "average.safetensors").unlink()
+
+
+def lose_checksum(checkpoint: Path) -> None:
+    record = json.loads((checkpoint / "progress.json").read_text())
+    del record["sha256"]["average"]
+    (checkpoint / "progress.json").write_text(json.dumps(record))
+
+
+def change_step(checkpoint: Path) -> None:
+    text = (checkpoint / "progress.json").read_text()
+    (checkpoint / "progress.json").write_text(text.replace('"step": 8', '"step": 9'))
+
+
+def write_garbage(checkpoint: Path) -> None:
+    (checkpoint / "progress.json").write_bytes(b"\x00\xff\x80{")
+
+
+def write_list(checkpoint: Path) -> None:
+    (checkpoint / "progress.json").write_text("[]")
+
+
+DAMAGE: list[tuple[Callable[[Path], None], str]] = [
+    (cut_weights, "checksum of weights.safetensors"),
+    (flip_byte, "checksum of optimizer.safetensors"),
+    (lose_average, "average.safetensors"),
+    (lose_checksum, "progress.json is incomplete"),
+    (change_step, "checksum of progress.json"),
+    (write_garbage, "damaged"),
+    (write_list, "progress.json is incomplete"),
+]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+    pretrain_here: Command, broken_off: Path, tmp_path: Path
+) -> None:
+    pristine = tmp_path / "pristine"
+    shutil.copytree(broken_off, pristine)
+    for damage, reason in DAMAGE:
+        shutil.rmtree(broken_off)
+        shutil.copytree(pristine, broken_off)
+        damage(broken_off / "state" / "step-00000008")
+        code, output, _ = pretrain_here("--max-steps", "12", "--resume", "--device", "cpu")
+        assert code == 0, damage
+        line = next(line for line in output.split("\n") if "damaged" in line)
+        assert "step-00000008 is damaged" in line and reason in line
+        assert "resumed at step 4" in output
+        # It does not take the place of a whole one among the last two.
+        expected = ["damaged-step-00000008", "step-00000008", "step-00000012"]
+        assert checkpoints(broken_off) == expected
+
+
+def test_without_a_whole_checkpoint_it_is_one_line_and_nothing_moves(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    flip_byte(broken_off / "state" / "step-00000008")
+    cut_weights(broken_off / "state" / "step-00000004")
+    code, output, errors = pretrain_here("--max-steps", "12", "--resume")
+    assert code == 2 and errors.count("\n") == 1
+    assert "found none that is whole; start again without --resume" in errors
+    assert output.count("is damaged") == 2
+    assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
+
+
+def test_what_a_kill_left_of_a_checkpoint_is_swept_up(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    state = broken_off / "state"
+    shutil.copytree(state / "step-00000008", state / ".step-00000010.tmp")
+    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
+    assert checkpoints(broken_off) == ["step-00000008", "step-00000012"]
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again(
+    pretrain_here: Command, broken_off: Path
+) -> None:
+    (broken_off / "state" / "step-00000008").rename(broken_off / "state" / ".step-00000000.tmp")
+    shutil.rmtree(broken_off / "state" / "step-00000004")
+    code, _, errors = pretrain_here("--max-steps", "2", "--resume")
+    assert code == 2 and "found no checkpoint in run; run without --resume" in errors
+    assert pretrain_here("--max-steps", "2")[0] == 0
+    assert checkpoints(broken_off) == ["step-00000000", "step-00000002"]
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(
+    pretrain_here: Command, broken_off: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
+    write_bytes = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name == "optimizer.safetensors":
+            write_bytes(self, data[:100])
+            raise OSError(28, "No space left on device", str(self))
+        return write_bytes(self, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        code, _, errors = pretrain_here("--max-steps", "16", "--resume")
+    assert code == 2 and errors.startswith("error: the disk is full")
+    assert errors.endswith("free some space and go on with --resume\n")
+    assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
+    after = (broken_off / "state" / "step-00000008" / "weights.safetensors").read_bytes()
+    assert before == after
+
+
+def test_a_run_that_began_meanwhile_in_the_same_directory_is_kept(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command twice: the second has looked before the first wrote anything."""
+    prepare = pretrain.runner.prepare_corpus
+
+    def overtaken(*args: object) -> object:
+        monkeypatch.setattr(pretrain.runner, "prepare_corpus", prepare)
+        assert pretrain_here("--max-steps", "2")[0] == 0
+        return prepare(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pretrain.runner, "prepare_corpus", overtaken)
+    code, _, errors = pretrain_here("--max-steps", "3")
+    assert code == 2 and "complete run in run; name another" in errors
+    assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000002"]
+    assert (tmp_path / "run" / "discriminator").is_dir()
+
+
+def test_a_last_report_that_takes_longer_than_the_minutes_is_saved_all_the_same(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = Monitor.add
+
+    def slow(self: Monitor, *args: Any, **more: Any) -> None:
+        add(self, *args, **more)
+        time.sleep(0.8)
+
+    monkeypatch.setattr(Monitor, "add", slow)
+    assert pretrain_here("--max-minutes", "0.02", "--save-steps", "1000")[0] == 0
+    done = json.loads((tmp_path / "run" / "run.json").read_text())["progress"]["step"]
+    assert checkpoints(tmp_path / "run") == ["step-00000000", f"step-{done:08d}"]
+    assert metric_steps(tmp_path / "run")[-1] == done
+
+
+def test_what_was_put_into_a_new_directory_meanwhile_is_no_reason_to_stop(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `--output .` has the cache of tokenized corpora below it."""
+    prepare = pretrain.runner.prepare_corpus
+
+    def noted(*args: object) -> object:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        return prepare(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pretrain.runner, "prepare_corpus", noted)
+    assert pretrain_here("--max-steps", "1")[0] == 0
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
