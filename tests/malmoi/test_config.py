@@ -1,0 +1,113 @@
+"""Recipes and `--set`: what is given, by whom, and what a mistake is answered."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from malmoi.config import fill, keys_of, read_assignments, read_recipe
+from malmoi.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat:
+    temperature: float = 1.0
+    first: float | None = None
+    kind: Literal["inverse", "gumbel"] = "inverse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    layers: int = 12
+    shared: bool = False
+    start: str = "random"
+    place: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    heat: Heat = Heat()
+    size: Size = Size()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "paper.toml").write_text("[heat]\ntemperature = 1\n[size]\nlayers = 12\n")
+    (tmp_path / "warm.toml").write_text('extends = "paper"\n[heat]\ntemperature = 1.5\n')
+    return tmp_path
+
+
+def test_a_value_given_counts_as_given_even_when_it_is_the_default(folder: Path) -> None:
+    given = fill(Schema, read_recipe("paper", folder), {}, "paper")
+    assert given.values == Schema()
+    assert given.chosen == {"heat.temperature", "size.layers"} and not given.by_hand
+
+
+def test_what_is_set_by_hand_holds_before_a_recipe_and_that_before_what_it_extends(
+    folder: Path,
+) -> None:
+    assignments = read_assignments(["size.layers=3", "heat.first=2", "size.start=a=b"])
+    given = fill(Schema, read_recipe("warm", folder), assignments, "warm")
+    assert given.values.heat == Heat(temperature=1.5, first=2.0)
+    assert given.values.size == Size(layers=3, start="a=b")
+    assert given.by_hand == {"size.layers", "heat.first", "size.start"}
+
+
+def test_a_recipe_may_be_a_file_of_ones_own(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own recipe.toml"
+    own.write_text('extends = "warm"\n[size]\nplace = "somewhere/else"\nshared = true\n')
+    given = fill(Schema, read_recipe(str(own), folder), {}, str(own))
+    assert given.values.size == Size(place=Path("somewhere/else"), shared=True)
+    assert given.values.heat.temperature == 1.5
+
+
+def test_an_open_value_is_left_open_again() -> None:
+    given = fill(Schema, {"heat.first": 2.0}, read_assignments(["heat.first=none"]), "it")
+    assert given.values.heat.first is None and "heat.first" in given.chosen
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("heat.temprature=1", "heat.temperature"),
+        ("temperature=1", "section.key=value"),
+        ("objective.temperature=1", "heat.temperature"),
+        ("size.layers=2.5", "a whole number, found 2.5"),
+        ("size.layers=true", "a whole number, found True"),
+        ("size.shared=1", "true or false, found 1"),
+        ("heat.kind=gumble", "gumbel"),
+        ("heat.temperature=warm", "a number, found 'warm'"),
+        ("heat", "section.key=value"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_nearest_name_or_what_was_expected(
+    assignment: str, said: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        fill(Schema, {}, read_assignments([assignment]), "it")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[heat\n", "TOML"),
+        ("temperature = 1\n", "inside a section"),
+        ('extends = "circle"\n', "circle"),
+        ('extends = "papr"\n', "did you mean paper"),
+    ],
+)
+def test_a_recipe_that_cannot_be_read_is_named(folder: Path, content: str, said: str) -> None:
+    (folder / "circle.toml").write_text(content)
+    with pytest.raises(InputError, match=said):
+        read_recipe("circle", folder)
+
+
+def test_one_key_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="twice"):
+        read_assignments(["heat.first=1", "heat.first=2"])
+
+
+def test_every_key_is_known_with_its_default() -> None:
+    assert keys_of(Schema)["size.layers"] == 12 and len(keys_of(Schema)) == 7
