@@ -65,6 +65,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.batching import tokenize_all
 from malmoi.inference.tasks import REGRESSION_LABELS, main_score, score_name
+from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.paths import runs
@@ -85,17 +86,17 @@ def cross_validate(settings: KfoldSettings) -> None:
     started = time.monotonic()
     settings.check()
     device = choose_device(settings.device)
-    labels, path = settings.label_names(), settings.data_path()
+    source = settings.data_source()
     if settings.output is not None:
         check_free(settings.output)
     beginning = find_beginning(settings)
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
     found = read_examples(
-        path,
-        labels,
-        reading=read_options(settings),
+        source.place,
+        source.labels,
+        reading=source.reading(read_options(settings)),
         notes=notes,
-        label_column=settings.label_column,
+        label_column=source.label_column(settings.label_column),
         per_label=settings.folds,
         task=settings.task,
         pair_column=settings.pair_column,
@@ -105,15 +106,16 @@ def cross_validate(settings: KfoldSettings) -> None:
     )
     examples = without_learnt(found, beginning, settings.folds)
     left_out = len(found.texts) - len(examples.texts)
-    if settings.llm.model is not None:
-        check_llm(settings.llm, examples.labels)
+    llm = replace(settings.llm, prompt=source.prompt(settings.llm.prompt))
+    if llm.model is not None:
+        check_llm(llm, examples.labels)
     experiment, untrained = _prepare(examples, beginning, settings)
     _print_header(examples, experiment, untrained, settings)
     for line in describe_beginning(beginning, examples, left_out):
         print(line, flush=True)
     plan = _plan(examples, experiment, untrained, settings, device.type)
     del untrained
-    output = settings.output or _unfinished(plan) or _new_run(path)
+    output = settings.output or _unfinished(plan) or _new_run(source.place)
     check_free(output)
     with work_folder(output, plan) as work:
         result = _train(experiment, work, settings.jobs)
@@ -125,7 +127,7 @@ def cross_validate(settings: KfoldSettings) -> None:
             baselines: list[Baseline] = []
             curve: list[CurvePoint] = []
             if settings.baselines:
-                baselines, summaries = compare(examples, experiment, result, work, settings.llm)
+                baselines, summaries = compare(examples, experiment, result, work, llm)
                 report["baselines"] = summaries
             if settings.learning_curve:
                 print("learning curve of the first fold", flush=True)
@@ -158,8 +160,9 @@ def cross_validate(settings: KfoldSettings) -> None:
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def _new_run(data: Path) -> Path:
-    name = f"{data.resolve().name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
+def _new_run(data: Path | LabelDatabase) -> Path:
+    place = data if isinstance(data, LabelDatabase) else data.resolve()
+    name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = _RUNS / name
     number = 1
     # Of two runs that begin in one second, the later must not take the other's folds for its own.

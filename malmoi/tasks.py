@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def _refuse_twice(
 
 def _refuse_shared_ratings(labels: Iterable[LabelDefinition], path: Path) -> None:
     rated = sorted((label.ratings, label.name) for label in labels if label.ratings is not None)
-    for (one, name), (other, next_name) in zip(rated, rated[1:], strict=False):
+    for (one, name), (other, next_name) in pairwise(rated):
         if other[0] <= one[1]:
             raise InputError(
                 f"{path}: labels {name} and {next_name} share the rating {other[0]}; a rating "

@@ -38,11 +38,11 @@ from finetune.training.fit import TrainingData
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
+from malmoi.tasks import read_task
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"
-MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
-LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+TASK = read_task(ROOT / "corpora" / "memos")
 ARMS = ("trainer", "ours")
 
 
@@ -117,7 +117,7 @@ def main(settings: SpeedSettings) -> None:
 
 
 def _one_fold(settings: SpeedSettings) -> dict[str, float]:
-    examples = read_examples(MEMOS, LABELS, per_label=settings.folds)
+    examples = read_examples(TASK.data, TASK.label_names, per_label=settings.folds)
     source = encoder_source(settings.model or find_encoder())
     training = replace(
         TrainSettings(epochs=settings.epochs, layer_decay=1.0), learning_rate=3e-4

@@ -194,8 +194,8 @@ def find_sources(path: str | Path) -> list[Source]:
     """The file given, or every readable file below the folder given, in a fixed order.
 
     Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus, the
-    `SOURCE.json` of a fetched one and the `task.toml` of a labelled one are documentation; any other file of an unsupported kind is named
-    in a warning.
+    `SOURCE.json` of a fetched one and the `task.toml` of a labelled one are documentation; any
+    other file of an unsupported kind is named in a warning.
 
     Raises:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-import malmoi.labels.store
+import malmoi.labels.connection
 from malmoi.labels.store import LabelStore
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def url(server: str) -> Iterator[str]:
     yield server
     with create_engine(server).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS labels"))
+        connection.execute(text("DROP TABLE IF EXISTS labels, labels_version"))
 
 
 def save(store: LabelStore, words: str, label: str, request_id: str) -> bool:
@@ -97,10 +97,10 @@ def test_two_make_the_table_at_the_same_moment(url: str) -> None:
     assert not failed and LabelStore(url).history_length() == 4
 
 
-def test_two_bring_a_table_of_before_up_to_date_at_once(url: str) -> None:
+def test_two_take_over_a_table_without_a_version_at_once(url: str) -> None:
     save(LabelStore(url), "글", "긍정", "1")
     with create_engine(url).begin() as connection:
-        connection.execute(text("ALTER TABLE labels DROP COLUMN label_set"))
+        connection.execute(text("DROP TABLE labels_version"))
     barrier = threading.Barrier(4)
     found: list[dict[str, int]] = []
 
@@ -129,7 +129,7 @@ def test_a_table_that_is_locked_is_read_and_does_not_hang(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An open transaction of someone else, as of a backup, must not freeze every page."""
-    monkeypatch.setitem(malmoi.labels.store._POSTGRES, "options", "-c lock_timeout=500")
+    monkeypatch.setitem(malmoi.labels.connection.POSTGRES, "options", "-c lock_timeout=500")
     store = LabelStore(url)
     save(store, "글", "긍정", "1")
     with create_engine(url).begin() as connection:
