@@ -28,9 +28,8 @@ def iter_label_records(
         InputError: there is no such table, it is damaged or locked for long, its part has no
             labels, or it has several tasks of which none is named.
     """
-    engine = reading_engine(database)
     try:
-        with Session(engine) as session:
+        with Session(reading_engine(database)) as session:
             latest = latest_ids(_of_one_task(session, database, labels))
             query = select(Label.id, Label.text, Label.label).where(Label.id.in_(latest))
             rows = session.execute(
@@ -44,8 +43,6 @@ def iter_label_records(
             f"{database}: expected the label database of the app (a table labels), found "
             f"{reason(error)}; export the labels in the app as CSV instead"
         ) from error
-    finally:
-        engine.dispose()
 
 
 def _of_one_task(

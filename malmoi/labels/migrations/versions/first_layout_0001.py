@@ -15,7 +15,7 @@ def upgrade() -> None:
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("text_sha256", sa.String(64), nullable=False),
         sa.Column("predicted_label", sa.Text()),
-        sa.Column("confidence", sa.Float()),
+        sa.Column("confidence", sa.Double()),
         sa.Column("label", sa.Text(), nullable=False),
         sa.Column("label_set", sa.Text()),
         sa.Column("model", sa.Text()),
