@@ -180,34 +180,16 @@ def ask_llm(
             "counted at the most it can cost until it is done); raise it"
         )
     predictions = [run.predictions.get(place) for place in range(len(texts))]
-    milliseconds = [answer.seconds * 1000 for answer in run.answers]
     baseline = Baseline(
         name=settings.model or "",
         predictions=predictions,
         fold_f1=fold_f1(label_ids, predictions, fold_of, len(labels)),
         train_seconds=0.0,
-        latency_ms=float(np.median(milliseconds)),
+        latency_ms=float(np.median(run.milliseconds)),
         won_per_text=budget.spent_won / len(run.predictions),
     )
-    return LlmResult(
-        baseline=baseline,
-        sampled=len(order),
-        nonsense=run.nonsense,
-        refused=run.refused,
-        failed=run.failed,
-        cut=sum(len(text) < len(texts[place]) for place, text in sent.items()),
-        out_of_budget=run.out_of_budget,
-        retries=run.retries,
-        answers=len(run.answers),
-        cached=run.cached,
-        without_usage=sum(not answer.reported for answer in run.answers),
-        input_tokens=sum(answer.input_tokens for answer in run.answers),
-        output_tokens=sum(answer.output_tokens for answer in run.answers),
-        spent_won=budget.spent_won,
-        lost_won=budget.lost_won,
-        at_temperature_0=run.at_temperature_0,
-        latency_p95_ms=float(np.percentile(milliseconds, 95)),
-    )
+    cut = sum(len(text) < len(texts[place]) for place, text in sent.items())
+    return _result(run, baseline, budget, sampled=len(order), cut=cut)
 
 
 def sample_order(
@@ -348,6 +330,11 @@ class _Run:
         self.out_of_budget = 0
         self.at_temperature_0 = True
 
+    @property
+    def milliseconds(self) -> list[float]:
+        """How long each answer took."""
+        return [answer.seconds * 1000 for answer in self.answers]
+
     async def classify(self, texts: dict[int, str], key: str, progress: Progress | None) -> None:
         settings = self._settings
         done = 0
@@ -470,6 +457,28 @@ class _Run:
         settings = self._settings
         asked = [settings.base_url, settings.model, settings.max_output_tokens, list(question)]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _result(run: _Run, baseline: Baseline, budget: Budget, *, sampled: int, cut: int) -> LlmResult:
+    return LlmResult(
+        baseline=baseline,
+        sampled=sampled,
+        nonsense=run.nonsense,
+        refused=run.refused,
+        failed=run.failed,
+        cut=cut,
+        out_of_budget=run.out_of_budget,
+        retries=run.retries,
+        answers=len(run.answers),
+        cached=run.cached,
+        without_usage=sum(not answer.reported for answer in run.answers),
+        input_tokens=sum(answer.input_tokens for answer in run.answers),
+        output_tokens=sum(answer.output_tokens for answer in run.answers),
+        spent_won=budget.spent_won,
+        lost_won=budget.lost_won,
+        at_temperature_0=run.at_temperature_0,
+        latency_p95_ms=float(np.percentile(run.milliseconds, 95)),
+    )
 
 
 def _api_key(base_url: str) -> str:

@@ -106,7 +106,7 @@ class LabelStore:
         confidence: float | None = None,
         model: str | None = None,
     ) -> Saved:
-        """Append one label.
+        """Append one label, every text as `storable` has it.
 
         Args:
             text: what was labelled.
@@ -121,8 +121,6 @@ class LabelStore:
 
         Returns:
             The row's id and whether this call wrote it.
-
-        All of it is stored as `storable` has it.
 
         Raises:
             InputError: nothing that can be stored is left of the label or the request's id.
