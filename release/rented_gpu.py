@@ -377,7 +377,7 @@ def _rows(name: str, limit: int) -> tuple[TokenizedTexts, np.ndarray]:
             offsets=offsets,
             second_from=None,
             pad=int(arrays["pad"]),
-            cut=0,
+            was_cut=np.zeros(len(lengths), dtype=bool),
         )
         return tokens, arrays["targets"][: limit or None].astype(np.int64)
 

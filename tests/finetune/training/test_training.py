@@ -24,7 +24,7 @@ from finetune.training.fit import (
     train_classifier,
 )
 from malmoi.errors import InputError
-from malmoi.inference.batching import DeviceTokens, pad_batch, tokenize, tokenize_all
+from malmoi.inference.batching import DeviceTokens, tokenize_all
 from tests.finetune.conftest import LABELS, make_tokenizer, separable
 
 TEXTS = [text for text, _ in separable()]
@@ -204,7 +204,14 @@ def test_batches_of_all_tokens_are_those_of_the_tokenizer() -> None:
     places = np.array([5, 0, 64, 3])
     batch = DeviceTokens(tokens, torch.device("cpu")).batch(places)
     texts = [["", *TEXTS, "꿈 " * 500][place] for place in places]
-    stock = pad_batch(tokenize(tokenizer, texts, 64)[0], tokens.pad, torch.device("cpu"))
+    stock = tokenizer(
+        texts,
+        truncation=True,
+        max_length=64,
+        padding=True,
+        return_tensors="pt",
+        return_token_type_ids=False,
+    )
     assert batch.keys() == stock.keys()
     assert all(torch.equal(batch[name], stock[name]) for name in stock)
 
