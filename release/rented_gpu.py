@@ -56,7 +56,7 @@ from malmoi.inference.batching import DeviceTokens, TokenizedTexts, tokenize_all
 from malmoi.inference.torch_engine import predict_probabilities
 from malmoi.model_loading import save_model
 from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.tokenizer_folders import load_tokenizer
+from tokenizer.loading import load_pretraining_tokenizer
 
 CARRIED = ROOT / "lease"
 WORK = ROOT / "runs" / "lease"
@@ -138,7 +138,7 @@ def pack(settings: LeaseSettings) -> None:
     shutil.rmtree(CARRIED, ignore_errors=True)
     rows = CARRIED / "rows"
     rows.mkdir(parents=True)
-    tokenizer = load_tokenizer(folders[0] / "tokenizer")
+    tokenizer = load_pretraining_tokenizer(folders[0] / "tokenizer")
 
     def keep(name: str, texts: list[str], targets: np.ndarray) -> None:
         found = tokenize_all(tokenizer, texts, TrainSettings.max_length)

@@ -17,16 +17,11 @@ from transformers import (
 from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.names import normal_label
+from malmoi.loading import loading
 from malmoi.model_folders import architecture, discriminator_folder, has_weights, read_json
-from malmoi.model_loading import (
-    check_vocabulary,
-    complete_config,
-    fill_token_types,
-    load_tokenizer,
-    loading,
-    local_source,
-)
+from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types, local_source
 from malmoi.paths import home
+from malmoi.tokenizer_folders import load_tokenizer
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).

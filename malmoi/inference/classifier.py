@@ -21,16 +21,12 @@ from malmoi.devices import choose_device, convert_matrices
 from malmoi.errors import InputError
 from malmoi.inference.batching import DeviceTokens, tokenize_all
 from malmoi.inference.torch_engine import probabilities_by_length
+from malmoi.loading import loading
 from malmoi.model_folders import architecture, has_weights, read_config
-from malmoi.model_loading import (
-    check_vocabulary,
-    load_tokenizer,
-    loading,
-    local_source,
-    longest_input,
-)
+from malmoi.model_loading import check_vocabulary, local_source, longest_input
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.tokenizer_folders import load_tokenizer
 
 # Texts tokenised in one go; bounds memory for millions of texts without costing padding.
 TEXTS_IN_CHUNK = 65_536
