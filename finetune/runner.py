@@ -31,7 +31,6 @@ from finetune.data.folds import (
 )
 from finetune.data.learnt_texts import text_keys, write_learnt
 from finetune.evaluation.learning_curve import CurvePoint
-from finetune.progress import training_progress
 from finetune.report.files import (
     check_free,
     fold_table,
@@ -68,6 +67,7 @@ from malmoi.inference.tasks import REGRESSION_LABELS, main_score, score_name
 from malmoi.model_folders import is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.paths import runs
+from malmoi.progress import shown_progress
 from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import read_options
@@ -391,11 +391,17 @@ def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
             flush=True,
         )
 
-    with training_progress(sum(experiment.steps(*job) for job in experiment.jobs)) as advance:
+    total = sum(experiment.steps(*job) for job in experiment.jobs)
+    done = skipped = 0
+    with shown_progress("steps") as progress:
 
         def count(seed: int, fold: int, steps: int) -> None:
+            nonlocal done, skipped
+            done += steps
+            skipped += steps if steps > 1 else 0  # by an earlier run, or saved by early stopping
             name = f"fold {fold}" if fold else "all texts"
-            advance(f"seed {seed}, {name}" if several and fold else name, steps)
+            part = f"seed {seed}, {name}" if several and fold else name
+            progress(part, done, total, skipped=skipped)
 
         results = run_jobs(experiment, work, jobs=jobs, on_fold=on_fold, advance=count)
     result = CrossValidation(

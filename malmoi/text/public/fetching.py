@@ -156,7 +156,7 @@ class _Fetch:
         expected = self._expected(file)
         variant = None
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._progress.file(file.name, file.size) as advance:
+        with self._progress.file(file.name) as advance:
             if self._mirror is not None:
                 variant = self._mirror.copy(file, expected, part)
                 found = file_sha256(part)

@@ -22,7 +22,7 @@ from malmoi.text.corpus import clean_corpus, units
 
 Clean = Callable[..., tuple[int, str, str]]
 
-COMMENTS = Path(clean.__file__).parents[3] / "comments"
+COMMENTS = Path(__file__).parents[4] / "corpora" / "comments"
 
 
 def command(*flags: object) -> list[str]:
