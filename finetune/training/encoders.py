@@ -18,7 +18,13 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.names import normal_label
 from malmoi.loading import loading
-from malmoi.model_folders import architecture, discriminator_folder, has_weights, read_json
+from malmoi.model_folders import (
+    architecture,
+    discriminator_folder,
+    find_named,
+    has_weights,
+    read_json,
+)
 from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types, local_source
 from malmoi.paths import home
 from malmoi.tokenizer_folders import load_tokenizer
@@ -68,7 +74,7 @@ def encoder_source(source: str | Path, revision: str | None = None) -> str:
     Raises:
         InputError: the directory is missing or has no weights, or the Hub cannot give them.
     """
-    found = discriminator_folder(source)
+    found = discriminator_folder(find_named(source))
     place = Path(local_source(found if found.is_dir() else source, revision))
     inner = discriminator_folder(place)
     return str(inner if inner.is_dir() else place)

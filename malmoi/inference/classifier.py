@@ -88,7 +88,10 @@ class Classifier:
 
     @classmethod
     def load(cls, path: str | Path) -> "Classifier":
-        """Load a stock sequence classifier from a directory or by its Hub id.
+        """Load a stock sequence classifier.
+
+        Args:
+            path: directory, name of a run or of a released model, or Hub id.
 
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
