@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from malmoi.errors import InputError
 
@@ -185,8 +185,9 @@ def run_one_of(
 
     Args:
         program: how the user calls it, without the command.
-        commands: name -> (module, one line about it). Modules have `Settings`, `main` and `ABOUT`
-            and are imported only when called: one must not wait for what another needs.
+        commands: name -> (module, one line about it). Modules have `ABOUT`, and a `main` that
+            takes its settings. They are imported only when called: one must not wait for what
+            another needs.
         arguments: command and flags.
 
     Returns:
@@ -204,10 +205,9 @@ def run_one_of(
         from malmoi.flags import parse_flags
 
         command = importlib.import_module(commands[name][0])
+        settings = next(iter(get_type_hints(command.main).values()))
         command.main(
-            parse_flags(
-                command.Settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest
-            )
+            parse_flags(settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest)
         )
 
     return _answered(run)
