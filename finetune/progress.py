@@ -13,14 +13,14 @@ from malmoi.command_line import is_terminal
 SECONDS_BETWEEN_LINES = 30.0
 
 
-class Advance(Protocol):
-    """Told of steps just done, with the name of the part they belong to."""
+class CountSteps(Protocol):
+    """Takes steps just done, with the name of the part they belong to."""
 
     def __call__(self, part: str, steps: int = 1) -> None: ...
 
 
 @contextmanager
-def training_progress(steps: int) -> Iterator[Advance]:
+def training_progress(steps: int) -> Iterator[CountSteps]:
     """Yield a function to call after one or several of `steps`."""
     if not is_terminal():
         yield _lines(steps)
@@ -37,7 +37,7 @@ def training_progress(steps: int) -> Iterator[Advance]:
         yield lambda part, steps=1: bar.update(task, advance=steps, description=part)
 
 
-def _lines(steps: int) -> Advance:
+def _lines(steps: int) -> CountSteps:
     all_steps = steps
     done = skipped = 0
     began: float | None = None

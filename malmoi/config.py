@@ -5,9 +5,10 @@ defaults. Nothing is imported here that takes long.
 """
 
 import difflib
+import re
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -20,6 +21,8 @@ Schema = TypeVar("Schema")
 EXTENDS = "extends"
 # How a value that may be left open is left open in TOML, which has no null.
 OPEN = ("none", "auto")
+# A flag inside a message, and its value where it is clear that one follows.
+_FLAG = re.compile(r"(--[a-z][\w-]*(?:\.[\w-]+)*)(?:[ =]([^\s:;,()]+)(?=$|: ))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +158,32 @@ def keys_of(schema: type) -> dict[str, Any]:
         for item in fields(hints[section.name])
         if is_dataclass(hints[section.name])
     }
+
+
+def key_of_flag(flag: str, schema: type) -> str | None:
+    """The key that a flag like `--label-separator` or `--llm.model` stands for, if there is one."""
+    name = flag.removeprefix("--").replace("-", "_")
+    keys = keys_of(schema)
+    return next((key for key in keys if name in (key, key.rpartition(".")[2])), None)
+
+
+def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> str:
+    """A message that advises flags, with `--set section.key` for what is a key here.
+
+    Args:
+        message: one that several commands share.
+        schema: see the module.
+        flags: those of the command; they stay as they are.
+    """
+
+    def spell(found: re.Match[str]) -> str:
+        key = None if found[1] in flags else key_of_flag(found[1], schema)
+        if key is None:
+            return found[0]
+        value = found[2] or ("true" if keys_of(schema)[key] is False else "")
+        return f"--set {key}" + (f"={value}" if value else "")
+
+    return _FLAG.sub(spell, message)
 
 
 def _typed(value: Any, kind: Any, place: str) -> Any:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import sys
 import textwrap
 import types
 import typing
@@ -13,9 +14,13 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import tyro
 
+from malmoi.config import key_of_flag, keys_of
+from malmoi.errors import InputError
+
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
 EXPERT = "expert"
+REPEATED = {"repeated": True}
 
 
 def parse_flags(
@@ -29,10 +34,14 @@ def parse_flags(
 
     A class with `HELP_GROUPS`, title -> names of fields, has its help in these groups, in this
     order; the other fields follow as expert options. The title must be an identifier.
+    A class with `SCHEMA` (`malmoi.config`) has the rest of its settings as keys of recipes.
+    A field with the metadata `REPEATED` takes one value each time its flag is given.
 
     Raises:
         SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
+        InputError: a key of `SCHEMA` was typed as a flag.
     """
+    _refuse_keys(settings_class, sys.argv[1:] if arguments is None else arguments)
     groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
     grouped = _grouped_class(settings_class, groups)
     parsed: Any = tyro.cli(
@@ -50,6 +59,34 @@ def parse_flags(
         else:
             values[item.name] = value
     return settings_class(**values)
+
+
+def flag_names(settings_class: type) -> set[str]:
+    """How the flags of a command are typed: `--max-length`."""
+    return {"--" + item.name.replace("_", "-") for item in fields(settings_class)}  # type: ignore[arg-type]
+
+
+def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
+    """Answer keys that were typed as flags with the `--set` that they are given by."""
+    schema = getattr(settings_class, "SCHEMA", None)
+    if schema is None:
+        return
+    known = flag_names(settings_class)
+    typed, ways = [], []
+    for argument, after in zip(arguments, [*arguments[1:], "--"], strict=True):
+        flag, equals, value = argument.partition("=")
+        if not flag.startswith("--") or flag.replace("_", "-") in known:
+            continue
+        if (key := key_of_flag(flag, schema)) is None:
+            continue
+        if not equals:
+            value = "" if after.startswith("--") else after
+        default = "true" if keys_of(schema)[key] is False else "VALUE"
+        typed.append(flag)
+        ways.append(f"--set {key}={value or default}")
+    if typed:
+        kinds = "is a key of recipes, not a flag" if len(typed) == 1 else "are keys, not flags"
+        raise InputError(f"{', '.join(typed)} {kinds}; give {' '.join(ways)}")
 
 
 def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:
@@ -93,7 +130,10 @@ def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
             continue
         # Wrapped by the width of the terminal, not where the source has its line ends.
         extra: dict[str, Any] = {"help": " ".join(helps.get(item.name, "").split())}
-        if item.default is None:
+        if item.metadata.get("repeated"):
+            hint = Annotated[hint, tyro.conf.UseAppendAction]
+            extra |= {"help_behavior_hint": "(repeatable)"}
+        elif item.default is None:
             extra |= {"help_behavior_hint": "", "metavar": _metavar(hint)}
         elif item.default is False:
             extra |= {"help_behavior_hint": ""}

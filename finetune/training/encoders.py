@@ -132,14 +132,7 @@ def load_for_classification(
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)
-    config.problem_type = PROBLEM_TYPES[task]
-    # What `problem_type` does not say: whether the model expects two texts.
-    config.finetune_task = task
-    if hasattr(config, "thresholds"):
-        del config.thresholds  # of what a classifier was before
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-        if hasattr(config, name):
-            setattr(config, name, dropout)
+    _set_task(config, task, dropout)
     set_seed(seed)
     with loading(place, "the model"):
         if random_weights:
@@ -189,6 +182,17 @@ def _name_labels(config: PreTrainedConfig, labels: list[str]) -> None:
     config.label2id = {label: index for index, label in enumerate(labels)}
 
 
+def _set_task(config: PreTrainedConfig, task: Task, dropout: float) -> None:
+    config.problem_type = PROBLEM_TYPES[task]
+    # What `problem_type` does not say: whether the model expects two texts.
+    config.finetune_task = task
+    if hasattr(config, "thresholds"):
+        del config.thresholds  # of what a classifier was before
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+        if hasattr(config, name):
+            setattr(config, name, dropout)
+
+
 def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: str) -> list[int]:
     """Where each of `labels` stands among a classifier's own.
 
@@ -199,7 +203,7 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
     problem, known = config.problem_type, getattr(config, "finetune_task", task)
     if known != task or problem not in (None, PROBLEM_TYPES[task]):
         raise InputError(
-            f"--continue-from {place} was trained for another task ({known}, {problem}) than "
+            f"start.continue_from {place} was trained for another task ({known}, {problem}) than "
             f"--task {task}; give --model, which puts a new head on its encoder"
         )
     if labels == REGRESSION_LABELS and len(own) == 1:
@@ -207,7 +211,7 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
     absent = [label for label in labels if label not in own]
     if absent:
         raise InputError(
-            f"--continue-from {place} has the labels {', '.join(own)}, the data also "
+            f"start.continue_from {place} has the labels {', '.join(own)}, the data also "
             f"{', '.join(absent)}; give --model, which puts a new head on its encoder"
         )
     return [own.index(label) for label in labels]

@@ -1,4 +1,4 @@
-"""How a user wants files to be read, where the files alone do not tell: flags of every command."""
+"""How a user wants files to be read, where the files alone do not tell: flags, or keys of recipes."""
 
 from dataclasses import dataclass, fields
 
@@ -23,3 +23,28 @@ class ReadOptions:
 def read_options(settings: ReadOptions) -> ReadOptions:
     """These flags alone, of settings that have others too."""
     return ReadOptions(**{item.name: getattr(settings, item.name) for item in fields(ReadOptions)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingKeys:
+    """The same as `ReadOptions` where only the text column is a flag: a section of a recipe."""
+
+    sheet: str | None = None
+    """Sheet of a workbook to read; by default all with one header, that of the longest table."""
+    delimiter: str = "auto"
+    """What parts the columns of text files: tab, comma, semicolon, bar or any character; none reads
+    whole lines, auto finds it."""
+    no_header: bool = False
+    """The first row is a row like the others; name columns by their numbers."""
+    skip_bad_rows: bool = False
+    """Leave out rows that cannot be read, and say how many; by default they are an error."""
+
+    def options(self, text_column: str | None) -> ReadOptions:
+        """All of it, with the column of the text."""
+        return ReadOptions(
+            text_column=text_column,
+            sheet=self.sheet,
+            delimiter=None if self.delimiter == "auto" else self.delimiter,
+            no_header=self.no_header,
+            skip_bad_rows=self.skip_bad_rows,
+        )
