@@ -1,4 +1,4 @@
-"""What a fine-tuning run will do, every number decided once; `report.json` says it as it is here."""
+"""What a fine-tuning run will do, every number decided once; written into `report.json`."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

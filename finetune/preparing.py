@@ -63,19 +63,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     device = choose_device(settings.device)
     beginning = find_beginning(settings.model, values.start)
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    found = read_examples(
-        settings.data_path(),
-        settings.label_names(),
-        reading=values.reading.options(settings.text_column),
-        notes=notes,
-        label_column=settings.label_column,
-        per_label=settings.folds,
-        task=settings.task,
-        pair_column=settings.pair_column,
-        label_separator=values.data.label_separator,
-        ignore_ids=values.data.ignore_ids,
-        group_column=values.data.group_column,
-    )
+    found = _read(settings, values, notes)
     examples = without_learnt(found, beginning, settings.folds)
     if values.llm.model is not None:
         check_llm(values.llm, examples.labels)
@@ -115,6 +103,22 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
         experiment=experiment,
         parameters=sum(parameter.numel() for parameter in untrained.parameters()),
         identity=_identity(decided, experiment, untrained),
+    )
+
+
+def _read(settings: KfoldSettings, values: KfoldRecipe, notes: ReadingNotes) -> Examples:
+    return read_examples(
+        settings.data_path(),
+        settings.label_names(),
+        reading=settings.reading(values.reading),
+        notes=notes,
+        label_column=settings.label_column,
+        per_label=settings.folds,
+        task=settings.task,
+        pair_column=settings.pair_column,
+        label_separator=values.data.label_separator,
+        ignore_ids=values.data.ignore_ids,
+        group_column=values.data.group_column,
     )
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from finetune.baselines.classic import Baseline
 from finetune.baselines.compare import compare, measure_learning_curve
 from finetune.data.examples import Examples
 from finetune.data.folds import absent_kinds
 from finetune.data.learnt_texts import text_keys, write_learnt
+from finetune.evaluation.learning_curve import CurvePoint
 from finetune.preparing import Prepared, prepare
 from finetune.progress import training_progress
 from finetune.report.files import check_free, fold_table, write_predictions, write_report
@@ -100,10 +102,11 @@ def _unfinished(identity: dict[str, Any]) -> Path | None:
 def _measure(prepared: Prepared, result: CrossValidation, work: Path, llm: LlmSettings) -> Measured:
     """What the plan wants beside the folds."""
     wanted, examples, experiment = prepared.plan.compared, prepared.examples, prepared.experiment
-    rows, summaries = [], []
+    rows: list[Baseline] = []
+    summaries: list[dict[str, Any]] = []
+    curve: list[CurvePoint] = []
     if wanted.baselines:
         rows, summaries = compare(examples, experiment, result, work, llm)
-    curve = []
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
         curve = measure_learning_curve(experiment, result, work)

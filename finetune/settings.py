@@ -2,19 +2,27 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+import tyro
 
 from finetune.data.row_format import RowFormat
-from malmoi.config import Given, fill, read_assignments, read_recipe
+from malmoi.config import (
+    Given,
+    fill,
+    keys_by_flag,
+    keys_of,
+    read_assignments,
+    read_recipe,
+)
 from malmoi.errors import InputError
-from malmoi.flags import REPEATED
 from malmoi.inference.tasks import Task
 from malmoi.labels.names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.paths import sample
-from malmoi.text.reading.options import ReadingKeys
+from malmoi.text.reading.options import ReadingKeys, ReadOptions
 from malmoi.text.reading.sources import find_sources
 
 RECIPES = Path(__file__).with_name("recipes")
@@ -38,6 +46,13 @@ class DataKeys:
     """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
     ignore_ids: bool = False
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledReadingKeys(ReadingKeys):
+    """How the files are read, see `malmoi.text.reading.options.ReadOptions`."""
+
+    skip_bad_rows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +254,7 @@ class KfoldRecipe:
     """Every key of a recipe, by sections."""
 
     data: DataKeys = DataKeys()
-    reading: ReadingKeys = ReadingKeys()
+    reading: LabelledReadingKeys = LabelledReadingKeys()
     start: StartKeys = StartKeys()
     training: TrainSettings = TrainSettings()
     measuring: MeasuringKeys = MeasuringKeys()
@@ -260,6 +275,9 @@ class KfoldSettings:
     """What to train, on what, how often."""
 
     SCHEMA: ClassVar[type] = KfoldRecipe
+    KEYS: ClassVar[dict[str, str]] = keys_by_flag(
+        KfoldRecipe, {key: key for key in keys_of(KfoldRecipe)}
+    )
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
         "training": (
@@ -309,8 +327,8 @@ class KfoldSettings:
     recipe: str | None = None
     """Further settings: a name in finetune/recipes (`default` shows every key, `few-texts` is for a
     few thousand texts) or a TOML file of your own."""
-    set: tuple[str, ...] = field(default=(), metadata=REPEATED)
-    """One key of a recipe, such as training.subword_dropout=0.3."""
+    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """One key of a recipe, such as training.subword_dropout=0.3; may be given again for others."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1
@@ -376,6 +394,10 @@ class KfoldSettings:
                 "give your labelled texts with --data"
             )
         return sample(name)
+
+    def reading(self, keys: LabelledReadingKeys) -> ReadOptions:
+        """How the files are read."""
+        return keys.options(text_column=self.text_column, skip_bad_rows=keys.skip_bad_rows)
 
     def check(self) -> Given[KfoldRecipe]:
         """Refuse what cannot be run and combinations that make no sense; opens no data.
@@ -456,7 +478,7 @@ class KfoldSettings:
         # Refuses a second text where the task has one.
         RowFormat(
             task=self.task,
-            reading=values.reading.options(self.text_column),
+            reading=self.reading(values.reading),
             pair_column=self.pair_column,
             group_column=values.data.group_column,
         )

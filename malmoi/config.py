@@ -160,11 +160,18 @@ def keys_of(schema: type) -> dict[str, Any]:
     }
 
 
-def key_of_flag(flag: str, schema: type) -> str | None:
-    """The key that a flag like `--label-separator` or `--llm.model` stands for, if there is one."""
-    name = flag.removeprefix("--").replace("-", "_")
-    keys = keys_of(schema)
-    return next((key for key in keys if name in (key, key.rpartition(".")[2])), None)
+def keys_by_flag(schema: type, others: Mapping[str, str]) -> dict[str, str]:
+    """What each key could be called as a flag: `temperature` and `objective_temperature`.
+
+    For `malmoi.flags.parse_flags`, which answers such a flag with the key.
+
+    Args:
+        others: further names, such as `optimizer` for `optimizer.name`.
+    """
+    keys = list(keys_of(schema))
+    last = [key.rpartition(".")[2] for key in keys]
+    alone = {word: key for word, key in zip(last, keys, strict=True) if last.count(word) == 1}
+    return alone | {key.replace(".", "_"): key for key in keys} | dict(others)
 
 
 def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> str:
@@ -175,13 +182,13 @@ def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> s
         schema: see the module.
         flags: those of the command; they stay as they are.
     """
+    keys = keys_by_flag(schema, {})
 
     def spell(found: re.Match[str]) -> str:
-        key = None if found[1] in flags else key_of_flag(found[1], schema)
-        if key is None:
+        key = keys.get(found[1].removeprefix("--").replace("-", "_"))
+        if key is None or found[1] in flags:
             return found[0]
-        value = found[2] or ("true" if keys_of(schema)[key] is False else "")
-        return f"--set {key}" + (f"={value}" if value else "")
+        return f"--set {key}={found[2] or ('true' if keys_of(schema)[key] is False else '…')}"
 
     return _FLAG.sub(spell, message)
 

@@ -14,13 +14,11 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import tyro
 
-from malmoi.config import key_of_flag, keys_of
 from malmoi.errors import InputError
 
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
 EXPERT = "expert"
-REPEATED = {"repeated": True}
 
 
 def parse_flags(
@@ -33,13 +31,12 @@ def parse_flags(
     """Parse flags into the settings, or print the help and exit.
 
     A class with `HELP_GROUPS`, title -> names of fields, has its help in these groups, in this
-    order; the other fields follow as expert options. The title must be an identifier.
-    A class with `SCHEMA` (`malmoi.config`) has the rest of its settings as keys of recipes.
-    A field with the metadata `REPEATED` takes one value each time its flag is given.
+    order; the other fields follow as expert options. The title must be an identifier. One with
+    `KEYS`, see `malmoi.config.keys_by_flag`, has a field `set` by which these keys are set.
 
     Raises:
         SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
-        InputError: a key of `SCHEMA` was typed as a flag.
+        InputError: a key is given as a flag.
     """
     _refuse_keys(settings_class, sys.argv[1:] if arguments is None else arguments)
     groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
@@ -61,32 +58,27 @@ def parse_flags(
     return settings_class(**values)
 
 
+def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
+    """Answer `--temperature 1.2` with `--set objective.temperature=1.2`."""
+    keys: Mapping[str, str] = getattr(settings_class, "KEYS", {})
+    flags = {item.name for item in fields(settings_class)} if keys else set()
+    for place, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        name = flag.removeprefix("--").replace("-", "_")
+        negated = name.removeprefix("no_") in keys and name not in keys
+        key = keys.get(name.removeprefix("no_") if negated else name)
+        if not flag.startswith("--") or name in flags or key is None:
+            continue
+        after = arguments[place + 1] if place + 1 < len(arguments) else "--"
+        if not equals:
+            value = after if not after.startswith("--") else "false" if negated else "true"
+        found = argument if equals or after.startswith("--") else f"{argument} {value}"
+        raise InputError(f"expected --set {key}={value}, found {found}: {key} is no flag")
+
+
 def flag_names(settings_class: type) -> set[str]:
     """How the flags of a command are typed: `--max-length`."""
-    return {"--" + item.name.replace("_", "-") for item in fields(settings_class)}  # type: ignore[arg-type]
-
-
-def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
-    """Answer keys that were typed as flags with the `--set` that they are given by."""
-    schema = getattr(settings_class, "SCHEMA", None)
-    if schema is None:
-        return
-    known = flag_names(settings_class)
-    typed, ways = [], []
-    for argument, after in zip(arguments, [*arguments[1:], "--"], strict=True):
-        flag, equals, value = argument.partition("=")
-        if not flag.startswith("--") or flag.replace("_", "-") in known:
-            continue
-        if (key := key_of_flag(flag, schema)) is None:
-            continue
-        if not equals:
-            value = "" if after.startswith("--") else after
-        default = "true" if keys_of(schema)[key] is False else "VALUE"
-        typed.append(flag)
-        ways.append(f"--set {key}={value or default}")
-    if typed:
-        kinds = "is a key of recipes, not a flag" if len(typed) == 1 else "are keys, not flags"
-        raise InputError(f"{', '.join(typed)} {kinds}; give {' '.join(ways)}")
+    return {"--" + item.name.replace("_", "-") for item in fields(settings_class)}
 
 
 def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:
@@ -130,12 +122,9 @@ def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
             continue
         # Wrapped by the width of the terminal, not where the source has its line ends.
         extra: dict[str, Any] = {"help": " ".join(helps.get(item.name, "").split())}
-        if item.metadata.get("repeated"):
-            hint = Annotated[hint, tyro.conf.UseAppendAction]
-            extra |= {"help_behavior_hint": "(repeatable)"}
-        elif item.default is None:
+        if item.default is None:
             extra |= {"help_behavior_hint": "", "metavar": _metavar(hint)}
-        elif item.default is False:
+        elif item.default is False or item.default == ():
             extra |= {"help_behavior_hint": ""}
         flags[item.name] = (Annotated[hint, tyro.conf.arg(**extra)], made, False)
     return flags

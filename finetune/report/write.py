@@ -16,7 +16,7 @@ from finetune.evaluation.learning_curve import CurvePoint
 from finetune.plan import KfoldPlan
 from finetune.report.files import package_versions, pooled_scores
 from finetune.report.page import ComparedRow, ReportContent, write_report_page
-from finetune.training.cross_validation import CrossValidation
+from finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import CALIBRATION
 
@@ -77,34 +77,14 @@ def report_of(
         "version": VERSION,
         "plan": plan.as_json(),
         "data": {
-            "path": str(examples.path),
-            "sha256": examples.sha256,
-            "texts": len(examples.texts),
-            "per_label": examples.counts,
-            "left_out": {
-                "repeated": examples.repeats,
-                "contradicting": examples.contradictions,
-                "empty": examples.empty,
-                "learnt": learnt,
-            },
+            **_data_of(examples, learnt),
             "cut_to_max_length": cut,
             "reading": reading,
         },
         f"mean_{score}": result.mean_score,
         f"sd_{score}": result.sd_score,
         "interval_95": [result.summary.low, result.summary.high],
-        "folds": [
-            {
-                "seed": fold.seed,
-                "fold": fold.fold,
-                "texts": len(fold.places),
-                "epochs": fold.epochs,
-                "best_epoch": fold.best_epoch,
-                "seconds": round(fold.seconds, 1),
-                **fold.scores,
-            }
-            for fold in result.results
-        ],
+        "folds": [_fold_of(fold) for fold in result.results],
         "pooled": pooled_scores(result),
         "final_training": final_training,
     }
@@ -115,6 +95,33 @@ def report_of(
     if measured.calibration is not None:
         report["calibration"] = measured.calibration.describe()
     return report
+
+
+def _data_of(examples: Examples, learnt: int) -> dict[str, Any]:
+    return {
+        "path": str(examples.path),
+        "sha256": examples.sha256,
+        "texts": len(examples.texts),
+        "per_label": examples.counts,
+        "left_out": {
+            "repeated": examples.repeats,
+            "contradicting": examples.contradictions,
+            "empty": examples.empty,
+            "learnt": learnt,
+        },
+    }
+
+
+def _fold_of(fold: FoldResult) -> dict[str, Any]:
+    return {
+        "seed": fold.seed,
+        "fold": fold.fold,
+        "texts": len(fold.places),
+        "epochs": fold.epochs,
+        "best_epoch": fold.best_epoch,
+        "seconds": round(fold.seconds, 1),
+        **fold.scores,
+    }
 
 
 def calibrate(result: CrossValidation) -> Calibration:

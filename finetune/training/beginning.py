@@ -48,8 +48,8 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
     labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(
-            f"start.continue_from goes on from a finished classifier, and {source} is an encoder; give "
-            "it as --model"
+            f"start.continue_from goes on from a finished classifier, and {source} is an encoder; "
+            "give it as --model"
         )
     return Beginning(
         source=source,

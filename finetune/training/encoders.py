@@ -90,10 +90,14 @@ def shape_of(source: str | Path) -> str:
     Raises:
         InputError: there is no configuration, or it cannot be read.
     """
-    place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = _config_of(encoder_source(source))
     return f"{config.num_hidden_layers} x {config.hidden_size}, {config.vocab_size:,} entries"
+
+
+def _config_of(place: str) -> PreTrainedConfig:
+    with loading(place, "the configuration"):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    return config
 
 
 def load_for_classification(
@@ -126,9 +130,7 @@ def load_for_classification(
             `keep_head`, no finished classifier of this task or without one of the labels.
     """
     place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
-    config = complete_config(config, Path(place))
+    config = complete_config(_config_of(place), Path(place))
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)
@@ -166,9 +168,7 @@ def labels_of(source: str | Path) -> list[str]:
     Raises:
         InputError: there is no configuration, or it cannot be read.
     """
-    place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = _config_of(encoder_source(source))
     names = config.architectures or [""]
     return _own_labels(config) if str(names[0]).endswith("ForSequenceClassification") else []
 
@@ -183,7 +183,7 @@ def _name_labels(config: PreTrainedConfig, labels: list[str]) -> None:
 
 
 def _set_task(config: PreTrainedConfig, task: Task, dropout: float) -> None:
-    config.problem_type = PROBLEM_TYPES[task]
+    config.problem_type = PROBLEM_TYPES[task]  # type: ignore[assignment]
     # What `problem_type` does not say: whether the model expects two texts.
     config.finetune_task = task
     if hasattr(config, "thresholds"):

@@ -1,4 +1,4 @@
-"""How a user wants files to be read, where the files alone do not tell: flags, or keys of recipes."""
+"""How a user wants files to be read, where the files alone do not tell: flags of every command."""
 
 from dataclasses import dataclass, fields
 
@@ -27,24 +27,19 @@ def read_options(settings: ReadOptions) -> ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingKeys:
-    """The same as `ReadOptions` where only the text column is a flag: a section of a recipe."""
+    """[reading] of a recipe: see `ReadOptions`."""
 
     sheet: str | None = None
-    """Sheet of a workbook to read; by default all with one header, that of the longest table."""
     delimiter: str = "auto"
-    """What parts the columns of text files: tab, comma, semicolon, bar or any character; none reads
-    whole lines, auto finds it."""
     no_header: bool = False
-    """The first row is a row like the others; name columns by their numbers."""
-    skip_bad_rows: bool = False
-    """Leave out rows that cannot be read, and say how many; by default they are an error."""
 
-    def options(self, text_column: str | None) -> ReadOptions:
-        """All of it, with the column of the text."""
+    def options(self, *, text_column: str | None, skip_bad_rows: bool) -> ReadOptions:
+        """With what stays a flag."""
         return ReadOptions(
             text_column=text_column,
             sheet=self.sheet,
+            # "none" is a delimiter: whole lines.
             delimiter=None if self.delimiter == "auto" else self.delimiter,
             no_header=self.no_header,
-            skip_bad_rows=self.skip_bad_rows,
+            skip_bad_rows=skip_bad_rows,
         )
