@@ -314,7 +314,6 @@ def score(settings: LeaseSettings) -> None:
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=rate,
-        seed=settings.seed,
         class_weights=comparison.class_weights,
     )
     row: dict[str, Any] = {"task": settings.task, "encoder": settings.encoder.name}
