@@ -22,7 +22,10 @@ def main(settings: KfoldSettings) -> None:
     """
     given = settings.check()
     settings.check_places(given.values.start)
-    # torch takes seconds to import.
+    # torch takes seconds to import. It comes first, for it fails in words where memory is short;
+    # other libraries then fail in ways that nobody would know.
+    import torch  # noqa: F401
+
     from finetune.runner import cross_validate
 
     cross_validate(settings, given.values)
