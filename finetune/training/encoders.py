@@ -111,9 +111,7 @@ def load_for_classification(
     task: Task = "single",
     keep_head: bool = False,
 ) -> PreTrainedModel:
-    """The encoder of `source` with a head for `labels`, in float32, on the CPU.
-
-    The head is new, also where `source` is a finished classifier.
+    """The encoder of `source` with a new head for `labels`, in float32, on the CPU.
 
     Args:
         source: model directory, pre-training run, or Hub id.
