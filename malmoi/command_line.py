@@ -67,9 +67,18 @@ def run_command(
 
     def run() -> None:
         # Here, where Ctrl-C is one line already.
-        from malmoi.flags import parse_flags
+        from malmoi.flags import flag_names, parse_flags
 
-        main(parse_flags(settings_class, program=program, about=about, arguments=arguments))
+        settings = parse_flags(settings_class, program=program, about=about, arguments=arguments)
+        try:
+            main(settings)
+        except InputError as error:
+            if (schema := getattr(settings_class, "SCHEMA", None)) is None:
+                raise
+            from malmoi.config import spell_flags_as_keys
+
+            error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
+            raise
 
     return _answered(run)
 

@@ -80,7 +80,7 @@ def main(settings: KindsSettings) -> None:
                 corpus=settings.corpus,
             )
             record = read_record(encoder)
-            score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
+            score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs), seed=seed)
             results.add(
                 key
                 | {
