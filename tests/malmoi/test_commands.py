@@ -67,6 +67,7 @@ def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
             "runs/no/where",
         ),
         (["finetune/kfold.py", "--flods", "3"], "--folds"),
+        (["finetune/kfold.py", "--seed", "-1"], "--seed from 0"),
         (
             ["finetune/kfold.py", "--subword-dropout", "0.1"],
             "error: expected --set training.subword_dropout=0.1, found --subword-dropout 0.1",
