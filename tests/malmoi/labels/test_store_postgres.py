@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,20 +29,26 @@ LABELS = ["긍정", "부정"]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """URL of an empty database; the server runs as `postgres` if we are root, which it refuses."""
     if PROGRAMS is None:
         pytest.skip("no PostgreSQL server below /usr/lib/postgresql")
-    folder = tmp_path_factory.mktemp("postgres")
     prefix = []
     if os.geteuid() == 0:
         if shutil.which("runuser") is None:
             pytest.skip("PostgreSQL refuses root, and there is no runuser")
         prefix = ["runuser", "-u", "postgres", "--"]
-        own = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
-        for one in (folder, *(one for one in own if one.name.startswith(("pytest-", "popen-")))):
-            one.chmod(0o755)
-        shutil.chown(folder, "postgres")
+    # Not below pytest's folders: whenever pytest starts it closes them to other users.
+    with tempfile.TemporaryDirectory(prefix="malmoi-postgres-") as name:
+        folder = Path(name)
+        if prefix:
+            shutil.chown(folder, "postgres")
+        yield from serving(folder, prefix)
+
+
+def serving(folder: Path, prefix: list[str]) -> Iterator[str]:
+    """Start a server whose files are in `folder`; `prefix` runs a program as another user."""
+    assert PROGRAMS is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
