@@ -24,7 +24,7 @@ from pretrain.config.settings import PRESETS, Preset, PretrainSettings
 from pretrain.data.batches import Batch
 from pretrain.engine.loop import Trainer
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
-from pretrain.objectives.replacing import VocabularyTables, vocabulary_tables
+from pretrain.objectives.vocabulary import VocabularyTables, vocabulary_tables
 from tokenizer.training import train_tokenizer
 
 SMALL = Preset(

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pretrain.objectives.losses
 import pytest
 import torch
 from transformers import ElectraConfig
 
-import pretrain.objectives.losses
 import pretrain.runner
 from pretrain.config.objective import Recipe
 from pretrain.config.settings import PretrainSettings
-from pretrain.engine.checkpoint import Progress
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer, compile_mode, learning_rate_at
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
@@ -24,8 +24,8 @@ from pretrain.model.cost import (
     parameter_counts,
 )
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import Objective
-from pretrain.objectives.replacing import Share, mask_batch
+from pretrain.objectives.local_batch import LocalBatch, mask_batch
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Toy
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
@@ -154,10 +154,10 @@ def trainer_of(pair: ElectraPair, toy: Toy, *, compiled: bool = False, **flags: 
     return Trainer(
         pair,
         Optimizers(pair, settings),
-        Objective(recipe=settings.recipe(), tables=toy.tables),
+        TrainingObjective(recipe=settings.recipe(), tables=toy.tables),
         settings,
         Processes(device=torch.device("cpu")),
-        Progress(),
+        TrainerState(),
         total_steps=10,
         flops_per_token=1.0,
         compiled=compiled,
@@ -262,7 +262,7 @@ def test_a_last_step_that_is_cut_short_has_a_learning_rate_too(toy: Toy) -> None
 def test_a_text_is_masked_anew_every_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     masks = []
 
-    def keep(*args: Any, **more: Any) -> Share:
+    def keep(*args: Any, **more: Any) -> LocalBatch:
         share = mask_batch(*args, **more)
         masks.append(share.masked)
         return share
