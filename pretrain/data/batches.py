@@ -271,7 +271,7 @@ class Batch:
     def attention_mask(self) -> torch.Tensor | None:
         """What stock transformers models take as `attention_mask`; made when first asked for.
 
-        Of like lengths: int64 [B, L], 0 at padding, or None when nothing is padded.
+        Like lengths: int64 [B, L], 0 at padding, or None when nothing is padded.
         Packed: bool [B, 1, L, L], True where a position (third dimension) may attend to another
         (fourth): within its sequence, and from padding to padding, so that no softmax is empty.
 

@@ -35,7 +35,7 @@ class TrainerState:
     compiling_seconds: float = 0.0
     """Those of them in which networks were compiled: the clock of --max-minutes leaves them out."""
     stage: int = 0
-    """Of a two-stage run: 0 while the generator is trained, then 1."""
+    """0; in a two-stage run 1 after the generator's stage."""
     hardware_flops_per_token: float = 0.0
     """Operations in matrix products for each token of the stage's first step, forward and
     backward, by torch's counter; 0 before it."""

@@ -105,7 +105,7 @@ def planned_tokens(
 ) -> float | None:
     """Tokens the run will see at most; None where that is unknown or none.
 
-    Of `--max-minutes` nothing is known; on a CPU they count as few (0): two cores see
+    `--max-minutes` tell nothing; on a CPU they count as few (0): two cores see
     less than a million in one (docs/performance.md). What a token costs, which `--max-flops` asks
     for, is not known before there are networks.
     """
@@ -293,7 +293,7 @@ class Trainer:
         return True
 
     def _plans(self, corpus: TokenizedCorpus) -> Iterator[BatchPlan]:
-        """Of the batches that this sitting begins with, and those after them."""
+        """Batches from the step on that this sitting begins with."""
         settings = self.settings
         packs = packs_rows(settings, self.processes.device)
         return iter_plans(

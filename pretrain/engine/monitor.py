@@ -46,7 +46,7 @@ _EXPLODED_STEPS = 20
 class Monitor:
     """Collects step results on the device and reports them every `log_steps` steps.
 
-    Of several processes only the main one prints and writes; all have to report at the same
+    With several processes only the main one prints and writes; all have to report at the same
     step, for the counts are added up over them.
 
     Args:
@@ -68,7 +68,7 @@ class Monitor:
         self._log_steps = log_steps
         self._recipe = resolve_recipe(recipe)
         self._processes = processes
-        # Of the watched loss, steps and their mean: the run's first rows, this sitting's last ones.
+        # Steps and mean of the watched loss, by row: the run's first ones, this sitting's last.
         self._first_losses: dict[str, list[tuple[int, float]]] = {}
         self._recent: dict[str, deque[tuple[int, float]]] = {}
         self.last: dict[str, float] = {}

@@ -44,21 +44,30 @@ class AuxiliaryLoss(ABC):
     def loss(self, run: EncoderPass, objective: TokenLosses) -> torch.Tensor:
         """float32 [], a mean over the whole batch; this process's part of it."""
 
-    @abstractmethod
     def head_flops(self, config: ElectraConfig, masked: float, length: float) -> float:
-        """Operations of its head's forward pass for one token of texts of `length` tokens."""
+        """Operations of its own head's forward pass for one token.
 
-    @abstractmethod
+        Args:
+            config: of the encoder.
+            masked: fraction of the tokens that is masked.
+            length: mean tokens of a text.
+        """
+        return 0.0
+
     def head_products(self, config: ElectraConfig, masked: int) -> list[Product]:
-        """Its head's linear layers, for so many masked tokens."""
+        """Its own head's linear layers, for so many masked tokens, if they are worth counting."""
+        return []
 
-    @abstractmethod
     def describe(self, row: dict[str, float]) -> str:
         """Its part of the progress line; empty where it has none."""
+        return ""
 
 
 class SentenceDetection(AuxiliaryLoss):
-    """Was anything in this text replaced? (ELECTRA, "Negative Results")."""
+    """Was anything in this text replaced? (ELECTRA, "Negative Results").
+
+    It asks the detection head, which runs at [CLS] anyway.
+    """
 
     name = "sentence_loss"
     recorded = False
@@ -81,18 +90,6 @@ class SentenceDetection(AuxiliaryLoss):
         losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
         return run.context.mean_over(torch.where(is_cls, losses, 0.0), is_cls)
 
-    def head_flops(self, config: ElectraConfig, masked: float, length: float) -> float:
-        """None of its own: the detection head runs there anyway."""
-        return 0.0
-
-    def head_products(self, config: ElectraConfig, masked: int) -> list[Product]:
-        """None of its own."""
-        return []
-
-    def describe(self, row: dict[str, float]) -> str:
-        """Nothing: it is not recorded."""
-        return ""
-
 
 class BagOfWords(AuxiliaryLoss):
     """[CLS] guesses all words of its text, as a paragraph vector does (Le and Mikolov 2014)."""
@@ -109,8 +106,8 @@ class BagOfWords(AuxiliaryLoss):
     def loss(self, run: EncoderPass, objective: TokenLosses) -> torch.Tensor:
         """Cross entropy of a text's own words under [CLS]'s guess, mean over the words.
 
-        Of the first text in each row: in a batch of like lengths that is all of them; of packed
-        rows the number of texts differs, and reading it would make the device wait.
+        Only the first text in each row is asked: in a batch of like lengths that is all of them.
+        Packed rows differ in their number of texts, and reading it would make the device wait.
         """
         batch, tables = run.batch, run.context.tables
         logits = run.pair.bag_logits(run.states[:, 0]).float() + tables.bias  # [b, V]
@@ -122,10 +119,6 @@ class BagOfWords(AuxiliaryLoss):
     def head_flops(self, config: ElectraConfig, masked: float, length: float) -> float:
         """One guess a text."""
         return lm_head_flops(config, 1 / length)
-
-    def head_products(self, config: ElectraConfig, masked: int) -> list[Product]:
-        """Too few rows, one a text, to count."""
-        return []
 
     def describe(self, row: dict[str, float]) -> str:
         """The loss."""

@@ -23,8 +23,6 @@ class EncoderObjective(ABC):
     replaces_tokens: ClassVar[bool] = True
     """True: the encoder reads texts in which tokens were replaced, by a generator or by noise.
     False: it reads [MASK], and there is no second network."""
-    detects: ClassVar[bool] = False
-    """Whether it ends in the discriminator's own head, which says original or replaced."""
     needs_lm_head: ClassVar[bool] = False
     """Whether it guesses tokens, with a masked-LM head on the encoder."""
     watched: ClassVar[WatchedLoss]

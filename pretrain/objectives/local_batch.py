@@ -105,7 +105,7 @@ def _draw_masks(
     random: torch.Generator,
     fraction: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of the whole batch: bool [B, L] where it is masked, int64 [B, L] the generator's input."""
+    """Masks of the whole batch, bool [B, L], and the generator's input, int64 [B, L]."""
     ids = batch.input_ids
     masked = choose_masked(
         batch.maskable,
@@ -181,7 +181,7 @@ def _network_inputs(batch: Batch, rows: torch.Tensor, mask_dtype: torch.dtype) -
     """attention_mask and position_ids of the rows."""
     mask, on_cpu = batch.attention_mask, rows.device.type == "cpu"
     if mask is not None and mask.dim() == 2 and not on_cpu:
-        # Of a mask with two dimensions transformers asks the device whether it hides anything.
+        # Given a mask of two dimensions, transformers asks the device whether it hides anything.
         mask = mask.bool()[:, None, None, :]
     inputs: dict[str, Any] = {"attention_mask": None if mask is None else mask[rows]}
     if batch.position_ids is not None:

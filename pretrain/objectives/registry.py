@@ -100,7 +100,9 @@ class ResolvedRecipe:
             )
         if self.schedule.runs_discriminator:
             parts.append(self.objective.describe(row))
-        parts += [text for each in self.auxiliaries if (text := each.describe(row))]
+        # Losses at tokens first, as the objective's is.
+        beside = sorted(self.auxiliaries, key=lambda each: each.at_cls)
+        parts += [text for each in beside if (text := each.describe(row))]
         return "  ".join(parts)
 
 

@@ -83,7 +83,7 @@ def _invert_cumulative(probabilities: torch.Tensor, draws: torch.Tensor) -> torc
     thresholds = draws[:, None] * upper[:, -1:] * (1 - 1e-7)
     block = torch.searchsorted(upper, thresholds, right=True).clamp(max=sums.shape[1] - 1)
     size = sums.gather(1, block)
-    # Of the block's own total, which is its sum but for rounding; not below 0, where an entry
+    # Relative to the block's own total, its sum but for rounding; not below 0, where an entry
     # without any probability might lie.
     part = ((thresholds - (upper.gather(1, block) - size)) / size).clamp(min=0)
     chosen = blocks.gather(1, block[:, :, None].expand(-1, 1, _BLOCK)).squeeze(1).double()

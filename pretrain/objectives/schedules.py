@@ -31,7 +31,7 @@ class GeneratorPass:
     """What the generator made of a batch."""
 
     predictions: list[MaskedPredictions]
-    """Of each head; the last one's are sampled. Empty where there is no generator."""
+    """One for each head; the last one's are sampled. Empty where there is no generator."""
     loss: torch.Tensor
     """float32 []: masked-LM loss, summed over the heads."""
     shown_loss: torch.Tensor
@@ -255,7 +255,7 @@ def reinforce_loss(
     counted = predictions.counted
     number = context.total(counted).clamp(min=1)
     mean = context.add_up(torch.where(counted, rewards, 0.0).sum()) / number
-    # Of the distribution that the samples came from: another's gradient would be biased.
+    # The distribution that the samples came from: another's gradient would be biased.
     scores = sampling_logits(
         predictions.logits,
         batch.targets,

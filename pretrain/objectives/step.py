@@ -200,7 +200,7 @@ class TrainingObjective(StepContext):
         return torch.Generator(device=random.device).manual_seed(seed % 2**32)
 
     def _generator_result(self, batch: LocalBatch, generator: GeneratorPass) -> StepResult:
-        """Of a step in which it learns alone."""
+        """Result of a step in which the generator learns alone."""
         return StepResult(
             loss=generator.loss,
             generator_loss=generator.shown_loss,
@@ -218,7 +218,7 @@ class TrainingObjective(StepContext):
         samples: torch.Tensor | None,
         fraction: float,
     ) -> StepResult:
-        """Of a step in which the encoder learns.
+        """Result of a step in which the encoder learns.
 
         The order in which losses are made and added up is that in which their gradients are, so
         it says the last bits of the weights.

@@ -40,8 +40,10 @@ def result(
     }
     return StepResult(
         loss=torch.tensor(generator + 50 * discriminator),
-        bag_loss=torch.tensor(0.0),
-        correction_loss=torch.tensor(correction),
+        auxiliary={
+            "bag_loss": torch.tensor(0.0),
+            "correction_loss": torch.tensor(correction),
+        },
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),

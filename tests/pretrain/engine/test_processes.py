@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from pretrain.config.objective import Recipe
 from pretrain.config.settings import PretrainSettings
-from pretrain.data.batches import Plan, make_batch
+from pretrain.data.batches import BatchPlan, FrameIds, make_batch
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer
@@ -223,9 +223,9 @@ def test_a_process_without_a_row_adds_nothing(
     """A batch of one long text leaves the second process none."""
     ids = np.arange(300, 320, dtype=np.uint16)
     corpus = TokenizedCorpus(ids=ids, offsets=np.array([0, len(ids)]), directory=Path())
-    plan = Plan(indices=np.array([0]), row_sizes=np.array([1]), width=24, packed=False)
+    plan = BatchPlan(indices=np.array([0]), row_sizes=np.array([1]), width=24, packed=False)
     cpu = torch.device("cpu")
-    batch = make_batch(corpus, plan, tokenizer, cpu)
+    batch = make_batch(corpus, plan, FrameIds.of(tokenizer))
     if objective == "mlm":
         pair = build_pair(SMALL, tokenizer, shape=PairShape(encoder_lm_head=True))
     tables = vocabulary_tables(

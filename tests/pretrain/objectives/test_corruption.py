@@ -10,6 +10,7 @@ import torch
 from pretrain.config.objective import Recipe
 from pretrain.data.batches import Batch
 from pretrain.objectives.local_batch import mask_batch
+from pretrain.objectives.registry import resolve_recipe
 from pretrain.objectives.replacing import blockwise_argmax, sample_tokens, sample_unigram
 from pretrain.objectives.step import Moment, StepResult, TrainingObjective, mask_fraction_at
 from pretrain.objectives.vocabulary import vocabulary_tables
@@ -163,7 +164,7 @@ def test_the_share_of_noise_falls_linearly(toy: Toy, fraction: float, share: flo
     logits = torch.full((len(masked.places), 26), float("-inf"))
     logits[:, 7] = 0
     guesses = type("Sure", (), {"logits": logits})()
-    samples = objective._samples(masked, [guesses], source(), fraction)[masked.is_place]
+    samples = objective.sample_replacements(masked, [guesses], source(), fraction)[masked.is_place]
     by_noise = float(toy.tables.noise[7] - toy.tables.noise[6])
     expected = (1 - share) + share * by_noise
     assert float((samples == 7).float().mean()) == pytest.approx(expected, abs=0.03)
@@ -278,10 +279,11 @@ def test_gumbel_noise_differs_between_processes_and_repeats_with_the_seed(toy: T
     logits = torch.zeros(len(share.places), 26) + toy.tables.bias
     guesses = type("Unsure", (), {"logits": logits})()
     first, second, again = (
-        TrainingObjective(recipe=recipe, tables=toy.tables, rank=rank, world_size=2)._samples(
-            share, [guesses], source(5), 0.0
-        )[share.is_place]
-        for rank in (0, 1, 1)
+        objective.sample_replacements(share, [guesses], source(5), 0.0)[share.is_place]
+        for objective in (
+            TrainingObjective(recipe=recipe, tables=toy.tables, rank=rank, world_size=2)
+            for rank in (0, 1, 1)
+        )
     )
     assert float((first == second).float().mean()) < 0.3
     assert torch.equal(second, again)
@@ -290,6 +292,10 @@ def test_gumbel_noise_differs_between_processes_and_repeats_with_the_seed(toy: T
 def test_fractions_and_temperature_over_the_run() -> None:
     recipe = Recipe(mask_fraction=0.15, last_mask_fraction=0.35, first_temperature=3.0)
     assert [mask_fraction_at(recipe, f) for f in (0, 0.5, 1, 1.2)] == [0.15, 0.25, 0.35, 0.35]
+
+    def temperature_at(recipe: Recipe, fraction: float) -> float:
+        return resolve_recipe(recipe).schedule.temperature_at(fraction)
+
     assert temperature_at(recipe, 0) == 3
     assert [temperature_at(recipe, f) - 1 for f in (0.1, 0.2)] == pytest.approx([1, 0.5])
     assert mask_fraction_at(Recipe(mask_fraction=0.123), 0.7) == 0.123

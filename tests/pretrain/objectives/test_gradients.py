@@ -1,6 +1,5 @@
 """Which loss moves which weights: nothing crosses where the recipe says it must not."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,12 @@ from pretrain.config.settings import PretrainSettings
 from pretrain.data.batches import Batch
 from pretrain.engine.optimizer import Optimizers
 from pretrain.model.networks import ElectraPair
+from pretrain.objectives import schedules
+from pretrain.objectives.context import EncoderPass, TokenLosses
 from pretrain.objectives.generator import predict_masked
-from pretrain.objectives.local_batch import LocalBatch, mask_batch
-from pretrain.objectives.replaced_token_detection import replaced_labels
+from pretrain.objectives.local_batch import mask_batch
+from pretrain.objectives.registry import OBJECTIVES
+from pretrain.objectives.replaced_token_detection import ReplacedTokenDetection, replaced_labels
 from pretrain.objectives.replacing import replace_tokens, sample_tokens
 from pretrain.objectives.step import Moment, TrainingObjective
 from tests.pretrain.conftest import Toy
@@ -200,31 +202,30 @@ def test_the_reward_moves_no_discriminator(toy: Toy, monkeypatch: pytest.MonkeyP
     """It would learn to be misled, which pays the generator."""
     recipe = Recipe(schedule="adversarial", mask_fraction=0.4)
     found = gradients_of(toy, pair_of(toy, "none"), recipe)
-    monkeypatch.setattr(TrainingObjective, "_policy_loss", lambda *_: torch.zeros(()))
+    monkeypatch.setattr(schedules, "reinforce_loss", lambda *_: torch.zeros(()))
     alone = gradients_of(toy, pair_of(toy, "none"), recipe)
     names = [name for name in alone if name.startswith("discriminator.")]
     assert names and all(torch.equal(found[name], alone[name]) for name in names)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bandit(TrainingObjective):
+FAVOURITE = 11
+
+
+class Bandit(ReplacedTokenDetection):
     """Instead of a discriminator: the loss is 1 where a favourite token stands, else 0."""
 
-    favourite: int
-
-    def _encoder_losses(
-        self, pair: ElectraPair, share: LocalBatch, states: torch.Tensor, corrupted: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        rewards = ((corrupted == self.favourite) & share.masked).float()
-        none = torch.zeros(())
-        return rewards, torch.zeros_like(rewards), share.places.new_zeros(8), none
+    def token_losses(self, run: EncoderPass) -> TokenLosses:
+        rewards = ((run.input_ids == FAVOURITE) & run.batch.masked).float()
+        return TokenLosses(losses=rewards, scope=torch.zeros_like(run.batch.masked))
 
 
 @pytest.mark.parametrize("sampling", ["inverse", "gumbel"])
-def test_an_adversarial_generator_moves_towards_what_is_rewarded(toy: Toy, sampling: str) -> None:
-    favourite = 11
+def test_an_adversarial_generator_moves_towards_what_is_rewarded(
+    toy: Toy, sampling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OBJECTIVES, "rtd", Bandit)
     recipe = Recipe(schedule="adversarial", sampling=sampling, mask_fraction=0.4)
-    bandit = Bandit(recipe=recipe, tables=toy.tables, favourite=favourite)
+    bandit = TrainingObjective(recipe=recipe, tables=toy.tables)
     pair = pair_of(toy, "none")
     batch = toy.batch(ROWS)
 
@@ -232,7 +233,7 @@ def test_an_adversarial_generator_moves_towards_what_is_rewarded(toy: Toy, sampl
         share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
         with torch.no_grad():
             guesses = predict_masked(pair, share, toy.tables, span_boundary=False)[0]
-        return float(guesses.logits.softmax(-1)[share.is_place, favourite].mean())
+        return float(guesses.logits.softmax(-1)[share.is_place, FAVOURITE].mean())
 
     before = chance(batch)
     optimizer = torch.optim.AdamW(pair.generator.parameters(), lr=5e-3)
