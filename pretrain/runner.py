@@ -20,7 +20,7 @@ from malmoi.devices import attention_for, keep_freed_memory, matrix_dtype
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files, discriminator_folder
-from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
 from pretrain.config.objective import Sharing
 from pretrain.config.settings import (
     PRESETS,
@@ -81,6 +81,7 @@ from pretrain.model.networks import (
 from pretrain.model.word_vectors import warm_start_embeddings
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.registry import resolve_recipe
+from tokenizer.loading import load_pretraining_tokenizer
 
 
 def pretrain(settings: PretrainSettings) -> None:
@@ -377,18 +378,18 @@ def _given_tokenizer(settings: PretrainSettings, directory: Path) -> PreTrainedT
     if settings.generator_from is not None:  # a resumed run reads it, too
         check_generator_files(settings.generator_from)
     if settings.resume:
-        return load_tokenizer(directory / "state" / "tokenizer")
+        return load_pretraining_tokenizer(directory / "state" / "tokenizer")
     given = None
     if settings.tokenizer is not None:
-        given = load_tokenizer(settings.tokenizer)
+        given = load_pretraining_tokenizer(settings.tokenizer)
     elif settings.continues():
-        given = load_tokenizer(
+        given = load_pretraining_tokenizer(
             discriminator_folder(starting_directory(settings.init, settings.revision))
         )
     if settings.generator_from is None:
         return given
     check_positions(settings.generator_from / "generator", settings.max_length)
-    theirs = load_tokenizer(settings.generator_from / "generator")
+    theirs = load_pretraining_tokenizer(settings.generator_from / "generator")
     if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
         flag = "--tokenizer" if settings.tokenizer is not None else "--init"
         raise InputError(

@@ -15,24 +15,6 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 _TEXTS_IN_CALL = 10_000
 
 
-def tokenize(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int
-) -> tuple[list[list[int]], list[bool]]:
-    """Token ids of every text, at most `max_length` and at least one, and which were cut."""
-    encoded = tokenizer(
-        list(texts),
-        truncation=True,
-        max_length=max_length,
-        padding=False,
-        split_special_tokens=True,  # a typed [SEP] is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-    )
-    # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
-    ids = [row or [int(tokenizer.pad_token_id)] for row in encoded["input_ids"]]
-    return ids, _cut(encoded, max_length)
-
-
 def _cut(encoded: BatchEncoding, max_length: int) -> list[bool]:
     """Which texts were longer than what is kept; of a slow tokenizer, which are as long."""
     if encoded.is_fast:
@@ -49,19 +31,24 @@ class TokenizedTexts:
         offsets: int64 [N + 1], where each text begins.
         second_from: int32 [N], tokens before the second text of a pair; None where there is none.
         pad: id of the padding token.
-        cut: how many texts were longer than what is kept of them.
+        was_cut: bool [N], the texts that were longer than what is kept of them.
     """
 
     flat: np.ndarray
     offsets: np.ndarray
     second_from: np.ndarray | None
     pad: int
-    cut: int
+    was_cut: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
         """Tokens of each text, int64 [N]."""
         return np.diff(self.offsets)
+
+    @property
+    def cut(self) -> int:
+        """How many texts were longer than what is kept of them."""
+        return int(self.was_cut.sum())
 
 
 def tokenize_all(
@@ -82,7 +69,7 @@ def tokenize_all(
     parts: list[np.ndarray] = []
     counts: list[int] = []
     seconds: list[int] = []
-    cut = 0
+    was_cut: list[bool] = []
     pad = int(tokenizer.pad_token_id)
     for first in range(0, len(texts), _TEXTS_IN_CALL):
         stop = first + _TEXTS_IN_CALL
@@ -96,18 +83,19 @@ def tokenize_all(
             return_attention_mask=False,
             return_token_type_ids=pairs is not None,
         )
+        # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
         rows = [row or [pad] for row in encoded["input_ids"]]
         counts += map(len, rows)
         parts.append(np.fromiter((piece for row in rows for piece in row), dtype=np.int32))
         if pairs is not None:
             seconds += [len(row) - sum(row) for row in encoded["token_type_ids"]]
-        cut += sum(_cut(encoded, max_length))
+        was_cut += _cut(encoded, max_length)
     return TokenizedTexts(
         flat=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32),
         offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         second_from=None if pairs is None else np.array(seconds, dtype=np.int32),
         pad=pad,
-        cut=cut,
+        was_cut=np.array(was_cut, dtype=bool),
     )
 
 
@@ -167,12 +155,3 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[
     for start, end in pairwise([*starts, len(order)]):
         if end > start:
             yield order[start:end]
-
-
-def pad_batch(ids: list[list[int]], pad: int, device: torch.device) -> dict[str, torch.Tensor]:
-    """Token ids of B texts as `input_ids` and `attention_mask`, both int64 [B, T]."""
-    width = max(len(row) for row in ids)
-    input_ids = torch.tensor([row + [pad] * (width - len(row)) for row in ids])
-    lengths = torch.tensor([len(row) for row in ids])
-    mask = (torch.arange(width) < lengths[:, None]).long()
-    return {"input_ids": input_ids.to(device), "attention_mask": mask.to(device)}

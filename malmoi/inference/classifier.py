@@ -3,37 +3,31 @@
 Legend: B texts in a batch, T tokens of the longest text in it, K labels.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+import numpy as np
+from transformers import PreTrainedTokenizerBase
 
-from malmoi.devices import autocast, choose_device, convert_matrices
+from malmoi.devices import choose_device, convert_matrices
 from malmoi.errors import InputError
-from malmoi.inference.batching import batches_by_length, pad_batch, tokenize
+from malmoi.inference.batching import DeviceTokens, tokenize_all
+from malmoi.inference.torch_engine import probabilities_by_length
+from malmoi.loading import loading
 from malmoi.model_folders import architecture, has_weights, read_config
-from malmoi.model_loading import (
-    check_vocabulary,
-    load_tokenizer,
-    loading,
-    local_source,
-    longest_input,
-)
+from malmoi.model_loading import check_vocabulary, local_source, longest_input
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_text
 
-# Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden
-# 256): 814, 777, 702, 563 texts/s at 1,024, 2,048, 4,096, 8,192. To be repeated on a quiet machine.
-TOKENS_IN_BATCH = 2048
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+from malmoi.tokenizer_folders import load_tokenizer
 
 # Texts tokenised in one go; bounds memory for millions of texts without costing padding.
 TEXTS_IN_CHUNK = 65_536
@@ -41,7 +35,7 @@ TEXTS_IN_CHUNK = 65_536
 # The temperature that finetune/kfold.py fitted out of fold, beside the weights.
 CALIBRATION = "calibration.json"
 
-Progress = Callable[[int, int], None]
+OnBatch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -94,8 +88,11 @@ class Classifier:
         self._lock = threading.Lock()
 
     @classmethod
-    def load(cls, path: str | Path) -> "Classifier":
-        """Load a stock sequence classifier from a directory or by its Hub id.
+    def load(cls, path: str | Path) -> Classifier:
+        """Load a stock sequence classifier.
+
+        Args:
+            path: directory, name of a run or of a released model, or Hub id.
 
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
@@ -103,6 +100,9 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when the model expects two texts or gives several labels or a value.
         """
+        # With all that it needs it takes a second to import: not before somebody loads a model.
+        from transformers import AutoModelForSequenceClassification
+
         source = local_source(path)
         with loading(source, "the model"):
             model, report = AutoModelForSequenceClassification.from_pretrained(
@@ -137,9 +137,7 @@ class Classifier:
         check_vocabulary(model, tokenizer, source)
         return cls(model, tokenizer, _name(path), temperature=_temperature(source))
 
-    def predict(
-        self, texts: Sequence[str], *, progress: Progress | None = None
-    ) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], *, progress: OnBatch | None = None) -> list[Prediction]:
         """Predict every text, in the order given.
 
         Texts are cleaned exactly as the training texts were; one that is empty, or empty after
@@ -159,33 +157,33 @@ class Classifier:
         unique = list(rows)
         predictions: list[Prediction | None] = [None] * len(texts)
         done = 0
-        with torch.inference_mode(), autocast(self._device):
-            for first in range(0, len(unique), TEXTS_IN_CHUNK):
-                chunk = unique[first : first + TEXTS_IN_CHUNK]
-                for places, probabilities, cut in self._probabilities(chunk):
-                    for place, row in zip(places, probabilities, strict=True):
-                        prediction = self._prediction(row, cut[place])
-                        for index in rows[chunk[place]]:
-                            predictions[index] = prediction
-                            done += 1
-                    if progress is not None:
-                        progress(done, len(texts))
+        for first in range(0, len(unique), TEXTS_IN_CHUNK):
+            chunk = unique[first : first + TEXTS_IN_CHUNK]
+            for batch in self._batches(chunk):
+                for place, prediction in batch:
+                    for index in rows[chunk[place]]:
+                        predictions[index] = prediction
+                        done += 1
+                if progress is not None:
+                    progress(done, len(texts))
         return [prediction for prediction in predictions if prediction is not None]
 
-    def _probabilities(
-        self, texts: list[str]
-    ) -> Iterator[tuple[list[int], list[list[float]], list[bool]]]:
-        """Yield batch by batch, short to long: places in `texts`, their probabilities [B, K].
-
-        Beside them of all texts, whether they were cut.
-        """
+    def _batches(self, texts: list[str]) -> Iterator[list[tuple[int, Prediction]]]:
+        """Yield batch by batch, short texts first: places in `texts` with their predictions."""
         with self._lock:
-            ids, cut = tokenize(self._tokenizer, texts, self._max_length)
-        pad = int(self._tokenizer.pad_token_id)
-        for places in batches_by_length([len(row) for row in ids], TOKENS_IN_BATCH):
-            inputs = pad_batch([ids[place] for place in places], pad, self._device)
-            logits = self._model(**inputs).logits  # [B, K]
-            yield places, torch.softmax(logits.float() / self._temperature, dim=-1).tolist(), cut
+            tokens = tokenize_all(self._tokenizer, texts, self._max_length)
+        for places, probabilities in probabilities_by_length(
+            self._model,
+            DeviceTokens(tokens, self._device),
+            np.arange(len(texts)),
+            "single",
+            self._device,
+            temperature=self._temperature,
+        ):
+            yield [
+                (place, self._prediction(row, bool(tokens.was_cut[place])))
+                for place, row in zip(places, probabilities.tolist(), strict=True)
+            ]
 
     def _prediction(self, row: list[float], cut: bool) -> Prediction:
         best = max(range(len(row)), key=row.__getitem__)

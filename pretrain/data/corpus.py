@@ -24,9 +24,10 @@ from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions, read_options
 from malmoi.text.reading.records import READER_VERSION, iter_records
-from malmoi.tokenizer_folders import MANY_UNKNOWN, load_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
 from pretrain.config.settings import PretrainSettings
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import TRAINING_VERSION, train_tokenizer
 
@@ -94,7 +95,7 @@ def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedToke
     if directory.is_dir():
         try:
             mark_used(directory)
-            return load_tokenizer(directory)
+            return load_pretraining_tokenizer(directory)
         except InputError as error:
             print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
             shutil.rmtree(directory)

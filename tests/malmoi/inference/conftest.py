@@ -1,5 +1,5 @@
-"""The small classifier of the fine-tuning tests."""
+"""The small models of the fine-tuning tests."""
 
-from tests.finetune.conftest import classifier_directory
+from tests.finetune.conftest import classifier_directory, encoder
 
-__all__ = ["classifier_directory"]
+__all__ = ["classifier_directory", "encoder"]

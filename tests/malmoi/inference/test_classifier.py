@@ -41,7 +41,7 @@ def test_labels_and_name(classifier: Classifier) -> None:
 def test_batches_give_what_one_by_one_gives(
     classifier: Classifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("malmoi.inference.classifier.TOKENS_IN_BATCH", 100)
+    monkeypatch.setattr("malmoi.inference.torch_engine.TOKENS_IN_BATCH", {"cpu": 100})
     texts = some_texts()
     together = classifier.predict(texts)
     alone = [classifier.predict([text])[0] for text in texts]
