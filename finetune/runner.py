@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from finetune.evaluation.learning_curve import CurvePoint
 from finetune.preparing import Prepared, prepare
 from finetune.report.files import check_free, fold_table, write_predictions, write_report
 from finetune.report.write import Measured, calibrate, report_of, save_temperature, write_page
-from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings
+from finetune.settings import KfoldRecipe, KfoldSettings
 from finetune.training.beginning import describe_beginning
 from finetune.training.cross_validation import (
     MODEL,
@@ -50,18 +50,16 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     started = time.monotonic()
     if settings.output is not None:
         check_free(settings.output)
-    source = settings.data_source()
-    values = replace(values, llm=replace(values.llm, prompt=source.prompt(values.llm.prompt)))
     prepared = prepare(settings, values)
     _print_header(prepared)
     identity = prepared.identity
-    output = settings.output or _unfinished(identity) or _new_run(source.place)
+    output = settings.output or _unfinished(identity) or _new_run(prepared.source.place)
     check_free(output)
     with work_folder(output, identity) as work:
         result = _train(prepared.experiment, work, settings.jobs)
         with worth_keeping():
             print(fold_table(result), flush=True)
-            measured = _measure(prepared, result, work, values.llm)
+            measured = _measure(prepared, result, work)
             report = report_of(
                 prepared.plan,
                 prepared.examples,
@@ -103,14 +101,14 @@ def _unfinished(identity: dict[str, Any]) -> Path | None:
     return None
 
 
-def _measure(prepared: Prepared, result: CrossValidation, work: Path, llm: LlmSettings) -> Measured:
+def _measure(prepared: Prepared, result: CrossValidation, work: Path) -> Measured:
     """What the plan wants beside the folds."""
     wanted, examples, experiment = prepared.plan.compared, prepared.examples, prepared.experiment
     rows: list[Baseline] = []
     summaries: list[dict[str, Any]] = []
     curve: list[CurvePoint] = []
     if wanted.baselines:
-        rows, summaries = compare(examples, experiment, result, work, llm)
+        rows, summaries = compare(examples, experiment, result, work, prepared.llm)
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
         curve = measure_learning_curve(experiment, result, work)

@@ -43,8 +43,8 @@ from malmoi.tasks import read_task
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"
-TASK = read_task(ROOT / "corpora" / "memos")
 SEED = 42
+TASK = read_task(ROOT / "corpora" / "memos")
 ARMS = ("trainer", "ours")
 
 
