@@ -71,7 +71,7 @@ def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class ReleaseRecord:
     """What a check repeats of a released run.
 
     Attributes:
@@ -87,7 +87,7 @@ class Record:
     losses: Losses
 
 
-def read_released(released: Path, init: Path | None) -> Record:
+def read_released(released: Path, init: Path | None) -> ReleaseRecord:
     """The released run's record, by which it can be repeated.
 
     Raises:
@@ -96,7 +96,7 @@ def read_released(released: Path, init: Path | None) -> Record:
     record = read_json(released / "run.json")
     try:
         settings = record["settings"]
-        found = Record(
+        found = ReleaseRecord(
             corpus_sha256=record["corpus_sha256"],
             flags=_flags_of(record),
             tokens=float(settings["max_tokens"]),

@@ -164,7 +164,7 @@ def _measure(
     record = read_record(run)
     scores: dict[str, object] = {}
     for task, (train, dev) in tasks.items():
-        score = fine_tune(run, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
+        score = fine_tune(run, train, dev, TrainSettings(epochs=settings.epochs), seed=seed)
         scores[task] = score["accuracy" if task == "nsmc" else "macro_f1"]
     return scores | {
         "tokens_seen": record["progress"]["tokens"],

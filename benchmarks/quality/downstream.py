@@ -272,6 +272,7 @@ def fine_tune(
     dev: list[tuple[str, str]],
     settings: TrainSettings,
     *,
+    seed: int = 42,
     random_weights: bool = False,
 ) -> dict[str, object]:
     """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
@@ -282,7 +283,7 @@ def fine_tune(
         source,
         labels,
         dropout=settings.dropout,
-        seed=settings.seed,
+        seed=seed,
         random_weights=random_weights,
         tokenizer=tokenizer,
     )
@@ -293,6 +294,7 @@ def fine_tune(
         [text for text, _ in train],
         [labels.index(label) for _, label in train],
         settings,
+        seed=seed,
     )
     seconds = time.perf_counter() - started
     predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])

@@ -56,7 +56,7 @@ HARD_MEMOS: dict[str, Callable[[str, str], bool]] = {
 
 
 @dataclass(kw_only=True)
-class Settings:
+class WrittenSettings:
     """What to check and where to write."""
 
     corpora: Path = CORPORA
@@ -67,7 +67,7 @@ class Settings:
     """JSON file of the results."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: WrittenSettings) -> None:
     """Check the three corpora, print and write what was found."""
     report: dict[str, object] = {"bands_characters": BANDS, "folds": FOLDS, "seed": settings.seed}
     for name in ("memos", "reviews"):
@@ -225,4 +225,4 @@ def agreement(twice: list[dict[str, str]]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(Settings, main, "Check the written corpora."))
+    sys.exit(run_command(WrittenSettings, main, "Check the written corpora."))

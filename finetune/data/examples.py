@@ -159,8 +159,8 @@ def read_examples(
         path: anything that `iter_records` reads, or the app's label database.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
-        text_column: see `iter_records`.
-        reading: how the files are read; its text column counts where none is given.
+        text_column: see `iter_records`; for where `reading` is not given.
+        reading: how the files are read.
         notes: gets how they are read.
         label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
@@ -176,9 +176,7 @@ def read_examples(
             `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
             label only, an id twice, or a value that is no number.
     """
-    reading = reading or ReadOptions()
-    if text_column is not None:
-        reading = replace(reading, text_column=text_column)
+    reading = reading or ReadOptions(text_column=text_column)
     form = found_form(
         path,
         RowFormat(
@@ -243,7 +241,7 @@ class _Reader:
         if identifier in self._ids:
             raise InputError(
                 f"{self._path}: expected every id once, found {where} again; make the ids "
-                "different, or number the rows instead with --ignore-ids"
+                "different, or number the rows instead with --set data.ignore_ids=true"
             )
         self._ids.add(identifier)
         names = self._names_of(record.label, where)
@@ -365,8 +363,8 @@ class _Reader:
         if mark is None:
             return
         example = next(name for name in self._found if mark in name)
-        way = f'give {"" if several else "--task multi "}--label-separator "{mark}"'
-        apart = '--label-separator ","' if several else "--labels with all of them"
+        way = f'give {"" if several else "--task multi "}--set data.label_separator="{mark}"'
+        apart = '--set data.label_separator=","' if several else "--labels with all of them"
         apart = "another character than the comma" if mark == "," else apart
         raise InputError(
             f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"

@@ -32,7 +32,7 @@ _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
 # Cells of a column that says whether a text has a label.
 _YES, _NO = ("1", "true"), ("0", "false", "")
 
-Row = tuple[Record, str | None]
+LabelledRow = tuple[Record, str | None]
 
 
 def found_form(path: Path, form: RowFormat) -> RowFormat:
@@ -66,22 +66,22 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[Record]:
     """Each row with what stands in its group column as its label, in the order of `iter_rows`.
 
     Raises:
-        InputError: as `malmoi.text.reading.records.iter_records`, naming the flag of this column.
+        InputError: as `malmoi.text.reading.records.iter_records`, naming the key of this column.
     """
     if path.is_file() and is_label_database(path):
-        raise InputError(f"{path} is the app's label database; leave out --group-column")
+        raise InputError(f"{path} is the app's label database; leave out data.group_column")
     records = iter_records(
         path, label_column=form.group_column, need_label=True, options=form.reading
     )
     try:
         yield from records
     except InputError as error:
-        told = str(error).replace("--label-column", "--group-column")
+        told = str(error).replace("--label-column", "--set data.group_column")
         raise InputError(told.replace("no label column", "no group column")) from error
 
 
 def grouped_rows(
-    rows: Iterator[Row], path: Path, form: RowFormat
+    rows: Iterator[LabelledRow], path: Path, form: RowFormat
 ) -> Iterator[tuple[Record, str | None, str | None]]:
     """Each of the rows of `iter_rows` with its group, None where no column of groups is named.
 
@@ -107,7 +107,7 @@ def iter_rows(
     form: RowFormat,
     labels: Sequence[str] | None = None,
     notes: ReadingNotes | None = None,
-) -> Iterator[Row]:
+) -> Iterator[LabelledRow]:
     """Record and second text of every row.
 
     Args:
@@ -205,7 +205,7 @@ def _is_yes(cell: str) -> bool | None:
     return True if said in _YES else False if said in _NO else None
 
 
-def _pair_rows(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[Row]:
+def _pair_rows(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[LabelledRow]:
     """Both texts of each row: the file is read twice at the same time, once for each column."""
     label, reading = form.label_column, form.reading
     firsts = iter_records(path, label_column=label, need_label=True, options=reading, notes=notes)

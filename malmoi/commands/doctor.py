@@ -35,7 +35,7 @@ _FONTS = ("Nanum", "NotoSansCJK", "NotoSansKR", "malgun", "AppleSDGothic", "Appl
 
 
 @dataclass(kw_only=True)
-class Settings:
+class DoctorSettings:
     """No flags."""
 
 
@@ -56,7 +56,7 @@ class Finding:
     advice: str = ""
 
 
-def main(settings: Settings) -> None:
+def main(settings: DoctorSettings) -> None:
     """Print every section."""
     sections: dict[str, Callable[[], Iterator[Finding]]] = {
         "Installed": _installed,

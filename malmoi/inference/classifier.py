@@ -34,7 +34,7 @@ TEXTS_IN_CHUNK = 65_536
 # The temperature that finetune/kfold.py fitted out of fold, beside the weights.
 CALIBRATION = "calibration.json"
 
-Progress = Callable[[int, int], None]
+OnBatch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,7 @@ class Classifier:
         check_vocabulary(model, tokenizer, source)
         return cls(model, tokenizer, _name(path), temperature=_temperature(source))
 
-    def predict(
-        self, texts: Sequence[str], *, progress: Progress | None = None
-    ) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], *, progress: OnBatch | None = None) -> list[Prediction]:
         """Predict every text, in the order given.
 
         Texts are cleaned exactly as the training texts were; one that is empty, or empty after

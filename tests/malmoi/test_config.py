@@ -6,7 +6,13 @@ from typing import Literal
 
 import pytest
 
-from malmoi.config import fill, keys_of, read_assignments, read_recipe
+from malmoi.config import (
+    fill,
+    keys_of,
+    read_assignments,
+    read_recipe,
+    spell_flags_as_keys,
+)
 from malmoi.errors import InputError
 
 
@@ -111,3 +117,17 @@ def test_one_key_twice_is_refused() -> None:
 
 def test_every_key_is_known_with_its_default() -> None:
     assert keys_of(Schema)["size.layers"] == 12 and len(keys_of(Schema)) == 7
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("give it as --first", "give it as --set heat.first=…"),
+        ("read it by --kind gumbel", "read it by --set heat.kind=gumbel"),
+        ("cannot get it --start main: gone", "cannot get it --set size.start=main: gone"),
+        ("(--shared leaves it out)", "(--set size.shared=true leaves it out)"),
+        ("give --layers or --set heat.first=1", "give --layers or --set heat.first=1"),
+    ],
+)
+def test_a_message_of_other_commands_names_keys(message: str, expected: str) -> None:
+    assert spell_flags_as_keys(message, Schema, {"--layers", "--set"}) == expected

@@ -23,3 +23,23 @@ class ReadOptions:
 def read_options(settings: ReadOptions) -> ReadOptions:
     """These flags alone, of settings that have others too."""
     return ReadOptions(**{item.name: getattr(settings, item.name) for item in fields(ReadOptions)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingKeys:
+    """[reading] of a recipe: see `ReadOptions`."""
+
+    sheet: str | None = None
+    delimiter: str = "auto"
+    no_header: bool = False
+
+    def options(self, *, text_column: str | None, skip_bad_rows: bool) -> ReadOptions:
+        """With what stays a flag."""
+        return ReadOptions(
+            text_column=text_column,
+            sheet=self.sheet,
+            # "none" is a delimiter: whole lines.
+            delimiter=None if self.delimiter == "auto" else self.delimiter,
+            no_header=self.no_header,
+            skip_bad_rows=skip_bad_rows,
+        )

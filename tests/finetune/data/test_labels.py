@@ -179,9 +179,9 @@ def test_several_labels_want_another_task(tmp_path: Path, cell: str) -> None:
 @pytest.mark.parametrize("mark", ["#", ";", "|", "/"])
 def test_another_separator_is_asked_about(tmp_path: Path, mark: str) -> None:
     data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
-    with pytest.raises(InputError, match=rf'give --label-separator "\{mark}"'):
+    with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
         read_examples(data, task="multi")
-    with pytest.raises(InputError, match="give --task multi --label-separator"):
+    with pytest.raises(InputError, match=r"give --task multi --set data\.label_separator"):
         read_examples(data)
     found = read_examples(data, task="multi", label_separator=mark)
     assert names_of(found) == [["가격"], ["가격", "배송"], ["배송"]]
@@ -327,7 +327,7 @@ def test_texts_that_belong_together(tmp_path: Path) -> None:
     assert groups[0] == groups[2] and groups[1] == groups[5]
     assert len(set(groups.tolist())) == 4  # without a writer a text stands alone
     assert read_examples(data).groups is None
-    with pytest.raises(InputError, match=r"no group column: .* with --group-column"):
+    with pytest.raises(InputError, match=r"no group column: .* with --set data\.group_column"):
         read_examples(data, group_column="who")
 
 
@@ -338,7 +338,7 @@ def test_the_label_database_has_no_other_columns(tmp_path: Path) -> None:
         rows = [(place, text, str(place), "가나"[place % 2]) for place, text in enumerate(TEXTS)]
         connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", rows)
     assert read_examples(path).counts == {"가": 3, "나": 3}
-    with pytest.raises(InputError, match="leave out --group-column"):
+    with pytest.raises(InputError, match=r"leave out data\.group_column"):
         read_examples(path, group_column="annotator")
 
 

@@ -51,7 +51,7 @@ def started_by(folder: Path, launcher: list[str], plan: list[Scenario], output: 
     path = folder / output / "plan.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps([asdict(each) for each in plan]))
-    script = str(ROOT / "tests" / "pretrain" / "in_processes.py")
+    script = str(ROOT / "tests" / "pretrain" / "engine" / "in_processes.py")
     done = subprocess.run(
         [sys.executable, "-m", *launcher, script, str(path), output],
         cwd=folder,

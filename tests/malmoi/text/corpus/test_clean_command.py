@@ -113,7 +113,7 @@ def clean_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
     def call(*flags: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["clean", "--workers", "1", *map(str, flags)])
-        code = run_command(clean.Settings, clean.main, clean.ABOUT)
+        code = run_command(clean.CleanSettings, clean.main, clean.ABOUT)
         out, err = capsys.readouterr()
         return code, out, err
 
