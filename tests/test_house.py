@@ -1,7 +1,6 @@
 """The house: rooms in a row, names that do not collide, files of a readable size."""
 
 import ast
-import json
 import re
 import sys
 from importlib.metadata import packages_distributions
@@ -65,18 +64,3 @@ def test_paths_named_in_the_readme_exist(name: str) -> None:
     named = set(re.findall(rf"(?<![\w/])(?:{rooms})/[-\w/.]*\w", text))
     assert len(named) >= 5
     assert not [path for path in named if not (ROOT / path).exists()]
-
-
-def test_speeds_in_the_readme_are_those_measured() -> None:
-    results = ROOT / "benchmarks" / "results"
-    pretraining, kfold = (
-        json.loads((results / name).read_text(encoding="utf-8"))
-        for name in ("pretraining.json", "kfold.json")
-    )
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    found = re.search(r"(\d+) to (\d+) times as many tokens .* on (\d) cores, .* (\S+) times", text)
-    assert found is not None
-    ratios = pretraining["median_ratio_to_plain_loop"].values()
-    assert [int(found[1]), int(found[2])] == [round(min(ratios)), round(max(ratios))]
-    assert int(found[3]) == pretraining["threads"] and kfold["threads"] == 1
-    assert float(found[4]) == round(kfold["median_ratio"], 1)
