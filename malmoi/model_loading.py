@@ -3,25 +3,29 @@
 Weights are safetensors only, nothing is unpickled, remote code is never run.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.hub import hub_directory
 from malmoi.loading import quiet_transformers
 from malmoi.model_folders import check_source, weight_files
-from malmoi.tokenizer_folders import (
-    save_tokenizer,
-)
+from malmoi.tokenizer_folders import save_tokenizer
+
+if TYPE_CHECKING:
+    # A third of a second of imports that a type alone needs.
+    from transformers import PreTrainedModel
 
 _NO_LENGTH = 1 << 31
 

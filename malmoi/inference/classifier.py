@@ -3,19 +3,17 @@
 Legend: B texts in a batch, T tokens of the longest text in it, K labels.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedTokenizerBase
 
 from malmoi.devices import choose_device, convert_matrices
 from malmoi.errors import InputError
@@ -26,6 +24,9 @@ from malmoi.model_folders import architecture, has_weights, read_config
 from malmoi.model_loading import check_vocabulary, local_source, longest_input
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_text
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 from malmoi.tokenizer_folders import load_tokenizer
 
 # Texts tokenised in one go; bounds memory for millions of texts without costing padding.
@@ -87,7 +88,7 @@ class Classifier:
         self._lock = threading.Lock()
 
     @classmethod
-    def load(cls, path: str | Path) -> "Classifier":
+    def load(cls, path: str | Path) -> Classifier:
         """Load a stock sequence classifier.
 
         Args:
@@ -99,6 +100,9 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when the model expects two texts or gives several labels or a value.
         """
+        # With all that it needs it takes a second to import: not before somebody loads a model.
+        from transformers import AutoModelForSequenceClassification
+
         source = local_source(path)
         with loading(source, "the model"):
             model, report = AutoModelForSequenceClassification.from_pretrained(
