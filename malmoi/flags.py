@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import sys
 import textwrap
 import types
 import typing
@@ -12,6 +13,8 @@ from itertools import pairwise
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import tyro
+
+from malmoi.errors import InputError
 
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
@@ -28,11 +31,14 @@ def parse_flags(
     """Parse flags into the settings, or print the help and exit.
 
     A class with `HELP_GROUPS`, title -> names of fields, has its help in these groups, in this
-    order; the other fields follow as expert options. The title must be an identifier.
+    order; the other fields follow as expert options. The title must be an identifier. One with
+    `KEYS`, see `malmoi.config.keys_by_flag`, has a field `set` by which these keys are set.
 
     Raises:
         SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
+        InputError: a key is given as a flag.
     """
+    _refuse_keys(settings_class, sys.argv[1:] if arguments is None else arguments)
     groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
     grouped = _grouped_class(settings_class, groups)
     parsed: Any = tyro.cli(
@@ -50,6 +56,24 @@ def parse_flags(
         else:
             values[item.name] = value
     return settings_class(**values)
+
+
+def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
+    """Answer `--temperature 1.2` with `--set objective.temperature=1.2`."""
+    keys: Mapping[str, str] = getattr(settings_class, "KEYS", {})
+    flags = {item.name for item in fields(settings_class)} if keys else set()
+    for place, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        name = flag.removeprefix("--").replace("-", "_")
+        negated = name.removeprefix("no_") in keys and name not in keys
+        key = keys.get(name.removeprefix("no_") if negated else name)
+        if not flag.startswith("--") or name in flags or key is None:
+            continue
+        after = arguments[place + 1] if place + 1 < len(arguments) else "--"
+        if not equals:
+            value = after if not after.startswith("--") else "false" if negated else "true"
+        found = argument if equals or after.startswith("--") else f"{argument} {value}"
+        raise InputError(f"expected --set {key}={value}, found {found}: {key} is no flag")
 
 
 def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:
@@ -95,7 +119,7 @@ def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
         extra: dict[str, Any] = {"help": " ".join(helps.get(item.name, "").split())}
         if item.default is None:
             extra |= {"help_behavior_hint": "", "metavar": _metavar(hint)}
-        elif item.default is False:
+        elif item.default is False or item.default == ():
             extra |= {"help_behavior_hint": ""}
         flags[item.name] = (Annotated[hint, tyro.conf.arg(**extra)], made, False)
     return flags

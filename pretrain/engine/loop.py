@@ -8,16 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
+from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
-from pretrain.config.settings import PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.data.batches import Batch, Prefetcher, iter_plans, planned_batches
+from pretrain.config.objective import Recipe
+from pretrain.config.schema import Rows
+from pretrain.data.batches import Batch, Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.checkpoint import Progress, save_state
 from pretrain.engine.monitor import Monitor
@@ -26,6 +27,7 @@ from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.losses import SEED_STRIDE, Moment, Objective, StepResult
 from pretrain.objectives.replacing import vocabulary_tables
+from pretrain.plan import ExecutionPlan, RunPlan
 
 # A kill loses no more than these seconds and a step, however long --save-steps take.
 _SECONDS_BETWEEN_SAVES = 240.0
@@ -33,90 +35,16 @@ _SECONDS_BETWEEN_SAVES = 240.0
 _COMPILING_STEPS = 5
 
 
-def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
-    """Whether rows are filled with several texts.
-
-    On a CPU the two are equally fast (docs/performance.md), and rows of like lengths need no mask
-    of every row. A GPU wants one shape, for torch.compile and CUDA graphs.
-    """
-    if settings.batching == "auto":
-        return device.type == "cuda"
-    return settings.batching == "packed"
-
-
-def compile_mode(
-    settings: PretrainSettings, device: torch.device
-) -> Literal["graphs", "on", "off"]:
-    """What `--compile` comes to on a device.
-
-    An encoder of 12 layers is some thousand small kernels a step, and a host needs longer to start
-    them than a GPU to run them (docs/performance.md): graphs start them all at once. They want the
-    same shape in every step, which packed rows have.
-
-    Raises:
-        InputError: graphs are asked for where there can be none.
-    """
-    packed = packs_rows(settings, device)
-    if settings.compile == "graphs" and (device.type != "cuda" or not packed):
-        raise InputError(
-            f"--compile graphs needs a GPU and --batching packed, found {device.type} and "
-            f"{'packed' if packed else 'length'}; take --compile on"
-        )
-    if settings.compile != "auto":
-        return settings.compile
-    if device.type == "cpu":
-        return "off"
-    return "graphs" if packed else "on"
-
-
-def compile_networks(pair: ElectraPair, settings: PretrainSettings, device: torch.device) -> bool:
-    """Compile both encoders if the flags and the device want it; whether they are."""
-    mode = compile_mode(settings, device)
-    if mode == "off":
+def compile_networks(pair: ElectraPair, execution: ExecutionPlan, rows: Rows) -> bool:
+    """Compile both encoders if the plan says so; whether they are."""
+    if execution.compile == "off":
         return False
     for network in pair.networks().values():
         network.electra.compile(
-            dynamic=not packs_rows(settings, device),
-            mode="reduce-overhead" if mode == "graphs" else None,
+            dynamic=rows != "packed",
+            mode="reduce-overhead" if execution.compile == "graphs" else None,
         )
     return True
-
-
-def planned_steps(
-    settings: PretrainSettings, corpus: TokenizedCorpus, device: torch.device
-) -> int | None:
-    """Steps the run will take; None when it is bounded by time, tokens or operations."""
-    if any((settings.max_minutes, settings.max_tokens, settings.max_flops)):
-        return None
-    if settings.max_steps is not None:
-        return settings.max_steps
-    return planned_batches(
-        corpus.lengths,
-        batch_tokens(settings),
-        settings.seed,
-        epochs=settings.epochs,
-        row_length=settings.max_length if packs_rows(settings, device) else None,
-    )
-
-
-def planned_tokens(
-    settings: PretrainSettings, tokens_an_epoch: int, device: torch.device
-) -> float | None:
-    """Tokens the run will see at most; None where that is unknown or none.
-
-    Of `--max-minutes` nothing is known; on a CPU they count as few (0): two cores see
-    less than a million in one (docs/performance.md). What a token costs, which `--max-flops` asks
-    for, is not known before there are networks.
-    """
-    if settings.max_flops is not None or settings.max_steps == 0:
-        return None
-    if settings.max_minutes is not None:
-        return 0 if device.type == "cpu" else None
-    if settings.max_steps is not None:
-        return settings.max_steps * batch_tokens(settings)
-    if settings.max_tokens is not None:
-        return settings.max_tokens
-    return settings.epochs * tokens_an_epoch
 
 
 def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
@@ -134,20 +62,21 @@ def make_objective(
     pair: ElectraPair,
     corpus: TokenizedCorpus,
     tokenizer: PreTrainedTokenizerFast,
-    settings: PretrainSettings,
+    recipe: Recipe,
     processes: Processes,
+    precision: Precision,
 ) -> Objective:
-    """The objective of the flags, over this corpus and vocabulary."""
+    """The objective of a recipe, over this corpus and vocabulary."""
     device = processes.device
     return Objective(
-        recipe=settings.recipe(),
+        recipe=recipe,
         tables=vocabulary_tables(
             tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), device
         ),
         rank=processes.rank,
         world_size=processes.world_size,
         add_up=processes.add_up,
-        mask_dtype=matrix_dtype(device, settings.precision),
+        mask_dtype=matrix_dtype(device, precision),
     )
 
 
@@ -194,18 +123,17 @@ class Trainer:
         pair: ElectraPair,
         optimizers: Optimizers,
         objective: Objective,
-        settings: PretrainSettings,
+        plan: RunPlan,
         processes: Processes,
         progress: Progress,
         *,
-        total_steps: int | None,
         flops_per_token: float,
         compiled: bool = False,
     ) -> None:
         self.pair = pair
         self.optimizers = optimizers
         self.objective = objective
-        self.settings = settings
+        self.plan = plan
         self.processes = processes
         self.progress = progress
         self.compiled = compiled
@@ -214,9 +142,7 @@ class Trainer:
         """Positions of this sitting's last batch, padding included."""
         self.last_gradient_norm = torch.zeros(())
         """Norm of its gradients, before they were clipped."""
-        self._total_steps = total_steps
-        limits = (total_steps, settings.max_tokens, settings.max_flops, settings.max_minutes)
-        self._length = " ".join(map(str, limits))
+        self._length = f"{plan.length.limit} {plan.length.amount:.15g}"
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
         self._checked_step = progress.step
@@ -225,15 +151,15 @@ class Trainer:
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
-        if self._total_steps is not None:
-            return self.progress.step / self._total_steps if self._total_steps else 1.0
-        if self.settings.max_tokens is not None:
-            return self.progress.tokens / self.settings.max_tokens
-        if self.settings.max_flops is not None:
-            return self.progress.flops / self.settings.max_flops
+        length, progress = self.plan.length, self.progress
+        if length.limit == "max_steps":
+            return progress.step / length.amount if length.amount else 1.0
+        if length.limit == "max_tokens":
+            return progress.tokens / length.amount
+        if length.limit == "max_flops":
+            return progress.flops / length.amount
         # Clocks differ, and learning rates must not.
-        seconds = float(self.processes.from_main(self._clock()))
-        return seconds / ((self.settings.max_minutes or 0) * 60)
+        return float(self.processes.from_main(self._clock())) / (length.amount * 60)
 
     def _clock(self) -> float:
         """Seconds of training in earnest.
@@ -251,12 +177,13 @@ class Trainer:
 
     def _fraction_of(self, batch: Batch) -> float:
         """How much of the run a step on this batch is; 0 where the time it takes decides."""
-        if self._total_steps is not None:
-            return 1 / self._total_steps
-        if self.settings.max_tokens is not None:
-            return batch.num_tokens / self.settings.max_tokens
-        if self.settings.max_flops is not None:
-            return batch.num_tokens * self._flops_per_token / self.settings.max_flops
+        length = self.plan.length
+        if length.limit == "max_steps":
+            return 1 / length.amount
+        if length.limit == "max_tokens":
+            return batch.num_tokens / length.amount
+        if length.limit == "max_flops":
+            return batch.num_tokens * self._flops_per_token / length.amount
         return 0.0
 
     def run(
@@ -279,12 +206,12 @@ class Trainer:
         Raises:
             InputError: the loss or the gradient is not finite, or the loss explodes.
         """
-        settings, progress, processes = self.settings, self.progress, self.processes
+        progress = self.progress
         plans = iter_plans(
             corpus.lengths,
-            batch_tokens(settings),
-            settings.seed,
-            row_length=settings.max_length if packs_rows(settings, processes.device) else None,
+            self.plan.batching.tokens_per_batch,
+            self.plan.start.seed,
+            row_length=self.plan.batching.row_length,
             skip=progress.step,
         )
         self.pair.train()
@@ -292,68 +219,91 @@ class Trainer:
             # What it averaged was the end that the run was to have then.
             self.average, progress.averaged = WeightAverage(), 0
         progress.length = self._length
-        taken, stage = 0, progress.stage
-        with Prefetcher(corpus, plans, tokenizer, processes.device) as batches:
-            self._lap_began = time.perf_counter()
-            # Asked once a step: with --max-minutes what is waited for below takes time too, and
-            # the step that is reported and saved as the last one has to be the last.
-            fraction = self.done_fraction()
-            while fraction < 1:
-                batch = next(batches)
-                rate, result = self.take_step(batch, fraction)
-                progress.step += 1
-                progress.tokens += batch.num_tokens
-                progress.flops += self._flops_per_token * batch.num_tokens
-                seconds = self._lap()
-                # A second stage has other networks to compile.
-                taken = 1 if progress.stage != stage else taken + 1
-                stage = progress.stage
-                if self.compiled and taken <= _COMPILING_STEPS:
-                    progress.compiling_seconds += seconds
-                fraction = self.done_fraction()
-                reporting = fraction >= 1 or progress.step % settings.log_steps == 0
-                monitor.add(
-                    result,
-                    step=progress.step,
-                    tokens=progress.tokens,
-                    flops=progress.flops,
-                    learning_rate=rate,
-                    fraction=fraction,
-                    left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
-                )
-                # Several GPUs ask each other seldom: asking waits for them.
-                asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
-                # After the last step there is nothing to leave out but the export.
-                stopping = asks and fraction < 1 and processes.any_of(bool(received))
-                # The last one before the average of weights takes their place: who is killed before
-                # the networks are written goes on from the weights themselves.
-                overdue = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES
-                saving = stopping or fraction >= 1 or progress.step % settings.save_steps == 0
-                saving = saving or (asks and processes.any_of(overdue))
-                # Reading losses and gradients waits for the device, so only when something depends
-                # on it: weights that are no longer numbers must not become a checkpoint.
-                if saving or reporting:
-                    self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
-                # A GPU works on what it was given: what reports and checks waited for is training.
-                self._lap()
-                if saving:
-                    must = stopping or fraction >= 1
-                    processes.in_main(partial(self._save, directory, monitor, must=must))
-                    self._saved_at = time.monotonic()
-                    self._lap_began = time.perf_counter()
-                if stopping:
-                    by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
-                    monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
-                    return False
+        with Prefetcher(corpus, plans, tokenizer, self.processes.device) as batches:
+            if not self._take_steps(batches, directory, monitor, received):
+                return False
         self.average.put_into(self.pair)
-        if settings.schedule == "two-stage" and progress.step and progress.stage == 0:
+        if self.plan.objective.schedule == "two-stage" and progress.step and progress.stage == 0:
             self.pair.start_discriminator_from_generator()
             monitor.warn(
                 f"step {progress.step:,}: the run ended before its second stage began, so the "
                 "discriminator is a copy of the generator and has learnt nothing of its own; take "
-                "a longer run or a smaller --first-stage"
+                "a longer run or a smaller objective.first_stage"
             )
         return True
+
+    def _take_steps(
+        self, batches: Prefetcher, directory: Path, monitor: Monitor, received: Sequence[int]
+    ) -> bool:
+        """Steps until the run's end or a signal; whether the run is complete."""
+        progress, execution = self.progress, self.plan.execution
+        taken, stage = 0, progress.stage
+        self._lap_began = time.perf_counter()
+        # Asked once a step: with --max-minutes what is waited for below takes time too, and
+        # the step that is reported and saved as the last one has to be the last.
+        fraction = self.done_fraction()
+        while fraction < 1:
+            batch = next(batches)
+            rate, result = self.take_step(batch, fraction)
+            progress.step += 1
+            progress.tokens += batch.num_tokens
+            progress.flops += self._flops_per_token * batch.num_tokens
+            seconds = self._lap()
+            # A second stage has other networks to compile.
+            taken = 1 if progress.stage != stage else taken + 1
+            stage = progress.stage
+            if self.compiled and taken <= _COMPILING_STEPS:
+                progress.compiling_seconds += seconds
+            fraction = self.done_fraction()
+            reporting = fraction >= 1 or progress.step % execution.log_steps == 0
+            monitor.add(
+                result,
+                step=progress.step,
+                tokens=progress.tokens,
+                flops=progress.flops,
+                learning_rate=rate,
+                fraction=fraction,
+                left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
+            )
+            if self._end_step(directory, monitor, received, result, rate, fraction, reporting):
+                by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
+                monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
+                return False
+        return True
+
+    def _end_step(
+        self,
+        directory: Path,
+        monitor: Monitor,
+        received: Sequence[int],
+        result: StepResult,
+        rate: float,
+        fraction: float,
+        reporting: bool,
+    ) -> bool:
+        """Check and save after a step, where it is time to; whether a signal ends the run."""
+        processes, step = self.processes, self.progress.step
+        # Several GPUs ask each other seldom: asking waits for them.
+        asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
+        # After the last step there is nothing to leave out but the export.
+        stopping = asks and fraction < 1 and processes.any_of(bool(received))
+        # The last one before the average of weights takes their place: who is killed before
+        # the networks are written goes on from the weights themselves.
+        overdue = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES
+        saving = stopping or fraction >= 1 or step % self.plan.execution.save_steps == 0
+        saving = saving or (asks and processes.any_of(overdue))
+        # Reading losses and gradients waits for the device, so only when something depends
+        # on it: weights that are no longer numbers must not become a checkpoint.
+        if saving or reporting:
+            self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
+        # A GPU works on what it was given: what reports and checks waited for is training.
+        self._lap()
+        if saving:
+            must = stopping or fraction >= 1
+            processes.in_main(partial(self._save, directory, monitor, must=must))
+            self._saved_at = time.monotonic()
+            self._lap_began = time.perf_counter()
+        return stopping
 
     def _save(self, directory: Path, monitor: Monitor, *, must: bool) -> None:
         # Who goes on after an explosion wants weights from before it.
@@ -363,9 +313,9 @@ class Trainer:
 
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""
-        settings, progress = self.settings, self.progress
+        plan, progress = self.plan, self.progress
         stage = self._stage(fraction)
-        step_seed = settings.seed * 1_000_003 + progress.step
+        step_seed = plan.start.seed * 1_000_003 + progress.step
         # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
         torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
         self._random.manual_seed(step_seed + 1)  # masks and samples
@@ -375,11 +325,12 @@ class Trainer:
         # A step's rate is that of its middle, so that neither first nor last is zero (by the clock,
         # which knows no step's length before it, the first is). The last may be cut short.
         middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
-        rate = learning_rate_at(middle, peak_learning_rate(settings), settings.warmup_fraction)
+        optimizer = plan.optimizer
+        rate = learning_rate_at(middle, optimizer.learning_rate, optimizer.warmup_fraction)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):
-            with autocast(self.processes.device, settings.precision):
+            with autocast(self.processes.device, plan.networks.precision):
                 result = self.objective(
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
                 )
@@ -391,9 +342,11 @@ class Trainer:
             )
         self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
-        self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
+        self.last_gradient_norm = clip_gradients(
+            self.pair.parameters(), optimizer.max_gradient_norm
+        )
         self.optimizers.step()
-        if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
+        if optimizer.average_fraction > 0 and fraction >= 1 - optimizer.average_fraction:
             self.average.add(self.pair)
             progress.averaged = self.average.count
         return rate, result
@@ -414,9 +367,9 @@ class Trainer:
 
     def _stage(self, fraction: float) -> int:
         """0 while a two-stage run trains its generator; on the way to 1 the weights go over."""
-        if self.settings.schedule != "two-stage":
+        if self.plan.objective.schedule != "two-stage":
             return 1
-        if self.progress.stage == 0 and fraction >= self.settings.first_stage:
+        if self.progress.stage == 0 and fraction >= self.plan.objective.first_stage:
             self.pair.start_discriminator_from_generator()
             self.progress.begin_stage(1)
         if self.progress.stage == 1:
@@ -425,8 +378,8 @@ class Trainer:
 
     def _check(self, loss: float, rate: float, monitor: Monitor) -> None:
         half = "half the --learning-rate"
-        if self.settings.optimizer == "muon":
-            half += " and --muon-learning-rate"
+        if self.plan.optimizer.name == "muon":
+            half += " and optimizer.muon_learning_rate"
         first, last = self._checked_step + 1, self.progress.step
         self._checked_step = last
         steps = f"at step {last:,}" if first == last else f"in steps {first:,} to {last:,}"

@@ -1,5 +1,11 @@
-"""How a user wants files to be read, where the files alone do not tell: flags of every command."""
+"""How a user wants files to be read, where the files alone do not tell: flags of every command.
 
+Those of training have three of them as keys of a recipe, in its section [reading].
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
 
@@ -23,3 +29,44 @@ class ReadOptions:
 def read_options(settings: ReadOptions) -> ReadOptions:
     """These flags alone, of settings that have others too."""
     return ReadOptions(**{item.name: getattr(settings, item.name) for item in fields(ReadOptions)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingKeys:
+    """[reading] of a recipe: see `ReadOptions`."""
+
+    sheet: str | None = None
+    delimiter: str = "auto"
+    no_header: bool = False
+
+    def options(self, *, text_column: str | None, skip_bad_rows: bool) -> ReadOptions:
+        """With what stays a flag."""
+        return ReadOptions(
+            text_column=text_column,
+            sheet=self.sheet,
+            # "none" is a delimiter: whole lines.
+            delimiter=None if self.delimiter == "auto" else self.delimiter,
+            no_header=self.no_header,
+            skip_bad_rows=skip_bad_rows,
+        )
+
+
+_KEYS = {item.name for item in fields(ReadingKeys)}
+_are_keys: ContextVar[bool] = ContextVar("reading options are keys of a recipe", default=False)
+
+
+@contextmanager
+def reading_by_keys() -> Iterator[None]:
+    """In it, messages name `ReadingKeys` as they are set: for commands that have no such flags."""
+    token = _are_keys.set(True)
+    try:
+        yield
+    finally:
+        _are_keys.reset(token)
+
+
+def shown_option(name: str, value: str = "") -> str:
+    """How the running command is given an option: `--sheet 2`, or `--set reading.sheet=2`."""
+    if _are_keys.get() and name in _KEYS:
+        return f"--set reading.{name}={value or '…'}"
+    return f"--{name.replace('_', '-')} {'' if value == 'true' else value}".rstrip()
