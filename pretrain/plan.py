@@ -275,9 +275,7 @@ def plan_corpus(config: RunConfig, *, is_tokenized: bool) -> CorpusPlan:
         InputError: token ids are to be read in some way.
     """
     flags, keys = config.flags, config.keys
-    options = keys.reading.options(
-        text_column=flags.text_column, skip_bad_rows=flags.skip_bad_rows
-    )
+    options = keys.reading.options(text_column=flags.text_column, skip_bad_rows=flags.skip_bad_rows)
     if is_tokenized:
         reading = [f"reading.{name}" for name in vars(keys.reading)]
         given = {*config.flags_given(), *config.asked}

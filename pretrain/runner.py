@@ -413,7 +413,9 @@ def _recipe_line(planned: RunPlan) -> str:
     line = f"recipe {planned.start.recipe}, {planned.start.reason}"
     if planned.objective.needs_generator or planned.start.reason == "as given":
         return line
-    return f"{line}: noise by word frequency; --recipe electra trains a generator, as the paper does"
+    return (
+        f"{line}: noise by word frequency; --recipe electra trains a generator, as the paper does"
+    )
 
 
 def _announce(

@@ -344,9 +344,7 @@ _LOSSES: tuple[Rule, ...] = (
         "rtd",
     ),
     (
-        lambda c: (
-            c.r.sentence_weight > 0 and c.r.forbid_original and c.r.unchanged_fraction == 0
-        ),
+        lambda c: c.r.sentence_weight > 0 and c.r.forbid_original and c.r.unchanged_fraction == 0,
         "objective.forbid_original replaces something in every text, so objective.sentence_weight, "
         "which asks for that, has one answer; leave out one of them, or take an "
         "objective.unchanged_fraction",

@@ -131,7 +131,7 @@ class PretrainKeys:
     batching: BatchingKeys = BatchingKeys()
     length: LengthKeys = LengthKeys()
     execution: ExecutionKeys = ExecutionKeys()
-    reading: ReadingKeys = ReadingKeys()
+    reading: ReadingKeys = ReadingKeys()  # noqa: RUF009
 
 
 # Names that somebody may try as a flag, besides those that `keys_by_flag` finds by itself.

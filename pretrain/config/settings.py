@@ -6,7 +6,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from malmoi.config import Given, Precision, fill, keys_by_flag, keys_of, read_assignments, read_recipe
+from malmoi.config import (
+    Given,
+    Precision,
+    fill,
+    keys_by_flag,
+    keys_of,
+    read_assignments,
+    read_recipe,
+)
 from pretrain.config.schema import OTHER_NAMES, PretrainKeys
 
 PresetName = Literal["tiny", "small", "base"]
@@ -147,7 +155,8 @@ class PretrainSettings:
     or noise, without a generator, where a run sees few tokens (up to 50 million, or --max-minutes
     on a CPU) and --set asks for nothing else, or electra; the run says which, and why."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """One key of a recipe, such as objective.temperature=1.2, before what the recipe says."""
+    """One key of a recipe, such as objective.temperature=1.2, which holds before what the recipe
+    says; may be given again for another."""
     learning_rate: float | None = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None

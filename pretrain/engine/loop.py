@@ -29,7 +29,7 @@ from pretrain.objectives.losses import SEED_STRIDE, Moment, Objective, StepResul
 from pretrain.objectives.replacing import vocabulary_tables
 from pretrain.plan import ExecutionPlan, RunPlan
 
-# A kill loses no more than these seconds and a step, however long --save-steps take.
+# A kill loses no more than these seconds and a step, however long execution.save_steps take.
 _SECONDS_BETWEEN_SAVES = 240.0
 # First steps of a sitting or stage: without the compiled networks, compiling, recording graphs.
 _COMPILING_STEPS = 5

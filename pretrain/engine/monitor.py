@@ -342,7 +342,7 @@ class Monitor:
             "more tokens (a longer run, or --init from a released checkpoint)"
         )
         if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
-            warning += " or replacements that are easier to find (--unigram-fraction 1)"
+            warning += " or replacements that are easier to find (--recipe noise)"
         self.warn(warning)
 
 

@@ -368,7 +368,7 @@ def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tupl
             if other % its_heads == 0 and other >= _LEAST_WIDTH:
                 fit.append(name)
         raise InputError(
-            f"expected --generator-size so that {hidden_size} x it can be split into heads of "
+            f"expected generator.size so that {hidden_size} x it can be split into heads of "
             f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take "
             f"{' or '.join(fit)}"
         )
@@ -433,7 +433,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         raise InputError(
             f"expected generator and discriminator in {path} with the same embeddings, found "
             f"{tables[0]} and {tables[1]} (vocabulary, width); give "
-            f"{'--sharing none or ' if other else ''}a copy of it without generator/"
+            f"{'--set generator.sharing=none or ' if other else ''}a copy of it without generator/"
         )
     own = {
         name: module.weight.detach().clone()
@@ -466,7 +466,7 @@ def _check_sizes(
 ) -> None:
     """Refuse a generator that the flags would have otherwise: it is as it is."""
     if (shape.sharing == "all" or shape.one_size) and _sizes(generator) != _sizes(discriminator):
-        flag = "--sharing all" if shape.sharing == "all" else "--schedule two-stage"
+        flag = "generator.sharing=all" if shape.sharing == "all" else "objective.schedule=two-stage"
         raise InputError(
             f"expected networks of one size in {path} for {flag}, found generator "
             f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads, "
@@ -476,12 +476,12 @@ def _check_sizes(
     asked = [
         # The default asks for nothing.
         (
-            "--generator-size",
+            "generator.size",
             round(width * shape.generator_size) / width,
             generator.hidden_size / width,
             round(width * GENERATOR_SIZE) / width,
         ),
-        ("--generator-layers", shape.generator_layers, generator.num_hidden_layers, None),
+        ("generator.layers", shape.generator_layers, generator.num_hidden_layers, None),
     ]
     for flag, wanted, found, default in asked:
         if wanted not in (default, found):

@@ -75,7 +75,7 @@ def pretrain_here(
     """The command in this process, with a tiny preset of two layers: (exit code, stdout, stderr).
 
     It begins with random weights, trains a generator too and is written to `run`, unless --init,
-    --unigram-fraction and --output say otherwise.
+    --set objective.unigram_fraction=and --output say otherwise.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain.data.corpus, "CACHE", cache)
@@ -83,8 +83,22 @@ def pretrain_here(
     if not (cache / "tokenizer").is_dir():
         tokenizer.save_pretrained(cache / "tokenizer")
     anew = ["--init", "random", "--tokenizer", str(cache / "tokenizer")]
-    fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--save-steps", "4"]
-    fixed += ["--log-steps", "2", "--device", "cpu", "--unigram-fraction", "0"]
+    fixed = [
+        "--corpus",
+        str(corpus),
+        "--tokens-per-batch",
+        "256",
+        "--set",
+        "execution.save_steps=4",
+    ]
+    fixed += [
+        "--set",
+        "execution.log_steps=2",
+        "--device",
+        "cpu",
+        "--set",
+        "objective.unigram_fraction=0",
+    ]
 
     def call(*flags: str) -> tuple[int, str, str]:
         output = [] if "--output" in flags else ["--output", "run"]

@@ -38,9 +38,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     generator."""
     folder = tmp_path_factory.mktemp("runs")
     flags = ["--corpus", str(COMMENTS), "--max-steps", "24", "--output", "run", "--device", "cpu"]
-    flags += ["--unigram-fraction", "0"]
+    flags += ["--set", "objective.unigram_fraction=0"]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *flags, "--tokens-per-batch", "512", "--log-steps", "6"],
+        [
+            sys.executable,
+            str(SCRIPT),
+            *flags,
+            "--tokens-per-batch",
+            "512",
+            "--set",
+            "execution.log_steps=6",
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -167,14 +175,14 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--objective", "mlm"],
-        ["--objective", "replace-mlm", "--optimizer", "muon"],
-        ["--schedule", "adversarial"],
-        ["--schedule", "two-stage", "--generator-size", "1"],
-        ["--sharing", "gdes"],
-        ["--sharing", "all", "--generator-size", "1"],
-        ["--unigram-fraction", "1"],
-        ["--unigram-fraction", "1", "--correction-weight", "5"],
+        ["--set", "objective.name=mlm"],
+        ["--set", "objective.name=replace-mlm", "--set", "optimizer.name=muon"],
+        ["--set", "objective.schedule=adversarial"],
+        ["--set", "objective.schedule=two-stage", "--set", "generator.size=1"],
+        ["--set", "generator.sharing=gdes"],
+        ["--set", "generator.sharing=all", "--set", "generator.size=1"],
+        ["--set", "objective.unigram_fraction=1"],
+        ["--set", "objective.unigram_fraction=1", "--set", "objective.correction_weight=5"],
     ],
     ids=" ".join,
 )
@@ -210,14 +218,21 @@ def test_rows_longer_than_a_checkpoint_has_positions_are_refused_before_the_long
     assert code == 2 and "--max-length of at most 64" in errors and "found 128" in errors
     assert "cleaning" not in printed and not (tmp_path / "run").exists()
     assert pretrain_here("--max-steps", "2", "--init", "first", "--max-length", "64")[0] == 0
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first", "--output", "other"]
+    flags = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--output",
+        "other",
+    ]
     code, _, errors = pretrain_here("--max-steps", "2", *flags)
     assert code == 2 and "--max-length of at most 64" in errors
 
 
 def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path: Path) -> None:
     assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first"]
+    flags = ["--set", "objective.schedule=frozen-generator", "--set", "generator.init=first"]
     code, _, errors = pretrain_here("--max-steps", "3", *flags)
     assert code == 0, errors
     before, after = weights_of(tmp_path / "first"), weights_of(tmp_path / "run")
@@ -230,14 +245,28 @@ def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path:
 def test_a_discriminator_gets_a_generator_of_its_own_and_stays_as_it_is(
     pretrain_here: Command, tmp_path: Path
 ) -> None:
-    assert pretrain_here("--max-steps", "2", "--unigram-fraction", "1", "--output", "first")[0] == 0
+    assert (
+        pretrain_here(
+            "--max-steps", "2", "--set", "objective.unigram_fraction=1", "--output", "first"
+        )[0]
+        == 0
+    )
     file = tmp_path / "first" / "discriminator" / "model.safetensors"
     with_signs = safetensors.torch.load_file(file)
     with_signs["electra.embeddings.word_embeddings.weight"][7, 0] = -0.0
     safetensors.torch.save_file(with_signs, file, metadata={"format": "pt"})
     before = weights_of(tmp_path / "first")
-    flags = ["--schedule", "frozen-discriminator", "--learning-rate", "5e-3", "--max-steps", "40"]
-    code, output, errors = pretrain_here(*flags, "--average-fraction", "0.5", "--init", "first")
+    flags = [
+        "--set",
+        "objective.schedule=frozen-discriminator",
+        "--learning-rate",
+        "5e-3",
+        "--max-steps",
+        "40",
+    ]
+    code, output, errors = pretrain_here(
+        *flags, "--set", "optimizer.average_fraction=0.5", "--init", "first"
+    )
     assert code == 0, errors
     after = weights_of(tmp_path / "run")
     assert not any(name.startswith("generator/") for name in before)
@@ -262,7 +291,14 @@ def test_a_frozen_generator_brings_its_tokenizer(
     other = tmp_path / "other"
     train_tokenizer(comments, vocab_size=2_048).save(other)
     assert pretrain_here("--max-steps", "1", "--output", "first", "--tokenizer", str(other))[0] == 0
-    frozen = ["--schedule", "frozen-generator", "--generator-from", "first", "--max-steps", "1"]
+    frozen = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--max-steps",
+        "1",
+    ]
     code, output, errors = pretrain_here(*frozen)  # with the --tokenizer of the fixture
     assert code == 2 and errors.count("\n") == 1
     assert "expected --tokenizer with the tokenizer of the generator in first" in errors
@@ -352,13 +388,19 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
     ("flags", "message"),
     [
         ("--max-steps 1 --max-minutes 1", "found"),
-        ("--mask-fraction 15", "--mask-fraction from 0.01 to 0.9, found 15"),
+        ("--set masking.fraction=15", "--set masking.fraction=from 0.01 to 0.9, found 15"),
         ("--max-steps -1", "--max-steps"),
         ("--learning-rate 0", "--learning-rate"),
         ("--tokens-per-batch 64", "--tokens-per-batch of 128 or more, found 64"),
         ("--max-tokens inf", "--max-tokens of 1 or more, found inf"),
-        ("--discriminator-weight inf", "--discriminator-weight of 0 or more, found inf"),
-        ("--schedule adversarial --discriminator-weight 0", "would not train; take more"),
+        (
+            "--set objective.discriminator_weight=inf",
+            "--set objective.discriminator_weight=of 0 or more, found inf",
+        ),
+        (
+            "--set objective.schedule=adversarial --set objective.discriminator_weight=0",
+            "would not train; take more",
+        ),
         ("--init some/run --vocab-size 2048", "--init has its own vocabulary"),
         ("--resume", "expected an unfinished run under runs/pretrain"),
         ("--resume --output no-run", "found no checkpoint in no-run"),
@@ -366,22 +408,28 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--tokenizer no/such/tokenizer", "tokenizer.json"),
         ("--device tpu9", "--device"),
         ("--device cuda:99", "--device cuda:99"),
-        ("--device cpu --compile graphs", "found cpu and length; take --compile on"),
-        ("--objective mlm --schedule two-stage", "--objective mlm"),
-        ("--objective mlm --sharing gdes", "--sharing gdes"),
-        ("--generator-head sbo", "add --masking span"),
-        ("--replaced-spans", "--masking token has none"),
-        ("--schedule two-stage", "found --generator-size 0.25; take 1"),
-        ("--schedule two-stage --generator-size 1 --sharing word", "leave out --sharing word"),
-        ("--sharing all", "--sharing all needs networks of one size"),
-        ("--schedule frozen-generator", "--generator-from"),
-        ("--generator-from somewhere", "--generator-from is read by"),
         (
-            "--schedule frozen-generator --generator-from no-run",
+            "--device cpu --set execution.compile=graphs",
+            "found cpu and length; take --set execution.compile=on",
+        ),
+        ("--set objective.name=mlm --set objective.schedule=two-stage", "--set objective.name=mlm"),
+        ("--set objective.name=mlm --set generator.sharing=gdes", "--set generator.sharing=gdes"),
+        ("--set generator.head=sbo", "add --set masking.strategy=span"),
+        ("--set", "objective.replaced_spans=true", "--set masking.strategy=token has none"),
+        ("--set objective.schedule=two-stage", "found --set generator.size=0.25; take 1"),
+        (
+            "--set objective.schedule=two-stage --set generator.size=1 --set generator.sharing=word",
+            "leave out --set generator.sharing=word",
+        ),
+        ("--set generator.sharing=all", "--set generator.sharing=all needs networks of one size"),
+        ("--set objective.schedule=frozen-generator", "--generator-from"),
+        ("--set generator.init=somewhere", "--set generator.init=is read by"),
+        (
+            "--set objective.schedule=frozen-generator --set generator.init=no-run",
             "expected a run with a trained generator as --generator-from, found no no-run/gen",
         ),
-        ("--kept-fraction 0.6 --random-fraction 0.6", "together at most 1"),
-        ("--objective replace-mlm --sentence-weight 1", "--sentence-weight"),
+        ("--set masking.kept_fraction=0.6 --set masking.random_fraction=0.6", "together at most 1"),
+        ("--set objective.name=replace-mlm --set objective.sentence_weight=1", "--sentence-weight"),
     ],
 )
 def test_bad_flags_are_one_line_and_write_nothing(
@@ -404,7 +452,14 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
     try:
-        flags = ["--max-steps", "30", "--save-steps", "3", "--output", str(disk / "run")]
+        flags = [
+            "--max-steps",
+            "30",
+            "--set",
+            "execution.save_steps=3",
+            "--output",
+            str(disk / "run"),
+        ]
         code, _, errors = pretrain_here(*flags)
         assert code == 2 and errors.count("\n") == 1 and "the disk is full" in errors
         assert not (disk / "run" / "discriminator").exists()

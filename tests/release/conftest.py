@@ -68,7 +68,13 @@ def release() -> ModuleType:
 def small_recipe() -> list[str]:
     """A recipe of seconds."""
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
-    return [*recipe, "--bag-weight", "5", "--log-steps", str(STEPS // 2)]
+    return [
+        *recipe,
+        "--set",
+        "objective.bag_weight=5",
+        "--set",
+        f"execution.log_steps={STEPS // 2}",
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,9 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     (run / "metrics.jsonl").write_text(text, encoding="utf-8")
     write_json(run / "corpus.json", CORPUS)
     # Today's recipe may be another: the record says what is repeated.
-    monkeypatch.setattr(small, "RECIPE", ["--vocab-size", "1024", "--bag-weight", "0"])
+    monkeypatch.setattr(
+        small, "RECIPE", ["--vocab-size", "1024", "--set", "objective.bag_weight=0"]
+    )
     # A sixth of 1 - 1 / 1.1: of three losses in two rows, nothing else differs from the record.
     with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 1\.5%"):
         small.check(corpus, run, steps=STEPS)
@@ -423,8 +425,10 @@ def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
     ):
         keep(tokens=2e6, reviews_per_label=40)
     with monkeypatch.context() as patch:
-        patch.setattr(release, "RECIPE", ["--bag-weight", "9"])
-        with pytest.raises(InputError, match=r"with encoder_flags --bag-weight 9 .*; this recipe"):
+        patch.setattr(release, "RECIPE", ["--set", "objective.bag_weight=9"])
+        with pytest.raises(
+            InputError, match=r"with encoder_flags --set objective.bag_weight=9 .*; this recipe"
+        ):
             keep(tokens=1e6, reviews_per_label=40)
     keep(tokens=1e6, reviews_per_label=40)
     keep(check=True)

@@ -21,9 +21,16 @@ def weights_in(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: Command) -> None:
     """Both: the generator that is new, and the discriminator that will start from it again."""
-    noise = ["--unigram-fraction", "1", "--max-steps", "2"]
+    noise = ["--set", "objective.unigram_fraction=1", "--max-steps", "2"]
     assert pretrain_here(*noise, "--output", "first")[0] == 0
-    flags = ["--init", "first", "--schedule", "two-stage", "--generator-size", "1"]
+    flags = [
+        "--init",
+        "first",
+        "--set",
+        "objective.schedule=two-stage",
+        "--set",
+        "generator.size=1",
+    ]
     assert pretrain_here(*flags, "--max-steps", "0", "--output", "second")[0] == 0
     first = weights_in(Path("first/discriminator"))
     generator = weights_in(Path("second/generator"))
@@ -36,7 +43,7 @@ def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: C
 def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     pretrain_here: Command, sharing: str
 ) -> None:
-    flags = ["--sharing", sharing, "--learning-rate", "1e-2"]
+    flags = ["--set", f"generator.sharing={sharing}", "--learning-rate", "1e-2"]
     assert pretrain_here(*flags, "--max-steps", "4", "--output", "first")[0] == 0
     assert pretrain_here("--init", "first", "--max-steps", "0", "--output", "second")[0] == 0
     record = json.loads(Path("second/run.json").read_text())
@@ -52,18 +59,20 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
         shutil.copytree(Path("first") / network, Path("copy") / network)
     assert known_sharing("copy") == ("none" if sharing == "gdes" else sharing)
     # A flag counts more.
-    flags = ["--init", "first", "--sharing", "instance", "--max-steps", "0"]
+    flags = ["--init", "first", "--set", "generator.sharing=instance", "--max-steps", "0"]
     assert pretrain_here(*flags, "--output", "third")[0] == 0
     assert json.loads(Path("third/run.json").read_text())["sharing"] == "instance"
 
 
 def test_a_generator_as_wide_as_the_discriminator_is_said(pretrain_here: Command) -> None:
     """A masked-LM encoder is its own generator."""
-    assert pretrain_here("--objective", "mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
+    assert (
+        pretrain_here("--set", "objective.name=mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
+    )
     code, printed, _ = pretrain_here("--init", "mlm", "--max-steps", "1")
     assert code == 0 and "generator in mlm is as wide as the discriminator (64)" in printed
     code, printed, _ = pretrain_here(
-        "--init", "mlm", "--max-steps", "1", "--generator-size", "1", "--output", "asked"
+        "--init", "mlm", "--max-steps", "1", "--set", "generator.size=1", "--output", "asked"
     )
     assert code == 0 and "as wide as" not in printed
 
@@ -93,8 +102,15 @@ def test_a_run_killed_before_its_last_record_has_learnt_from_its_generator(
 
 @pytest.mark.parametrize("average", ["0", "0.01"])
 def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average: str) -> None:
-    flags = ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.99"]
-    flags += ["--max-steps", "4", "--average-fraction", average]
+    flags = [
+        "--set",
+        "objective.schedule=two-stage",
+        "--set",
+        "generator.size=1",
+        "--set",
+        "objective.first_stage=0.99",
+    ]
+    flags += ["--max-steps", "4", "--set", f"optimizer.average_fraction={average}"]
     code, output, errors = pretrain_here(*flags, "--output", "first")
     assert code == 0, errors
     assert "the run ended before its second stage began" in output
@@ -108,9 +124,19 @@ def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average
 def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(
     pretrain_here: Command,
 ) -> None:
-    """--sharing gdes cannot go on with a frozen discriminator: then nothing is shared."""
-    assert pretrain_here("--sharing", "gdes", "--max-steps", "2", "--output", "first")[0] == 0
-    flags = ["--init", "first", "--schedule", "frozen-discriminator", "--max-steps", "2"]
+    """--set generator.sharing=gdes cannot go on with a frozen discriminator: then nothing is shared."""
+    assert (
+        pretrain_here("--set", "generator.sharing=gdes", "--max-steps", "2", "--output", "first")[0]
+        == 0
+    )
+    flags = [
+        "--init",
+        "first",
+        "--set",
+        "objective.schedule=frozen-discriminator",
+        "--max-steps",
+        "2",
+    ]
     assert pretrain_here(*flags, "--output", "second")[0] == 0
     assert json.loads(Path("second/run.json").read_text())["sharing"] == "none"
     first, second = (weights_in(Path(run) / "discriminator") for run in ("first", "second"))
@@ -143,7 +169,14 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
             weights[key] = torch.cat([weights[key], more])
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first", "--init", "random"]
+    flags = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--init",
+        "random",
+    ]
     code, _, errors = pretrain_here(*flags, "--tokenizer", "None", "--output", "second")
     assert code == 2 and "as many entries as the discriminator has" in errors
     assert len(errors.splitlines()) == 1 and not Path("second").exists()
@@ -152,8 +185,8 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["--generator-size", "0.9"], "can be split into heads"),
-        (["--init", "first", "--generator-size", "0.5"], "as the generator in first has it"),
+        (["--set", "generator.size=0.9"], "can be split into heads"),
+        (["--init", "first", "--set", "generator.size=0.5"], "as the generator in first has it"),
     ],
 )
 def test_impossible_sizes_are_refused_before_the_corpus_is_read(

@@ -32,12 +32,21 @@ from tests.pretrain.engine.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[3]
 FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
-FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
+FLAGS += [
+    "--max-steps",
+    "10",
+    "--set",
+    "execution.save_steps=4",
+    "--set",
+    "execution.log_steps=1",
+    "--device",
+    "cpu",
+]
 # Few enough that some batches have one row, and the second process none.
-FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--bag-weight", "2"]
-FLAGS += ["--unigram-fraction", "0", "--correction-weight", "2"]
+FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--set", "objective.bag_weight=2"]
+FLAGS += ["--set", "objective.unigram_fraction=0", "--set", "objective.correction_weight=2"]
 # The default of a short run, which the main process decides.
-BY_LENGTH = [*FLAGS, "--unigram-fraction", "None", "--max-steps", "2"]
+BY_LENGTH = [*FLAGS, "--set", "objective.unigram_fraction=None", "--max-steps", "2"]
 
 
 def free_port() -> int:
@@ -85,7 +94,7 @@ def folder(
             Scenario(name="resumed", flags=[*FLAGS, "--output", "ended", "--resume"]),
             Scenario(name="taken over", flags=[*FLAGS, "--output", "begun by one", "--resume"]),
             Scenario(name="complete", flags=[*FLAGS, "--output", "two", "--resume"]),
-            Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--generator-head", "sbo"]),
+            Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--set", "generator.head=sbo"]),
             Scenario(name="by length", flags=[*BY_LENGTH, "--output", "by length"]),
             Scenario(name="full", flags=[*FLAGS, "--output", "full"], disk_full=True),
         ]
@@ -202,7 +211,7 @@ def test_one_goes_on_with_a_run_of_two(folder: Path) -> None:
     ("scenario", "message"),
     [
         ("complete", "expected an unfinished run to resume, found two complete"),
-        ("flag", "--generator-head sbo guesses from a span's two ends"),
+        ("flag", "--set generator.head=sbo guesses from a span's two ends"),
         ("full", "the disk is full while writing state"),
     ],
 )

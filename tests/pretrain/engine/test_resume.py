@@ -68,8 +68,14 @@ def test_resume_without_output_finds_the_newest_unfinished_run(
     [
         (["--seed", "7"], "it has --seed 42, found --seed 7; give the same flags"),
         (["--max-length", "64"], "it has --max-length 128, found --max-length 64"),
-        (["--objective", "electra-15"], "it has --objective rtd, found --objective electra-15"),
-        (["--optimizer", "muon"], "it has --optimizer adamw, found --optimizer muon"),
+        (
+            ["--set", "objective.name=electra-15"],
+            "it has --set objective.name=rtd, found --set objective.name=electra-15",
+        ),
+        (
+            ["--set", "optimizer.name=muon"],
+            "it has --set optimizer.name=adamw, found --set optimizer.name=muon",
+        ),
     ],
 )
 def test_other_flags_are_refused(
@@ -84,8 +90,12 @@ def test_other_flags_are_refused(
     ("asks", "again", "expected"),
     [
         ([], [], ""),
-        (["--sentence-weight", "1"], [], "it has --unchanged-fraction 0.0, found"),
-        (["--sentence-weight", "1"], ["--unchanged-fraction", "0"], ""),
+        (
+            ["--set", "objective.sentence_weight=1"],
+            [],
+            "it has --set objective.unchanged_fraction=0.0, found",
+        ),
+        (["--set", "objective.sentence_weight=1"], ["--set", "objective.unchanged_fraction=0"], ""),
     ],
 )
 def test_a_run_from_before_texts_were_left_unchanged_goes_on_without(
@@ -117,9 +127,23 @@ def test_networks_that_a_run_began_with_have_to_be_there_still(
 ) -> None:
     """The Hub is not asked for them."""
     for size in ("0.5", "1"):
-        flags = ["--unigram-fraction", "0", "--generator-size", size, "--max-steps", "2"]
+        flags = [
+            "--set",
+            "objective.unigram_fraction=0",
+            "--set",
+            f"generator.size={size}",
+            "--max-steps",
+            "2",
+        ]
         assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0
-    frozen = ["--schedule", "frozen-generator", "--generator-from", "of 0.5", "--max-steps", "6"]
+    frozen = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=of 0.5",
+        "--max-steps",
+        "6",
+    ]
     break_off(5, *frozen)
     theirs = Path("of 0.5/generator").rename("aside")
     code, _, errors = pretrain_here(*frozen, "--resume")
@@ -160,9 +184,9 @@ def test_paths_may_be_written_otherwise(
 
 def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
     """What the advice after an exploding loss asks for."""
-    flags = ["--max-steps", "6", "--optimizer", "muon"]
+    flags = ["--max-steps", "6", "--set", "optimizer.name=muon"]
     break_off(5, *flags)
-    slower = ["--learning-rate", "1e-4", "--muon-learning-rate", "1e-3"]
+    slower = ["--learning-rate", "1e-4", "--set", "optimizer.muon_learning_rate=1e-3"]
     assert pretrain_here(*flags, *slower, "--resume")[0] == 0
 
 
@@ -513,7 +537,7 @@ def test_a_last_report_that_takes_longer_than_the_minutes_is_saved_all_the_same(
         time.sleep(0.8)
 
     monkeypatch.setattr(Monitor, "add", slow)
-    assert pretrain_here("--max-minutes", "0.02", "--save-steps", "1000")[0] == 0
+    assert pretrain_here("--max-minutes", "0.02", "--set", "execution.save_steps=1000")[0] == 0
     done = json.loads((tmp_path / "run" / "run.json").read_text())["progress"]["step"]
     assert checkpoints(tmp_path / "run") == ["step-00000000", f"step-{done:08d}"]
     assert metric_steps(tmp_path / "run")[-1] == done
