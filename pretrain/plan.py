@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from malmoi.config import read_sections
+from malmoi.config import keys_of, read_sections
 from malmoi.errors import InputError
 from malmoi.text.reading.options import ReadOptions
 from pretrain.config.checks import check, limits_given, recipe_of, sharing_of
 from pretrain.config.objective import Recipe, Sharing
-from pretrain.config.schema import Compiling, Rows
+from pretrain.config.schema import Compiling, PretrainKeys, Rows
 from pretrain.config.settings import (
     CORRECTION_TOKENS,
     ELECTRA,
@@ -502,8 +502,8 @@ def _seed(config: RunConfig) -> int:
     return SEED if config.flags.seed is None else config.flags.seed
 
 
-# Where the value of a flag or a key stands in a plan, if it cannot change after `--resume`.
-PLACES = {
+# Where the value of a flag or a key stands in a plan, where it has another name there.
+_PLACES = {
     "corpus": "corpus.path",
     **{
         name: f"corpus.{name}"
@@ -511,10 +511,9 @@ PLACES = {
     },
     **{f"reading.{name}": f"corpus.{name}" for name in ("sheet", "delimiter", "no_header")},
     **{name: f"start.{name}" for name in ("init", "revision", "seed")},
-    "preset": "networks.preset",
-    "precision": "networks.precision",
+    **{name: f"networks.{name}" for name in ("preset", "precision")},
+    "learning_rate": "optimizer.learning_rate",
     "tokens_per_batch": "batching.tokens_per_batch",
-    "batching.rows": "batching.rows",
     "objective.name": "objective.objective",
     "masking.strategy": "objective.masking",
     "masking.fraction": "objective.mask_fraction",
@@ -529,26 +528,35 @@ PLACES = {
     "model.dropout": "networks.dropout",
     "model.initializer_range": "networks.initializer_range",
 }
-# Those that can: length, learning rates, and all of [execution].
-FREE = {"max_steps", "max_minutes", "max_tokens", "epochs", "learning_rate", "device"}
-FREE |= {"length.max_flops", "optimizer.muon_learning_rate"}
+_RATES = ("learning_rate", "optimizer.muon_learning_rate")
+
+
+def as_given(plan: RunPlan) -> dict[str, Any]:
+    """The flags and keys that would give this plan again, but for its length and execution."""
+    sections = plan.as_json()
+    free = ("length.", "execution.")
+    names = [name for name in _PLACES if "." not in name]
+    names += [key for key in keys_of(PretrainKeys) if not key.startswith(free)]
+    found = {}
+    for name in names:
+        section, _, value = _PLACES.get(name, name).partition(".")
+        found[name] = sections[section][value]
+    return found
 
 
 def difference(config: RunConfig, before: RunPlan) -> str:
     """The first thing given that a run has otherwise, as a sentence; empty if it is that run.
 
-    What is left out, or left open, is as the run has it.
+    What is left out, or left open, is as the run has it; its length, its learning rates and its
+    execution may be others.
     """
     given = config.flags_given()
     given |= {key: config.value(key) for key in sorted(config.given.chosen)}
-    planned = before.as_json()
-    for name, value in given.items():
-        if name in FREE or name.startswith("execution.") or value in (None, "auto"):
+    for name, found in as_given(before).items():
+        value = given.get(name)
+        if value in (None, "auto") or name in _RATES or found == value:
             continue
-        section, _, key = PLACES.get(name, name).partition(".")
-        found = planned[section][key]
-        same_place = isinstance(value, Path) or name == "init"
-        if found == value or (same_place and _same_place(found, value)):
+        if name in ("init", "corpus", "tokenizer", "generator.init") and _same_place(found, value):
             continue
         return (
             f"it has {shown(name, found)}, found {shown(name, value)}; give the same, or leave it "

@@ -150,7 +150,7 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
     )
     print(_recipe_line(planned), flush=True)
     pair = make_networks(planned, tokenizer, corpus)
-    record = {"plan": planned.as_json(), "given": config.as_json()}
+    record: dict[str, Any] = {"plan": planned.as_json(), "given": config.as_json()}
     record |= _describe(planned, tokenizer, corpus, pair, processes)
     if config.continues:
         start = starting_directory(config.init, config.flags.revision)
@@ -194,7 +194,7 @@ def _prepare_resumed(
             flush=True,
         )
     pair = make_networks(planned, tokenizer)
-    record = {"plan": planned.as_json(), "given": resumed.record.get("given", {})}
+    record: dict[str, Any] = {"plan": planned.as_json(), "given": resumed.record.get("given", {})}
     record |= _describe(planned, tokenizer, corpus, pair, processes)
     if "init_sha256" in resumed.record:
         record["init_sha256"] = resumed.record["init_sha256"]

@@ -289,7 +289,7 @@ def remake_generator(settings: ReleaseSettings) -> None:
     corpus = _corpus(settings, sources_of(files_of(encoder)))
     record = read_json(encoder / "run.json")
     check_corpus(corpus, record.get("corpus_sha256"), encoder)
-    tokens = settings.tokens or record["settings"]["max_tokens"]
+    tokens = settings.tokens or record["plan"]["length"]["amount"]
     if not _train_generator(corpus, encoder, settings, tokens, settings.minutes):
         print(SITTING_OVER)
         return

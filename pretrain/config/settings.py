@@ -213,7 +213,7 @@ class RunConfig:
         return {
             name: value
             for name, value in named.items()
-            if name not in _OF_COMMAND and value not in (None, False, "auto")
+            if name not in _OF_COMMAND and not (value is None or value is False or value == "auto")
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -260,6 +260,8 @@ def _configured(flags: PretrainSettings, recipe: str | None) -> RunConfig:
 
 def shown(name: str, value: object = "") -> str:
     """How a user gives a flag or a key, with a value or without: `--seed 7`, `model.dropout=0`."""
+    if isinstance(value, bool):
+        value = str(value).lower()
     if "." in name:
         return f"{name}={value}" if value != "" else name
     return f"--{name.replace('_', '-')} {value}".rstrip()

@@ -486,7 +486,7 @@ def _check_sizes(
     for flag, wanted, found, default in asked:
         if wanted not in (default, found):
             raise InputError(
-                f"expected {flag} {found:g}, as the generator in {path} has it, found {wanted:g}; "
+                f"expected {flag}={found:g}, as the generator in {path} has it, found {wanted:g}; "
                 f"leave {flag} out, or give a copy of it without generator/, which begins a new one"
             )
 

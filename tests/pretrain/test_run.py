@@ -96,7 +96,7 @@ def test_progress_and_record_say_what_was_done(finished: Path) -> None:
     cost = record["cost"]
     assert cost["paper_flops"] == record["progress"]["flops"]
     assert cost["model_flops_utilization"] > 0
-    assert record["settings"]["init"] == "word-vectors"
+    assert record["plan"]["start"]["init"] == "word-vectors"
     assert len(record["corpus_sha256"]) == 64
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [6, 12, 18, 24]
@@ -175,14 +175,14 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--set", "objective.name=mlm"],
-        ["--set", "objective.name=replace-mlm", "--set", "optimizer.name=muon"],
-        ["--set", "objective.schedule=adversarial"],
-        ["--set", "objective.schedule=two-stage", "--set", "generator.size=1"],
-        ["--set", "generator.sharing=gdes"],
-        ["--set", "generator.sharing=all", "--set", "generator.size=1"],
+        ["--recipe", "mlm"],
+        ["--recipe", "replace-mlm", "--set", "optimizer.name=muon"],
+        ["--recipe", "adversarial"],
+        ["--recipe", "two-stage"],
+        ["--recipe", "gdes"],
+        ["--recipe", "one-encoder"],
         ["--set", "objective.unigram_fraction=1"],
-        ["--set", "objective.unigram_fraction=1", "--set", "objective.correction_weight=5"],
+        ["--recipe", "few-tokens"],
     ],
     ids=" ".join,
 )
@@ -192,7 +192,7 @@ def test_every_recipe_leaves_stock_networks(
     code, _, errors = pretrain_here("--max-steps", "4", *flags)
     assert code == 0, errors
     folders = sorted(path.parent.name for path in (tmp_path / "run").glob("*/model.safetensors"))
-    alone = "--unigram-fraction" in flags
+    alone = "objective.unigram_fraction=1" in flags or "few-tokens" in flags
     assert folders == ["discriminator", *([] if alone else ["generator"])]
     for folder in folders:
         loader = ElectraForPreTraining if folder == "discriminator" else ElectraForMaskedLM
@@ -306,8 +306,8 @@ def test_a_frozen_generator_brings_its_tokenizer(
     settings = PretrainSettings(
         corpus=tmp_path / "comments.txt",
         init="random",
-        schedule="frozen-generator",
-        generator_from=tmp_path / "first",
+        recipe="frozen-generator",
+        set=(f"generator.init={tmp_path / 'first'}",),
         max_steps=1,
         tokens_per_batch=256,
         output=tmp_path / "run",
@@ -388,17 +388,18 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
     ("flags", "message"),
     [
         ("--max-steps 1 --max-minutes 1", "found"),
-        ("--set masking.fraction=15", "--set masking.fraction=from 0.01 to 0.9, found 15"),
+        ("--max-steps 1 --set length.max_flops=1e9", "both --max-steps and length.max_flops"),
+        ("--set masking.fraction=15", "masking.fraction from 0.01 to 0.9, found 15"),
         ("--max-steps -1", "--max-steps"),
         ("--learning-rate 0", "--learning-rate"),
         ("--tokens-per-batch 64", "--tokens-per-batch of 128 or more, found 64"),
         ("--max-tokens inf", "--max-tokens of 1 or more, found inf"),
         (
             "--set objective.discriminator_weight=inf",
-            "--set objective.discriminator_weight=of 0 or more, found inf",
+            "objective.discriminator_weight of 0 or more, found inf",
         ),
         (
-            "--set objective.schedule=adversarial --set objective.discriminator_weight=0",
+            "--recipe adversarial --set objective.discriminator_weight=0",
             "would not train; take more",
         ),
         ("--init some/run --vocab-size 2048", "--init has its own vocabulary"),
@@ -412,24 +413,37 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
             "--device cpu --set execution.compile=graphs",
             "found cpu and length; take --set execution.compile=on",
         ),
-        ("--set objective.name=mlm --set objective.schedule=two-stage", "--set objective.name=mlm"),
-        ("--set objective.name=mlm --set generator.sharing=gdes", "--set generator.sharing=gdes"),
+        ("--recipe mlm --set objective.schedule=two-stage", "objective.name=mlm"),
+        ("--recipe mlm --set generator.sharing=gdes", "generator.sharing=gdes"),
         ("--set generator.head=sbo", "add --set masking.strategy=span"),
-        ("--set", "objective.replaced_spans=true", "--set masking.strategy=token has none"),
-        ("--set objective.schedule=two-stage", "found --set generator.size=0.25; take 1"),
+        ("--set objective.replaced_spans=true", "masking.strategy=token has none"),
+        ("--set objective.schedule=two-stage", "found generator.size=0.25; take 1"),
         (
-            "--set objective.schedule=two-stage --set generator.size=1 --set generator.sharing=word",
-            "leave out --set generator.sharing=word",
+            "--recipe two-stage --set generator.sharing=word",
+            "leave out generator.sharing=word",
         ),
-        ("--set generator.sharing=all", "--set generator.sharing=all needs networks of one size"),
-        ("--set objective.schedule=frozen-generator", "--generator-from"),
-        ("--set generator.init=somewhere", "--set generator.init=is read by"),
+        ("--set generator.sharing=all", "generator.sharing=all needs networks of one size"),
+        ("--recipe frozen-generator", "--set generator.init=DIRECTORY"),
+        ("--set generator.init=somewhere", "generator.init is read by"),
         (
-            "--set objective.schedule=frozen-generator --set generator.init=no-run",
-            "expected a run with a trained generator as --generator-from, found no no-run/gen",
+            "--recipe frozen-generator --set generator.init=no-run",
+            "expected a run with a trained generator as generator.init, found no no-run/gen",
         ),
-        ("--set masking.kept_fraction=0.6 --set masking.random_fraction=0.6", "together at most 1"),
-        ("--set objective.name=replace-mlm --set objective.sentence_weight=1", "--sentence-weight"),
+        (
+            "--set masking.kept_fraction=0.6 --set masking.random_fraction=0.6",
+            "together at most 1",
+        ),
+        ("--recipe replace-mlm --set objective.sentence_weight=1", "objective.sentence_weight"),
+        ("--recipe elektra", "did you mean electra?"),
+        ("--set objective.temprature=2", "did you mean objective.temperature"),
+        ("--set temperature=2", "expected --set section.key=value"),
+        ("--temperature 1.2", "expected --set objective.temperature=1.2, found --temperature 1.2"),
+        ("--generator-from=run", "expected --set generator.init=run, found --generator-from=run"),
+        ("--forbid-original", "--set objective.forbid_original=true, found --forbid-original"),
+        (
+            "--no-adam-bias-correction --seed 1",
+            "--set optimizer.adam_bias_correction=false, found --no-adam-bias-correction",
+        ),
     ],
 )
 def test_bad_flags_are_one_line_and_write_nothing(

@@ -9,18 +9,12 @@ import pytest
 import torch
 
 from malmoi.errors import InputError
-from pretrain.config.objective import (
-    DISCRIMINATING,
-    Masking,
-    Recipe,
-    Sharing,
-    check_recipe,
-)
+from pretrain.config import checks
+from pretrain.config.objective import DISCRIMINATING, Masking, Recipe, Sharing
 from pretrain.config.objective import Objective as ObjectiveName
 from pretrain.config.objective import Schedule as ScheduleName
-from pretrain.config.settings import PretrainSettings
 from pretrain.objectives.losses import Moment, Objective
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import Toy, config_of
 
 ADVERSARIAL = {"schedule": "adversarial"}
 TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
@@ -38,8 +32,8 @@ OF_SAMPLES = {
 SBO = {"generator_head": "sbo", "masking": "span"}
 
 
-def check(**flags: Any) -> None:
-    PretrainSettings(corpus=Path("-"), **flags).check()
+def check(**given: Any) -> None:
+    checks.check(config_of(**given))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +77,10 @@ def check(**flags: Any) -> None:
         ),
         (
             {"generator_head": "sbo"},
-            "masking.strategy=token has no spans; add masking.strategy=span",
+            "masking.strategy=token has no spans; add --set masking.strategy=span",
         ),
         ({"unigram_fraction": 1.0, **SBO}, "generator.head=sbo needs a generator"),
-        ({"replaced_spans": True, "masking": "word"}, "masking.strategy=word has none; add"),
+        ({"replaced_spans": True, "masking": "word"}, "masking.strategy=word has none; add --set"),
         (
             {"replaced_spans": True, "masking": "span", "objective": "replace-mlm"},
             "objective.name=replace-mlm has none; take rtd or electra-15",
@@ -113,7 +107,7 @@ def check(**flags: Any) -> None:
             {"sharing": "all", "generator_size": 1.0, **ADVERSARIAL},
             "which objective.schedule=adversarial would have to train and keep at once",
         ),
-        ({"schedule": "frozen-generator"}, "give a run's directory as generator.init"),
+        ({"schedule": "frozen-generator"}, "give a run's directory by --set generator.init"),
         ({"generator_from": Path("run")}, "found joint; leave it out, or use --init"),
         ({**FROZEN, "sharing": "instance"}, "would freeze the discriminator's too"),
         ({**FROZEN, "unigram_fraction": 0.5}, "leave out objective.unigram_fraction"),
@@ -213,7 +207,7 @@ def check(**flags: Any) -> None:
         *(
             (
                 {"objective": objective, "correction_weight": 1.0},
-                f"objective.name {objective} lets it guess anyway; leave it out, or take rtd",
+                f"objective.name={objective} lets it guess anyway; leave it out, or take rtd",
             )
             for objective in ("mlm", "replace-mlm", "all-tokens-mlm")
         ),
@@ -296,7 +290,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
         if objective == "mlm":
             recipe = Recipe(objective=objective, schedule=schedule, masking=masking)
         try:
-            check_recipe(recipe, sharing=sharing, generator_size=size, given=given)
+            checks.check_recipe(recipe, sharing=sharing, generator_size=size, generator_init=given)
         except InputError:
             continue
         taken += 1

@@ -269,7 +269,7 @@ def test_sigterm_in_the_last_step_loses_nothing(
 
 def test_the_real_command_killed_at_random(tmp_path: Path) -> None:
     """The short form of what benchmarks/results/random_kills.json records of 50 kills."""
-    script = ROOT / "benchmarks" / "random_kills.py"
+    script = ROOT / "benchmarks" / "robustness" / "random_kills.py"
     flags = ["--kills", "3", "--steps", "40", "--output", str(tmp_path / "kills.json")]
     done = subprocess.run([sys.executable, str(script), *flags], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout

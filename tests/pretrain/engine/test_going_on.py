@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from pretrain.engine.run_directory import known_sharing, learnt_with_generator
 from pretrain.model.networks import ElectraPair
-from tests.pretrain.conftest import Breaking, Command, Toy
+from tests.pretrain.conftest import Command, Toy
 
 WORDS = "electra.embeddings.word_embeddings.weight"
 
@@ -47,7 +47,8 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     assert pretrain_here(*flags, "--max-steps", "4", "--output", "first")[0] == 0
     assert pretrain_here("--init", "first", "--max-steps", "0", "--output", "second")[0] == 0
     record = json.loads(Path("second/run.json").read_text())
-    assert (record["sharing"], record["settings"]["sharing"]) == (sharing, None)
+    assert record["plan"]["networks"]["sharing"] == sharing
+    assert "generator.sharing" not in record["given"]
     for network in ("generator", "discriminator"):
         first, second = (weights_in(Path(run) / network) for run in ("first", "second"))
         assert all(torch.allclose(first[key], second[key], atol=1e-6) for key in first)
@@ -61,7 +62,8 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     # A flag counts more.
     flags = ["--init", "first", "--set", "generator.sharing=instance", "--max-steps", "0"]
     assert pretrain_here(*flags, "--output", "third")[0] == 0
-    assert json.loads(Path("third/run.json").read_text())["sharing"] == "instance"
+    record = json.loads(Path("third/run.json").read_text())
+    assert record["plan"]["networks"]["sharing"] == "instance"
 
 
 def test_a_generator_as_wide_as_the_discriminator_is_said(pretrain_here: Command) -> None:
@@ -124,7 +126,7 @@ def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average
 def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(
     pretrain_here: Command,
 ) -> None:
-    """--set generator.sharing=gdes cannot go on with a frozen discriminator: then nothing is shared."""
+    """generator.sharing=gdes cannot go on with a frozen discriminator: then nothing is shared."""
     assert (
         pretrain_here("--set", "generator.sharing=gdes", "--max-steps", "2", "--output", "first")[0]
         == 0
@@ -138,7 +140,7 @@ def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(
         "2",
     ]
     assert pretrain_here(*flags, "--output", "second")[0] == 0
-    assert json.loads(Path("second/run.json").read_text())["sharing"] == "none"
+    assert json.loads(Path("second/run.json").read_text())["plan"]["networks"]["sharing"] == "none"
     first, second = (weights_in(Path(run) / "discriminator") for run in ("first", "second"))
     assert all(torch.equal(first[key], second[key]) for key in first)
 
@@ -200,18 +202,3 @@ def test_impossible_sizes_are_refused_before_the_corpus_is_read(
     monkeypatch.setattr("pretrain.runner.prepare_corpus", read)
     code, output, errors = pretrain_here(*flags, "--output", "second")
     assert code == 2 and expected in errors and not output
-
-
-def test_a_run_that_began_with_skip_gram_goes_on(
-    pretrain_here: Command, break_off: Breaking
-) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    broken_off = break_off(10, "--max-steps", "12")
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output

@@ -207,7 +207,7 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     trivial = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
     assert f"about {trivial:.2f}" in first
     assert "only learnt that most tokens are original" in capsys.readouterr().out
-    assert first.endswith("or replacements that are easier to find (objective.unigram_fraction=1)")
+    assert first.endswith("or replacements that are easier to find (--recipe noise)")
 
 
 def test_easier_replacements_are_not_advised_to_who_has_them(tmp_path: Path) -> None:
