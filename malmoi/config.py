@@ -203,10 +203,11 @@ def keys_by_flag(schema: type, others: Mapping[str, str]) -> dict[str, str]:
 def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) -> Any:
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if get_origin(kind) in (Union, types.UnionType):
-        if value is None or value in open_words:
+        inner = next(one for one in get_args(kind) if one is not types.NoneType)
+        # "none" may be a choice of its own.
+        if value is None or (value in open_words and value not in get_args(inner)):
             return None
-        inner = [one for one in get_args(kind) if one is not types.NoneType]
-        return _typed(value, inner[0], place, open_words)
+        return _typed(value, inner, place, open_words)
     if choices:
         if value in choices:
             return value

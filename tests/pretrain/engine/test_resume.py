@@ -209,10 +209,8 @@ def test_a_change_of_length_or_rate_is_said(pretrain_here: Command, broken_off: 
     flags = ["--max-steps", "9", "--learning-rate", "1e-4", "--resume"]
     code, output, _ = pretrain_here(*flags)
     assert code == 0
-    changed = (
-        "resuming run with --max-steps 9 (was --max-steps 12), --learning-rate 0.0001 (was 0.002)"
-    )
-    assert changed in output
+    changed = "--max-steps 9 (was --max-steps 12), --learning-rate 0.0001 (was 0.002)"
+    assert f"resuming run with {changed}" in output
 
 
 def test_of_a_sweep_the_run_with_the_same_rate_goes_on(
@@ -378,14 +376,14 @@ def test_a_closed_folder_is_told_before_the_corpus_is_read() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)
-        settings = PretrainSettings(corpus=Path("none"), output=folder / "some" / "run")
+        output = folder / "some" / "run"
         os.seteuid(65534)
         try:
             with pytest.raises(InputError, match=f"found {folder} closed to this user"):
-                new_directory(output, corpus, "tiny")
+                new_directory(output, Path("none"), "tiny")
         finally:
             os.seteuid(0)
-        assert new_directory(output, corpus, "tiny") == folder / "some" / "run"
+        assert new_directory(output, Path("none"), "tiny") == folder / "some" / "run"
 
 
 def cut_weights(checkpoint: Path) -> None:
