@@ -89,8 +89,8 @@ class NetworksPlan:
 
     preset: PresetName
     """Sizes, of a checkpoint to go on from the nearest ones: it has its own."""
-    initializer_range: float
-    """Standard deviation of new weights."""
+    initializer_range: float | None
+    """Standard deviation of new weights; None where a checkpoint has its own."""
     dropout: float
     sharing: Sharing
     generator_size: float
@@ -102,6 +102,7 @@ class NetworksPlan:
 
     def sizes(self) -> Preset:
         """Of new networks."""
+        assert self.initializer_range is not None
         return replace(PRESETS[self.preset], initializer_range=self.initializer_range)
 
 
@@ -406,9 +407,10 @@ def _networks(
     precision = config.flags.precision
     if precision == "auto":
         precision = "bf16" if machine.prefers_bf16 else "fp32"
+    new_weights = model.initializer_range or PRESETS[preset].initializer_range
     return NetworksPlan(
         preset=preset,
-        initializer_range=model.initializer_range or PRESETS[preset].initializer_range,
+        initializer_range=None if config.continues else new_weights,
         dropout=model.dropout,
         sharing=_sharing(config, checkpoint),
         generator_size=generator.size,

@@ -13,7 +13,7 @@ from malmoi.text.corpus.clean_corpus import corpus_hash
 from pretrain.config import settings
 from pretrain.config.schema import PretrainKeys
 from pretrain.config.settings import MAX_LENGTH, SEED, shown
-from pretrain.plan import as_given, plan_from_json
+from pretrain.plan import RunPlan, as_given, plan_from_json
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
 # which were never the same twice (docs/decisions.md). Of 50 losses the mean difference
@@ -97,7 +97,7 @@ def read_released(released: Path, init: Path | None) -> Record:
             raise ValueError(f"length {plan.length.limit}")
         found = Record(
             corpus_sha256=record["corpus_sha256"],
-            flags=_flags_of(as_given(plan)),
+            flags=_flags_of(plan),
             tokens=plan.length.amount,
             files=files_of(released),
             losses=losses_of(released / "metrics.jsonl"),
@@ -134,8 +134,10 @@ def files_of(released: Path) -> list[str]:
     return list(files)
 
 
-def _flags_of(given: dict[str, Any]) -> list[str]:
+def _flags_of(plan: RunPlan) -> list[str]:
     """Flags of pretrain/run.py over the recipe electra, which has every default."""
+    # Of execution, the steps whose losses are compared.
+    given = as_given(plan) | {"execution.log_steps": plan.execution.log_steps}
     defaults = keys_of(PretrainKeys) | {"max_length": MAX_LENGTH, "seed": SEED}
     defaults |= {"skip_bad_rows": False}
     flags = ["--recipe", "electra"]

@@ -434,7 +434,7 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
             "together at most 1",
         ),
         ("--recipe replace-mlm --set objective.sentence_weight=1", "objective.sentence_weight"),
-        ("--recipe elektra", "did you mean electra?"),
+        ("--recipe elektra", "did you mean electra or"),
         ("--set objective.temprature=2", "did you mean objective.temperature"),
         ("--set temperature=2", "expected --set section.key=value"),
         ("--temperature 1.2", "expected --set objective.temperature=1.2, found --temperature 1.2"),

@@ -77,7 +77,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     first = generator_losses(released)
     small.remake_generator(settings)
     record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
-    assert record["settings"]["max_tokens"] == pytest.approx(4 * STEPS * 512)
+    assert record["plan"]["length"]["amount"] == pytest.approx(4 * STEPS * 512)
     assert str(tmp_path) not in json.dumps(record)
     assert (released / "model.safetensors").read_bytes() == before
     # A new one: it begins as the first did.
