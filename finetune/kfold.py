@@ -10,7 +10,8 @@ from malmoi.command_line import run_command
 
 ABOUT = """Measure an encoder on labelled texts by stratified k-fold (macro F1), then train on all
 of them and save the classifier to runs/finetune/. A run that was stopped goes on from its finished
-folds when the same command is given again."""
+folds when the same command is given again. Further settings are keys of recipes: see
+finetune/recipes/default.toml."""
 
 
 def main(settings: KfoldSettings) -> None:
@@ -19,12 +20,15 @@ def main(settings: KfoldSettings) -> None:
     Raises:
         InputError: what was given cannot be used; nothing is written then.
     """
-    settings.check()
-    settings.check_places()
-    # torch takes seconds to import.
+    given = settings.check()
+    settings.check_places(given.values.start)
+    # torch takes seconds to import. It comes first, for it fails in words where memory is short;
+    # other libraries then fail in ways that nobody would know.
+    import torch  # noqa: F401
+
     from finetune.runner import cross_validate
 
-    cross_validate(settings)
+    cross_validate(settings, given.values)
 
 
 if __name__ == "__main__":

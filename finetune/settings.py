@@ -1,31 +1,68 @@
-"""The flags of a fine-tuning run; nothing is imported here that takes long."""
+"""The flags of a fine-tuning run and the keys of its recipes; nothing slow is imported here."""
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+import tyro
 
 from finetune.data.row_format import RowFormat
+from finetune.data.source import DataSource, find_data
+from malmoi.config import (
+    Given,
+    fill,
+    keys_by_flag,
+    keys_of,
+    read_assignments,
+    read_recipe,
+)
 from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
 from malmoi.labels.names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
-from malmoi.paths import runs, sample
-from malmoi.text.reading.options import ReadOptions, read_options
-from malmoi.text.reading.sources import find_sources
+from malmoi.text.reading.options import ReadingKeys, ReadOptions
 
-# The labelled samples that the project carries, found by their labels.
-OWN_DATA: dict[frozenset[str], str] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos",
-    frozenset({"긍정", "부정", "중립"}): "reviews",
-}
+RECIPES = Path(__file__).with_name("recipes")
 
-# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
-THRESHOLD_FRACTION = 0.1
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class DataKeys:
+    """What the columns of the labelled texts mean."""
+
+    label_separator: str | None = None
+    """What stands between the labels of one cell, for `multi`; by default a comma. Lists, as JSON
+    and Python write them, are read as they are."""
+    group_column: str | None = None
+    """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
+    ignore_ids: bool = False
+    """Number the rows instead of taking the column `id`, which may then repeat itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledReadingKeys(ReadingKeys):
+    """How the files are read, see `malmoi.text.reading.options.ReadOptions`."""
+
+    skip_bad_rows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartKeys:
+    """What the trainings start from, besides `--model`."""
+
+    revision: str | None = None
+    """Branch, tag or commit of a Hub id, such as refs/pr/1; by default main."""
+    continue_from: str | None = None
+    """Finished classifier to go on from, with its head, instead of `--model`: its labels are those
+    of the data, by name. Texts that it has learnt are left out."""
+    random_weights: bool = False
+    """Start from random weights instead: the baseline that shows what pre-training adds."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainSettings:
     """How to fine-tune; the defaults follow ELECTRA and KcELECTRA."""
 
@@ -59,14 +96,10 @@ class TrainSettings:
     early_stopping_fraction: float = 0.0
     """Above 0: this part of each training fold is kept out of training, scored after every epoch,
     and the weights of the best epoch are taken; the held-out fold decides nothing."""
-    patience: int | None = None
-    """Epochs without a better score after which training stops early; 2 by default."""
+    patience: int = 2
+    """Epochs without a better score after which early stopping ends a training."""
     gradient_checkpointing: bool = False
     """Compute activations twice instead of keeping them: less memory, about a third slower."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
-    seed: int = 42
-    """Of folds, new weights, dropout and the order of texts."""
 
     def check(self) -> None:
         """Refuse values that cannot train, and combinations that make no sense.
@@ -87,26 +120,23 @@ class TrainSettings:
             ("label_smoothing", 0 <= self.label_smoothing < 1, "from 0 to below 1"),
             ("subword_dropout", 0 <= self.subword_dropout < 1, "from 0 to below 1"),
             ("early_stopping_fraction", 0 <= self.early_stopping_fraction <= 0.5, "from 0 to 0.5"),
-            ("patience", self.patience is None or self.patience >= 1, "at least 1 epoch"),
-            ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
+            ("patience", self.patience >= 1, "at least 1 epoch"),
         ]
         for name, good, expected in bounds:
             if not good:
-                flag = "--" + name.replace("_", "-")
-                raise InputError(f"expected {flag} {expected}, found {getattr(self, name)}")
+                key = f"training.{name}"
+                raise InputError(
+                    f"expected {FLAG_OF_KEY.get(key, key)} {expected}, found {getattr(self, name)}"
+                )
         if self.focal_gamma and self.label_smoothing:
             raise InputError(
-                "expected --focal-gamma or --label-smoothing, found both: one makes sure texts "
-                "count less, the other makes no text sure; choose one"
-            )
-        if self.patience is not None and not self.early_stopping_fraction:
-            raise InputError(
-                "--patience needs texts to score after every epoch; add "
-                "--early-stopping-fraction 0.1 or leave it out"
+                "expected training.focal_gamma or training.label_smoothing, found both: one makes "
+                "sure texts count less, the other makes no text sure; choose one"
             )
         if self.early_stopping_fraction and self.epochs == 1:
             raise InputError(
-                "--early-stopping-fraction chooses among epochs, found --epochs 1; raise --epochs"
+                "training.early_stopping_fraction chooses among epochs, found --epochs 1; raise "
+                "--epochs"
             )
 
     def check_task(self, task: Task) -> None:
@@ -117,32 +147,27 @@ class TrainSettings:
         """
         if task != "pair-regression":
             return
-        for flag, used in (
-            ("--class-weights", self.class_weights != "none"),
-            ("--focal-gamma", self.focal_gamma > 0),
-            ("--label-smoothing", self.label_smoothing > 0),
+        for name, used in (
+            ("class_weights", self.class_weights != "none"),
+            ("focal_gamma", self.focal_gamma > 0),
+            ("label_smoothing", self.label_smoothing > 0),
         ):
             if used:
                 raise InputError(
-                    f"{flag} is about labels, and --task pair-regression has values; leave it out"
+                    f"training.{name} is about labels, and --task pair-regression has values; "
+                    "leave it out"
                 )
 
-    def resolved(self, hidden_size: int, *, random_weights: bool = False) -> "TrainSettings":
-        """These settings with the values that depend on the encoder's width filled in."""
-        small = hidden_size <= 256
-        learning_rate, layer_decay = self.learning_rate, self.layer_decay
-        if learning_rate is None:
-            learning_rate = 3e-4 if small else 5e-5
-        if layer_decay is None:
-            layer_decay = 0.8 if small and not random_weights else 1.0
-        return replace(self, learning_rate=learning_rate, layer_decay=layer_decay)
 
-    def dev_fraction(self, task: Task) -> float:
-        """The part of the training texts that is not trained on but chooses something."""
-        return self.early_stopping_fraction or (THRESHOLD_FRACTION if task == "multi" else 0.0)
+@dataclass(frozen=True, kw_only=True)
+class MeasuringKeys:
+    """How the folds are made, besides `--folds` and `--group-near-duplicates`."""
+
+    near_duplicate_threshold: float = 0.8
+    """Similarity (Jaccard) from which texts are near duplicates, 0.7 to 1."""
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LlmSettings:
     """Which model to ask, at what price, how patiently; the key is read from OPENAI_API_KEY."""
 
@@ -162,8 +187,8 @@ class LlmSettings:
     sample: int = 300
     """Texts to ask about, spread evenly over labels and folds."""
     prompt: Path | None = None
-    """Instructions for the model, {labels} stands for their names; default: the guideline of the
-    project's own labels."""
+    """File with instructions for the model, {labels} stands for their names, or a task.toml with a
+    prompt; by default that of the task in --data, or of the project's task with these labels."""
     max_characters: int = 4000
     """Longest part of a text that is sent; one very long text would use up the budget."""
     max_output_tokens: int = 32
@@ -176,8 +201,8 @@ class LlmSettings:
     """Further tries of a call that failed."""
     first_wait_seconds: float = 1.0
     """Before the first further try; doubles each time."""
-    cache: Path = runs("finetune") / "llm-answers.jsonl"
-    """Where answers are kept, to go on from."""
+    cache: Path | None = None
+    """Where answers are kept, to go on from; by default llm-answers.jsonl in runs/finetune/."""
 
     def check(self) -> None:
         """Check what can be checked before anything is sent.
@@ -186,19 +211,19 @@ class LlmSettings:
             InputError: a value is missing or out of its bounds.
         """
         if not self.model:
-            raise InputError("expected a model to ask, found none; give --llm.model")
+            raise InputError("expected a model to ask, found none; give --set llm.model=NAME")
         if not self.base_url.startswith(("http://", "https://")):
-            raise InputError(
-                f"expected --llm.base-url to begin with https://, found {self.base_url}"
-            )
+            raise InputError(f"expected llm.base_url to begin with https://, found {self.base_url}")
         if self.input_dollars is None or self.output_dollars is None:
             raise InputError(
-                "expected the prices of a million tokens, found none; give --llm.input-dollars "
-                "and --llm.output-dollars (0 for a server of your own)"
+                "expected the prices of a million tokens, found none; give --set "
+                "llm.input_dollars=PRICE --set llm.output_dollars=PRICE (0 for a server of your "
+                "own)"
             )
         if (self.input_dollars or self.output_dollars) and self.won_per_dollar is None:
             raise InputError(
-                "expected an exchange rate to count won with, found none; give --llm.won-per-dollar"
+                "expected an exchange rate to count won with, found none; give --set "
+                "llm.won_per_dollar=RATE"
             )
         bounds: dict[str, tuple[float, float]] = {
             "input_dollars": (self.input_dollars, 0),
@@ -215,91 +240,130 @@ class LlmSettings:
         }
         for name, (value, least) in bounds.items():
             if not value >= least:  # nan, too
-                flag = name.replace("_", "-")
-                raise InputError(f"expected --llm.{flag} of at least {least:g}, found {value:g}")
+                raise InputError(f"expected llm.{name} of at least {least:g}, found {value:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KfoldRecipe:
+    """Every key of a recipe, by sections."""
+
+    data: DataKeys = DataKeys()
+    reading: LabelledReadingKeys = LabelledReadingKeys()
+    start: StartKeys = StartKeys()
+    training: TrainSettings = TrainSettings()
+    measuring: MeasuringKeys = MeasuringKeys()
+    llm: LlmSettings = LlmSettings()
+
+
+# Keys that have a flag, too, which holds before what a recipe says.
+FLAG_OF_KEY = {
+    "training.epochs": "--epochs",
+    "training.learning_rate": "--learning-rate",
+    "training.batch_size": "--batch-size",
+    "training.max_length": "--max-length",
+}
 
 
 @dataclass(kw_only=True)
-class KfoldSettings(TrainSettings, ReadOptions):
+class KfoldSettings:
     """What to train, on what, how often."""
 
+    SCHEMA: ClassVar[type] = KfoldRecipe
+    KEYS: ClassVar[dict[str, str]] = keys_by_flag(
+        KfoldRecipe, {key: key for key in keys_of(KfoldRecipe)}
+    )
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
         "training": (
             "model",
-            "revision",
-            "continue_from",
             "epochs",
             "learning_rate",
             "batch_size",
             "max_length",
+            "recipe",
+            "set",
         ),
-        "measuring": (
-            "folds",
-            "seeds",
-            "group_near_duplicates",
-            "group_column",
-            "baselines",
-            "learning_curve",
-        ),
-        "files": ("sheet", "delimiter", "no_header", "skip_bad_rows"),
+        "measuring": ("folds", "seeds", "group_near_duplicates", "baselines", "learning_curve"),
         "run": ("output", "jobs", "device", "seed"),
     }
     """See `malmoi.flags.parse_flags`."""
 
     labels: str | None = None
-    """Label names with commas between them; they must be those of the data. By default all that
-    --data has."""
-    data: Path | None = None
-    """File or folder of labelled texts, or the app's label database (SQLite); by default the sample
-    that has these labels."""
+    """Label names with commas between them; they must be those of the data. By default those of its
+    task.toml, else all that --data has."""
+    data: str | None = None
+    """File or folder of labelled texts; a task.toml or a folder with one, which says labels and
+    columns; or the app's label database: a SQLite file or a URL, with #TASK behind it where it
+    holds several. By default the project's texts with the labels of --labels."""
     task: Task = "single"
     """`single`: one label a text. `multi`: any number of labels, each with a threshold that is
     chosen on texts kept out of training. `pair`: one label for two texts. `pair-regression`: a
     number for two texts."""
+    text_column: str | None = None
+    """Column that holds the text, by name or number; found by its name and cells when not given."""
+    label_column: str | None = None
+    """Column of the labels, if it has an unusual name. For `multi` also columns of 0 and 1, each
+    a label, with commas between their names; without a label column they are found."""
+    pair_column: str | None = None
+    """Column of the second text of a pair; by default sentence2, question2 or pair."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the released one. Of a finished classifier the head is left out."""
-    revision: str | None = None
-    """Branch, tag or commit of the Hub id in --model or --continue-from, such as refs/pr/1; by
-    default main."""
-    continue_from: str | None = None
-    """Finished classifier to go on from, with its head, instead of --model: its labels are those
-    of the data, by name. Texts that it has learnt are left out."""
+    epochs: int | None = None
+    """Passes over the training texts; by default 10, or what the recipe says."""
+    learning_rate: float | None = None
+    """Highest learning rate; by default 3e-4 for encoders up to 256 wide and 5e-5 for wider ones,
+    or what the recipe says."""
+    batch_size: int | None = None
+    """Texts in one optimizer step; by default 32, or what the recipe says."""
+    max_length: int | None = None
+    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; by default 128, or what
+    the recipe says. The rest is cut off."""
+    recipe: str | None = None
+    """Further settings: a name in finetune/recipes (`default` shows every key, `few-texts` is for a
+    few thousand texts) or a TOML file of your own."""
+    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """One key of a recipe, such as training.subword_dropout=0.3; may be given again for others."""
     folds: int = 5
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: int = 1
     """Repeat everything with so many seeds: --seed, --seed + 1, ..."""
     group_near_duplicates: bool = False
     """Keep texts that nearly equal each other in one fold (MinHash of character 3-grams)."""
-    group_column: str | None = None
-    """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
-    near_duplicate_threshold: float | None = None
-    """Similarity (Jaccard) from which texts are near duplicates, 0.7 to 1; by default 0.8."""
-    jobs: int = 1
-    """Trainings side by side, in so many processes; the threads, or the GPUs, are shared out. The
-    number of threads may change the last digits of the scores."""
-    output: Path | None = None
-    """Folder for the run; by default runs/finetune/ with the data's name and the time."""
-    pair_column: str | None = None
-    """Column of the second text of a pair; by default sentence2, question2 or pair."""
-    label_column: str | None = None
-    """Column of the labels, if it has an unusual name. For `multi` also columns of 0 and 1, each
-    a label, with commas between their names; without a label column they are found."""
-    label_separator: str | None = None
-    """What stands between the labels of one cell, for `multi`; by default a comma. Lists, as JSON
-    and Python write them, are read as they are."""
-    ignore_ids: bool = False
-    """Number the rows instead of taking the column `id`, which may then repeat itself."""
     baselines: bool = False
-    """Measure simpler classifiers, the same encoder from random weights and, with --llm.model, a
+    """Measure simpler classifiers, the same encoder from random weights and, with --recipe llm, a
     chat model in the same folds (--task single)."""
     learning_curve: bool = False
     """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
-    llm: LlmSettings = field(default_factory=LlmSettings)
-    """The chat model to compare with."""
-    random_weights: bool = False
-    """Start from random weights instead: the baseline that shows what pre-training adds."""
+    output: Path | None = None
+    """Folder for the run; by default runs/finetune/ with the data's name and the time."""
+    jobs: int = 1
+    """Trainings side by side, in so many processes; the threads, or the GPUs, are shared out. The
+    number of threads may change the last digits of the scores."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
+    seed: int = 42
+    """Of folds, new weights, dropout and the order of texts."""
+
+    def given(self) -> Given[KfoldRecipe]:
+        """The keys as `--recipe`, `--set` and the flags that are keys give them.
+
+        Raises:
+            InputError: no such recipe or key, a value of another type, or one that is given twice.
+        """
+        recipe = {} if self.recipe is None else read_recipe(self.recipe, RECIPES)
+        return fill(KfoldRecipe, recipe, self._by_hand(), f"--recipe {self.recipe}")
+
+    def _by_hand(self) -> Mapping[str, Any]:
+        values = read_assignments(self.set)
+        for key, flag in FLAG_OF_KEY.items():
+            value = getattr(self, key.partition(".")[2])
+            if value is None:
+                continue
+            if key in values:
+                raise InputError(f"{flag} and --set {key} say the same; leave one out")
+            values[key] = value
+        return values
 
     def label_names(self) -> list[str] | None:
         """The names in `--labels`; None without it.
@@ -309,41 +373,54 @@ class KfoldSettings(TrainSettings, ReadOptions):
         """
         return None if self.labels is None else parse_labels(self.labels)
 
-    def data_path(self) -> Path:
-        """What `--data` names, else the project's sample with the labels of `--labels`.
+    def data_source(self) -> DataSource:
+        """What to read, see `finetune.data.source.find_data`."""
+        has_labels = self.task != "pair-regression"
+        return find_data(self.data, self.label_names(), has_labels=has_labels)
+
+    def reading(self, keys: LabelledReadingKeys) -> ReadOptions:
+        """How the files are read."""
+        return keys.options(text_column=self.text_column, skip_bad_rows=keys.skip_bad_rows)
+
+    def check(self) -> Given[KfoldRecipe]:
+        """Refuse what cannot be run and combinations that make no sense; opens no data.
+
+        Returns:
+            The keys, see `given`.
 
         Raises:
-            InputError: no sample has these labels.
+            InputError: naming the first bad value and what was expected.
         """
-        if self.data is not None:
-            return self.data
-        labels = self.label_names() or []
-        name = OWN_DATA.get(frozenset(labels))
-        if name is None:
-            raise InputError(
-                f"no sample of the project has the labels {', '.join(labels)}; "
-                "give your labelled texts with --data"
-            )
-        return sample(name)
+        given = self.given()
+        given.values.training.check()
+        given.values.training.check_task(self.task)
+        self._check_start(given.values.start)
+        self._check_numbers()
+        self._check_effects(given)
+        self._check_columns(given.values)
+        self._check_comparisons(given)
+        return given
 
-    def check_places(self) -> None:
+    def check_places(self, start: StartKeys) -> None:
         """Raise InputError for the first path where nothing is; imports nothing that takes long."""
-        path = self.data_path()
-        if not path.exists():
-            find_sources(path)
-        for model in (self.model, self.continue_from):
+        self.data_source().check()
+        for model in (self.model, start.continue_from):
             if model is not None and not Path(model).exists():
                 check_source(model)
 
-    def check(self) -> None:
-        """As `TrainSettings.check`, and what only k-fold has."""
-        super().check()
-        self.check_task(self.task)
-        source = self.continue_from or self.model or ""
-        if self.revision is not None and not is_hub_id(source):
+    def _check_start(self, start: StartKeys) -> None:
+        source = start.continue_from or self.model or ""
+        if start.revision is not None and not is_hub_id(source):
             raise InputError(
-                f"--revision is of a Hub id in --model, found {source or 'none'}; leave it out"
+                f"start.revision is of a Hub id in --model, found {source or 'none'}; leave it out"
             )
+        if start.continue_from is not None and (self.model is not None or start.random_weights):
+            other = "--model" if self.model is not None else "start.random_weights"
+            raise InputError(
+                f"start.continue_from names what to begin with, and so does {other}; leave one out"
+            )
+
+    def _check_numbers(self) -> None:
         for flag, value, least in (
             ("--folds", self.folds, 2),
             ("--seeds", self.seeds, 1),
@@ -351,50 +428,53 @@ class KfoldSettings(TrainSettings, ReadOptions):
         ):
             if value < least:
                 raise InputError(f"expected {flag} at least {least}, found {value}")
+        if not 0 <= self.seed < 2**32:
+            raise InputError(f"expected --seed from 0 to 4294967295, found {self.seed}")
         if self.seed + self.seeds > 2**32:
             raise InputError(f"expected --seed + --seeds up to 4294967296, found {self.seed} + ...")
-        if self.near_duplicate_threshold is not None and not self.group_near_duplicates:
+
+    def _check_effects(self, given: Given[KfoldRecipe]) -> None:
+        """Refuse what was set by hand and changes nothing; recipes may say more than is used."""
+        if (
+            "training.patience" in given.by_hand
+            and not given.values.training.early_stopping_fraction
+        ):
             raise InputError(
-                "--near-duplicate-threshold says what --group-near-duplicates groups; add that or "
-                "leave it out"
+                "training.patience needs texts to score after every epoch; add --set "
+                "training.early_stopping_fraction=0.1 or leave it out"
             )
-        if self.continue_from is not None and (self.model is not None or self.random_weights):
-            flag = "--model" if self.model is not None else "--random-weights"
+        if "measuring.near_duplicate_threshold" in given.by_hand and not self.group_near_duplicates:
             raise InputError(
-                f"--continue-from names what to begin with, and so does {flag}; leave one out"
+                "measuring.near_duplicate_threshold says what --group-near-duplicates groups; add "
+                "that or leave it out"
             )
+        asked = any(key.startswith("llm.") for key in given.by_hand)
+        if asked and given.values.llm.model is None:
+            raise InputError(
+                "llm.model names the chat model that the keys of llm are for; add --set "
+                "llm.model=NAME"
+            )
+
+    def _check_columns(self, values: KfoldRecipe) -> None:
         # Refuses a second text where the task has one.
         RowFormat(
             task=self.task,
-            reading=read_options(self),
+            reading=self.reading(values.reading),
             pair_column=self.pair_column,
-            group_column=self.group_column,
+            group_column=values.data.group_column,
         )
-        if self.label_separator is not None and self.task != "multi":
+        separator = values.data.label_separator
+        if separator is not None and self.task != "multi":
             raise InputError(
-                f"--label-separator is for several labels in a cell, and --task {self.task} has "
+                f"data.label_separator is for several labels in a cell, and --task {self.task} has "
                 "one; leave it out or give --task multi"
             )
-        if self.label_separator is not None and not self.label_separator.strip(" "):
-            raise InputError("expected characters other than blanks in --label-separator")
+        if separator is not None and not separator.strip(" "):
+            raise InputError("expected characters other than blanks in data.label_separator")
         if self.task == "pair-regression" and self.labels is not None:
             raise InputError(
                 "--labels names labels, and --task pair-regression has values; leave it out"
             )
-        for flag, given in (
-            ("--baselines", self.baselines),
-            ("--learning-curve", self.learning_curve),
-        ):
-            if given and self.task != "single":
-                raise InputError(
-                    f"{flag} is for one label a text, and --task is {self.task}; leave it out"
-                )
-        if self.llm.model is None and self.llm != LlmSettings():
-            raise InputError("--llm.model names the chat model that --llm flags are for; add it")
-        if self.llm.model is not None:
-            if not self.baselines:
-                raise InputError("--llm.model is one of the baselines; add --baselines")
-            self.llm.check()
         if self.data is None and (self.task != "single" or self.labels is None):
             raise InputError(
                 "expected labelled texts, found neither --data nor --labels of a sample that the "
@@ -402,6 +482,20 @@ class KfoldSettings(TrainSettings, ReadOptions):
                 if self.labels is None
                 else f"--task {self.task} has no sample in the project; give --data"
             )
+
+    def _check_comparisons(self, given: Given[KfoldRecipe]) -> None:
+        for flag, wanted in (
+            ("--baselines", self.baselines),
+            ("--learning-curve", self.learning_curve),
+        ):
+            if wanted and self.task != "single":
+                raise InputError(
+                    f"{flag} is for one label a text, and --task is {self.task}; leave it out"
+                )
+        if given.values.llm.model is not None:
+            if not self.baselines:
+                raise InputError("llm.model is one of the baselines; add --baselines")
+            given.values.llm.check()
 
 
 def _fraction(value: float | None) -> bool:

@@ -1,5 +1,38 @@
-"""The library that every stage of Malmoi stands on."""
+"""Malmoi (말모이): Korean comments and reviews to a classifier, and the tools to label more.
 
+    from malmoi import Classifier, clean_text
+    Classifier.load("malmoi-small-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
+
+Nothing else is public. torch and transformers are imported with `Classifier`, not before.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from malmoi.errors import InputError
 from malmoi.threads import share_cores
 
+if TYPE_CHECKING:
+    from malmoi.inference.classifier import Classifier, Prediction
+    from malmoi.text.cleaning.cleaner import clean_text
+
+__all__ = ["Classifier", "InputError", "Prediction", "clean_text"]
+
+_PLACES = {
+    "Classifier": "malmoi.inference.classifier",
+    "Prediction": "malmoi.inference.classifier",
+    "clean_text": "malmoi.text.cleaning.cleaner",
+}
+
 share_cores()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

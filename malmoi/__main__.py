@@ -1,4 +1,4 @@
-"""`malmoi COMMAND`: list, fetch, clean and look at corpora."""
+"""The console command `malmoi COMMAND`; `python -m malmoi` is the same."""
 
 import sys
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ COMMANDS = {
     "clean": ("malmoi.commands.clean", "clean texts and drop duplicates"),
     "stats": ("malmoi.commands.stats", "count what is in a corpus"),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
+    "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
     "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),
 }
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from malmoi.errors import InputError
 
@@ -67,9 +67,18 @@ def run_command(
 
     def run() -> None:
         # Here, where Ctrl-C is one line already.
-        from malmoi.flags import parse_flags
+        from malmoi.flags import flag_names, parse_flags
 
-        main(parse_flags(settings_class, program=program, about=about, arguments=arguments))
+        settings = parse_flags(settings_class, program=program, about=about, arguments=arguments)
+        try:
+            main(settings)
+        except InputError as error:
+            if (schema := getattr(settings_class, "SCHEMA", None)) is None:
+                raise
+            from malmoi.config import spell_flags_as_keys
+
+            error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
+            raise
 
     return _answered(run)
 
@@ -185,8 +194,9 @@ def run_one_of(
 
     Args:
         program: how the user calls it, without the command.
-        commands: name -> (module, one line about it). Modules have `Settings`, `main` and `ABOUT`
-            and are imported only when called: one must not wait for what another needs.
+        commands: name -> (module, one line about it). Modules have `ABOUT`, and a `main` that
+            takes its settings. They are imported only when called: one must not wait for what
+            another needs.
         arguments: command and flags.
 
     Returns:
@@ -204,10 +214,9 @@ def run_one_of(
         from malmoi.flags import parse_flags
 
         command = importlib.import_module(commands[name][0])
+        settings = next(iter(get_type_hints(command.main).values()))
         command.main(
-            parse_flags(
-                command.Settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest
-            )
+            parse_flags(settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest)
         )
 
     return _answered(run)

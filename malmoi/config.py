@@ -5,9 +5,10 @@ defaults. Nothing is imported here that takes long.
 """
 
 import difflib
+import re
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -20,6 +21,8 @@ Schema = TypeVar("Schema")
 EXTENDS = "extends"
 # How a value that may be left open is left open in TOML, which has no null.
 OPEN = ("none", "auto")
+# A flag inside a message, and its value where it is clear that one follows.
+_FLAG = re.compile(r"(--[a-z][\w-]*(?:\.[\w-]+)*)(?:[ =]([^\s:;,()]+)(?=$|: ))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +201,25 @@ def keys_by_flag(schema: type, others: Mapping[str, str]) -> dict[str, str]:
     last = [key.rpartition(".")[2] for key in keys]
     alone = {word: key for word, key in zip(last, keys, strict=True) if last.count(word) == 1}
     return alone | {key.replace(".", "_"): key for key in keys} | dict(others)
+
+
+def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> str:
+    """A message that advises flags, with `--set section.key` for what is a key here.
+
+    Args:
+        message: one that several commands share.
+        schema: see the module.
+        flags: those of the command; they stay as they are.
+    """
+    keys = keys_by_flag(schema, {})
+
+    def spell(found: re.Match[str]) -> str:
+        key = keys.get(found[1].removeprefix("--").replace("-", "_"))
+        if key is None or found[1] in flags:
+            return found[0]
+        return f"--set {key}={found[2] or ('true' if keys_of(schema)[key] is False else '…')}"
+
+    return _FLAG.sub(spell, message)
 
 
 def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) -> Any:

@@ -73,7 +73,12 @@ def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
         if not equals:
             value = after if not after.startswith("--") else "false" if negated else "true"
         found = argument if equals or after.startswith("--") else f"{argument} {value}"
-        raise InputError(f"expected --set {key}={value}, found {found}")
+        raise InputError(f"expected --set {key}={value}, found {found}: {key} is no flag")
+
+
+def flag_names(settings_class: type) -> set[str]:
+    """How the flags of a command are typed: `--max-length`."""
+    return {"--" + item.name.replace("_", "-") for item in fields(settings_class)}
 
 
 def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:

@@ -38,7 +38,7 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):
             raise
-        wanted = name if revision is None else f"{name} --revision {revision}"
+        wanted = name if revision is None else f"{name} at revision {revision}"
         raise InputError(
             f"cannot get {flag} {wanted} from the Hugging Face Hub: {' '.join(str(error).split())};"
             " check the name and the connection, or give a directory"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.errors import InputError
+from malmoi.paths import checkpoint, runs
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -114,13 +115,28 @@ def has_weights(directory: Path) -> bool:
     )
 
 
+def find_named(source: str | Path) -> Path:
+    """The folder of a model that goes by its name: a run of this project, or a released model.
+
+    A path that exists is taken as it is, and so is what names nothing here.
+    """
+    path = Path(source)
+    if path.exists() or len(path.parts) != 1:
+        return path
+    places = (runs("finetune") / path / "model", runs("pretrain") / path, checkpoint(path.name))
+    return next((place for place in places if place.is_dir()), path)
+
+
 def check_source(source: str | Path) -> str:
     """Return what transformers should load: a directory with weights, or a Hub id.
+
+    Args:
+        source: directory, name of a run or of a released model, or Hub id.
 
     Raises:
         InputError: the directory is missing, or lacks config.json or model.safetensors.
     """
-    path = Path(source)
+    path = find_named(source)
     if path.is_dir():
         if not (path / CONFIG).is_file():
             raise InputError(f"{path} is not a model: it has no {CONFIG}")

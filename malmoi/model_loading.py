@@ -3,56 +3,31 @@
 Weights are safetensors only, nothing is unpickled, remote code is never run.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
+from transformers import PreTrainedTokenizerBase
 
-from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.hub import hub_directory
+from malmoi.loading import quiet_transformers
 from malmoi.model_folders import check_source, weight_files
-from malmoi.tokenizer_folders import (
-    refuse_taking_apart,
-    save_tokenizer,
-    take_typed_tokens_as_text,
-)
+from malmoi.tokenizer_folders import save_tokenizer
+
+if TYPE_CHECKING:
+    # A third of a second of imports that a type alone needs.
+    from transformers import PreTrainedModel
 
 _NO_LENGTH = 1 << 31
-
-
-@contextmanager
-def loading(source: str, what: str) -> Iterator[None]:
-    """Turn what transformers raises for a bad or unreachable `source` into one InputError."""
-    try:
-        with quiet_transformers():
-            yield
-    except InputError:
-        raise
-    except SafetensorError as error:
-        raise InputError(
-            f"the weights in {source} are damaged ({_one_line(error)}); copy or train them again"
-        ) from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        # Of a damaged file transformers lets out nearly everything: AttributeError,
-        # ZeroDivisionError, dataclass errors, and tokenizers a bare Exception.
-        if isinstance(error, OSError) and is_full_disk(error):
-            raise  # A full disk while downloading: the command line has its own line for it.
-        said = _one_line(error)
-        if not isinstance(error, OSError | ValueError | RuntimeError):
-            said = f"{type(error).__name__}: {said}"  # such as 'x' of a KeyError
-        raise InputError(f"cannot load {what} of {source}: {said}") from error
 
 
 def local_source(source: str | Path, revision: str | None = None) -> str:
@@ -65,23 +40,6 @@ def local_source(source: str | Path, revision: str | None = None) -> str:
     if Path(found).is_dir():
         return found
     return str(hub_directory(found, revision, "--model"))
-
-
-def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """The stock tokenizer beside a model.
-
-    Raises:
-        InputError: there is none, it cannot be read, or takes its own Hangul entries apart.
-    """
-    with loading(source, "the tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
-    if tokenizer.pad_token_id is None:
-        raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
-    refuse_taking_apart(tokenizer, source)
-    take_typed_tokens_as_text(tokenizer)
-    return tokenizer
 
 
 def check_vocabulary(
@@ -110,11 +68,6 @@ def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
     # transformers fills in 1e30 where there is none.
     bounds = [int(length) for length in stated if length and 0 < length < _NO_LENGTH]
     return min(bounds, default=512)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else text[:297] + "..."
 
 
 # Of configurations; the classes' defaults are BERT's, which need not be this network's.
@@ -163,21 +116,6 @@ def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, direc
         save_tokenizer(tokenizer, directory)
     for file in directory.iterdir():
         file.chmod(0o644)  # safetensors gives 0o600, which colleagues could not read.
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' load reports and bars: the callers check and report themselves."""
-    verbosity = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
 
 
 def takes_token_types(model: PreTrainedModel) -> bool:

@@ -29,6 +29,11 @@ def runs(kind: str) -> Path:
     return home() / "runs" / kind
 
 
+def checkpoint(name: str) -> Path:
+    """A released model."""
+    return home() / "checkpoints" / name
+
+
 def sample(name: str) -> Path:
     """A sample corpus of the project."""
     return home() / "corpora" / name

@@ -1,50 +1,96 @@
-"""How far a long stage is: redrawn in place on a terminal, plain lines in a log."""
+"""How far long work is: a bar on a terminal, now and then a plain line in a log."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.progress import Progress as Bar
 
 from malmoi.command_line import is_terminal
 
-SECONDS_BETWEEN_LINES = 10.0
+# In a log that somebody follows: often enough to see life, seldom enough to read.
+SECONDS_BETWEEN_LINES = 15.0
+BYTES = "bytes"
 
 
 class Progress(Protocol):
-    """Told what is going on.
+    """What long work calls to say how far it is.
 
-    Args of a call: the stage, the number done in it, and of how many (None: nobody knows yet).
+    Args of a call: the part, the number done in all, and of how many (None: nobody knows yet).
+    `skipped` of those done took no time now, since an earlier run did them.
     """
 
-    def __call__(self, stage: str, done: int, total: int | None = None) -> None: ...
+    def __call__(
+        self, part: str, done: int, total: int | None = None, *, skipped: int = 0
+    ) -> None: ...
 
 
-def no_progress(stage: str, done: int, total: int | None = None) -> None:
+def no_progress(part: str, done: int, total: int | None = None, *, skipped: int = 0) -> None:
     """Say nothing."""
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Progress on standard output: a line that moves on a terminal, else one every 10 seconds."""
-    began = time.monotonic()
-    last_line = began
-
-    def line(stage: str, done: int, total: int | None) -> str:
-        of = f" of {total:,}" if total is not None else ""
-        return f"{stage}: {done:,}{of} texts, {time.monotonic() - began:,.0f} s"
-
-    if is_terminal():
-        with Console().status("") as status:
-            yield lambda stage, done, total=None: status.update(line(stage, done, total))
+def shown_progress(unit: str = "texts") -> Iterator[Progress]:
+    """Progress on standard output; `unit` is what is counted, `BYTES` in KB and MB."""
+    if not is_terminal():
+        yield _Lines(unit)
         return
+    counted: tuple[ProgressColumn, ...] = (
+        (DownloadColumn(), TransferSpeedColumn())
+        if unit == BYTES
+        else (TextColumn("{task.fields[count]}"),)
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted)
+    with Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), transient=unit != BYTES) as bar:
+        task = bar.add_task("", total=None, count="")
 
-    def print_line(stage: str, done: int, total: int | None = None) -> None:
-        nonlocal last_line
+        def show(part: str, done: int, total: int | None = None, *, skipped: int = 0) -> None:
+            bar.update(task, description=part, completed=done, total=total)
+            bar.update(task, count=f"{_of(done, total)} {unit}")
+
+        yield show
+        # What nobody knew the size of is whole when it has ended well.
+        bar.update(task, total=bar.tasks[0].completed or None)
+
+
+class _Lines:
+    """At most one line every `SECONDS_BETWEEN_LINES`."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._began = self._said = time.monotonic()
+
+    def __call__(self, part: str, done: int, total: int | None = None, *, skipped: int = 0) -> None:
         now = time.monotonic()
-        if now - last_line >= SECONDS_BETWEEN_LINES:
-            print(line(stage, done, total), flush=True)
-            last_line = now
+        if now - self._said < SECONDS_BETWEEN_LINES:
+            return
+        self._said = now
+        seconds = now - self._began
+        left = ""
+        if total and done > skipped:
+            left = f", about {duration(seconds / (done - skipped) * (total - done))} left"
+        print(f"{part}: {_of(done, total)} {self._unit}, {duration(seconds)}{left}", flush=True)
 
-    yield print_line
+
+def _of(done: int, total: int | None) -> str:
+    if not total:
+        return f"{done:,}"
+    return f"{done:,} of {total:,} ({done / total:.0%})"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: "40 s", "12 min", "3.5 h", "4.2 days"."""
+    for size, unit, digits in ((86_400, "days", 1), (3_600, "h", 1), (60, "min", 0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds:.0f} s"

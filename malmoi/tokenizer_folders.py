@@ -18,7 +18,14 @@ from transformers import (
 )
 
 from malmoi.errors import InputError
+from malmoi.loading import loading
+from malmoi.model_folders import CONFIG, read_json
 
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# Ours leave 0.004% of their own corpora unknown (measured on six of them).
+MANY_UNKNOWN = 0.05
+_OWN_CONFIG = "tokenizer_config.json"
+_SYLLABLE = re.compile("[가-힣]")
 # A word in front, for some tokenizers treat the beginning of a text in another way.
 _BEFORE = "가 "
 
@@ -50,23 +57,13 @@ def take_typed_tokens_as_text(tokenizer: PreTrainedTokenizerBase) -> None:
         backend.normalizer = normalizers.Sequence([*before, *apart])
 
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-
-_SYLLABLE = re.compile("[가-힣]")
-
-
-# Ours leave 0.004% of their own corpora unknown (measured on six of them).
-MANY_UNKNOWN = 0.05
-
-
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
     """Write what `AutoTokenizer` loads, in transformers 4 as in 5.
 
     The name that 5 gives the class of a fast tokenizer is unknown to 4; the one of 4 both know.
     """
     tokenizer.save_pretrained(directory)
-    path = directory / "tokenizer_config.json"
+    path = directory / _OWN_CONFIG
     config = json.loads(path.read_text(encoding="utf-8"))
     if config.get("tokenizer_class") == "TokenizersBackend":
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
@@ -84,73 +81,45 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerFast) -> str:
     return hashlib.sha256(blob.encode()).hexdigest()[:16]
 
 
-def load_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:
-    """Load a tokenizer directory, as `AutoTokenizer` does, and check that pre-training can use it.
+def load_tokenizer(source: str | Path, *, needs_padding: bool = True) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder, or beside a model, as `AutoTokenizer` loads it.
+
+    Args:
+        source: directory, or Hub id in the cache.
+        needs_padding: refuse one without a padding token.
 
     Raises:
-        InputError: no such directory, no tokenizer in it, a special token is missing, or it takes
-            apart the Hangul syllables that its entries are made of.
+        InputError: there is none, it cannot be read, or takes its own Hangul entries apart.
     """
-    path = Path(directory)
-    own = {name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()}
-    described = any((path / f"{name}.json").is_file() for name in ("tokenizer_config", "config"))
-    # KcELECTRA and KoELECTRA are published with a list of entries and their configurations.
-    if "tokenizer.json" not in own and not (own and described):
-        raise InputError(
-            f"expected a tokenizer directory with tokenizer.json, or with vocab.txt and config.json"
-            f", found none at {path}; copy there the one that belongs to the model, or for a new "
-            "model make one with `python -m tokenizer train --corpus PATH --output DIR`"
-        )
-    try:
-        # The class that whoever loads the result gets: it may have rules that the file has not.
-        reader: Any = AutoTokenizer if described else PreTrainedTokenizerFast
-        if "tokenizer.json" not in own and not _names_its_class(path):
-            reader = BertTokenizer  # what a list of entries is for
-        tokenizer: Any = reader.from_pretrained(
-            path, local_files_only=True, trust_remote_code=False
-        )
+    with loading(str(source), "the tokenizer"):
+        tokenizer: Any = _reader_for(Path(source)).from_pretrained(source, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
+    if needs_padding and tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
+    refuse_taking_apart(tokenizer, source)
+    take_typed_tokens_as_text(tokenizer)
+    if tokenizer.is_fast:
         # Some published files store them; they would cut texts and pad them with [PAD].
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
-        entries = _entries_of(path)
-    except Exception as error:  # the Rust library raises plain Exception for damaged files
-        raise InputError(
-            f"cannot read the tokenizer at {path}: {error}; copy or train it again"
-        ) from error
-    missing = [token for token in SPECIAL_TOKENS if token not in entries]
-    missing += [
-        f"the role of [{role.upper()}]"
-        for role in ("mask", "cls", "sep", "pad")
-        if getattr(tokenizer, f"{role}_token_id") is None and f"[{role.upper()}]" not in missing
-    ]
-    if missing:
-        raise InputError(
-            f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, "
-            f"missing {', '.join(missing)}; train a tokenizer with `python -m tokenizer train`"
-        )
-    refuse_taking_apart(tokenizer, path)
-    take_typed_tokens_as_text(tokenizer)
     return tokenizer
+
+
+def _reader_for(directory: Path) -> Any:
+    """The class that everybody gets who loads it: it may have rules that the file has not."""
+    if (directory / "tokenizer.json").is_file():
+        described = any((directory / name).is_file() for name in (_OWN_CONFIG, CONFIG))
+        return AutoTokenizer if described else PreTrainedTokenizerFast
+    if (directory / "vocab.txt").is_file() and not _names_its_class(directory):
+        return BertTokenizer  # what a list of entries is for
+    return AutoTokenizer
 
 
 def _names_its_class(directory: Path) -> bool:
     """Whether a configuration says which class reads the entries, itself or by the model's kind."""
-    for name, key in (("tokenizer_config.json", "tokenizer_class"), ("config.json", "model_type")):
-        path = directory / name
-        if path.is_file() and key in json.loads(path.read_text(encoding="utf-8")):
-            return True
-    return False
-
-
-def _entries_of(directory: Path) -> set[str]:
-    """What the files list: transformers adds what is missing, but no embedding for it."""
-    path = directory / "tokenizer.json"
-    if not path.is_file():
-        return set((directory / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    state = json.loads(path.read_text(encoding="utf-8"))
-    vocabulary = state["model"]["vocab"]
-    names = vocabulary if isinstance(vocabulary, dict) else [entry[0] for entry in vocabulary]
-    return {*names, *(token["content"] for token in state.get("added_tokens", []))}
+    named = ((_OWN_CONFIG, "tokenizer_class"), (CONFIG, "model_type"))
+    return any(key in read_json(directory / name) for name, key in named)
 
 
 def refuse_taking_apart(tokenizer: PreTrainedTokenizerBase, source: str | Path) -> None:

@@ -20,7 +20,7 @@ from malmoi.devices import attention_for, keep_freed_memory, matrix_dtype, prefe
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files
-from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
 from pretrain.config.settings import RunConfig
 from pretrain.data.corpus import prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
@@ -62,6 +62,7 @@ from pretrain.plan import (
     preset_of_run,
 )
 from pretrain.start import given_tokenizer, look_at_start, make_networks
+from tokenizer.loading import load_pretraining_tokenizer
 
 _SAME_INPUTS = ("corpus_sha256", "tokenizer_hash", "corpus_tokens")
 
@@ -179,7 +180,7 @@ def _prepare_resumed(
     go_on(config, before, lengths=None, machine=machine)  # refused before the long work
     if before.start.generator is not None:
         check_generator_files(before.start.generator)
-    tokenizer = load_tokenizer(directory / "state" / "tokenizer")
+    tokenizer = load_pretraining_tokenizer(directory / "state" / "tokenizer")
     corpus, tokenizer = prepare_corpus(before.corpus, tokenizer)
     planned = go_on(config, before, lengths=corpus.lengths, machine=machine)
     if changed := changes(before, planned):

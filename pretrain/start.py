@@ -9,7 +9,7 @@ from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
-from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import tokenizer_hash
 from pretrain.config.checks import recipe_of, sharing_of
 from pretrain.config.settings import FROM_NOTHING, PRESETS, RunConfig
 from pretrain.data.tokenized import TokenizedCorpus
@@ -25,6 +25,7 @@ from pretrain.model.networks import (
 )
 from pretrain.model.word_vectors import warm_start_embeddings
 from pretrain.plan import Checkpoint, RunPlan
+from tokenizer.loading import load_pretraining_tokenizer
 
 
 def look_at_start(config: RunConfig) -> Checkpoint | None:
@@ -65,14 +66,14 @@ def given_tokenizer(config: RunConfig) -> PreTrainedTokenizerFast | None:
     """
     given, frozen = None, config.keys.generator.init
     if config.flags.tokenizer is not None:
-        given = load_tokenizer(config.flags.tokenizer)
+        given = load_pretraining_tokenizer(config.flags.tokenizer)
     elif config.continues:
         start = starting_directory(config.init, config.flags.revision)
-        given = load_tokenizer(discriminator_folder(start))
+        given = load_pretraining_tokenizer(discriminator_folder(start))
     if frozen is None:
         return given
     check_positions(frozen / "generator", config.max_length)
-    theirs = load_tokenizer(frozen / "generator")
+    theirs = load_pretraining_tokenizer(frozen / "generator")
     if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
         flag = "--tokenizer" if config.flags.tokenizer is not None else "--init"
         raise InputError(

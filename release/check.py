@@ -68,7 +68,7 @@ def compare_losses(recorded: Losses, found: Losses, steps: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class ReleaseRecord:
     """What a check repeats of a released run.
 
     Attributes:
@@ -84,7 +84,7 @@ class Record:
     losses: Losses
 
 
-def read_released(released: Path, init: Path | None) -> Record:
+def read_released(released: Path, init: Path | None) -> ReleaseRecord:
     """The released run's record, by which it can be repeated.
 
     Raises:
@@ -95,7 +95,7 @@ def read_released(released: Path, init: Path | None) -> Record:
         plan = plan_from_json(record["plan"], released / "run.json")
         if plan.length.limit != "max_tokens":
             raise ValueError(f"length {plan.length.limit}")
-        found = Record(
+        found = ReleaseRecord(
             corpus_sha256=record["corpus_sha256"],
             flags=_flags_of(plan),
             tokens=plan.length.amount,

@@ -45,7 +45,7 @@ from malmoi.model_folders import discriminator_folder
 from pretrain.config.settings import PresetName
 from pretrain.engine.checkpoint import has_state
 from pretrain.model.init import preset_of
-from release.cards import RATINGS, REVIEWS, classifier_card, encoder_card
+from release.cards import REVIEWS, TASKS, classifier_card, encoder_card
 from release.check import (
     check_corpus,
     compare_losses,
@@ -90,16 +90,14 @@ GENERATOR = ["--recipe", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
 # An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
 GENERATOR_SHARE = 0.4
-# Flags of finetune/kfold.py: many epochs at a high rate, for a few thousand texts have to move the
-# embeddings (chosen on folds of another seed: docs/experiments.md); side by side, because two
-# trainings of one thread each are done before two of two threads.
-FOR_FEW_TEXTS = ["--learning-rate", "5e-4", "--layer-decay", "1", "--subword-dropout", "0.3"]
-FOR_FEW_TEXTS += ["--jobs", "2"]
+# Flags of finetune/kfold.py, chosen on folds of another seed (docs/experiments.md); side by side,
+# because two trainings of one thread each are done before two of two threads.
+FOR_FEW_TEXTS = ["--recipe", "few-texts", "--jobs", "2"]
 CLASSIFIERS = {
     "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
-LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
+LABELS = {name: tuple(task.label_names) for name, task in TASKS.items()}
 WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
 SITTING_OVER = "this sitting is over; the same command goes on"
 CHECKED_STEPS = 500
@@ -524,12 +522,16 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
             # Of the ratings the head is kept, too: it knows the labels.
-            flag = "--model" if start == encoder else "--continue-from"
             begin = weights_sha256(discriminator_folder(start))
             keep(settings.work, {"reviews_begin_sha256": begin})
-            _classify([flag, start, "--data", reviews], settings.work, task)
+            given = ["--model", start] if start == encoder else _going_on_from(start)
+            _classify([*given, "--data", reviews], settings.work, task)
         else:
             _classify(["--model", encoder], settings.work, task)
+
+
+def _going_on_from(classifier: Path) -> list[str]:
+    return ["--set", f"start.continue_from={classifier}"]
 
 
 def _begin_with_ratings(encoder: Path, settings: ReleaseSettings, reviews: Path) -> Path:

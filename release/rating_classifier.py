@@ -17,6 +17,7 @@ from malmoi.model_loading import save_model
 # 2026-11-24, "Short negations again").
 MOST_PER_LABEL = 50_000
 SETTINGS = TrainSettings(epochs=1, learning_rate=3e-4, layer_decay=1.0)
+SEED = 42
 # What it has learnt, beside its weights.
 RECORD = "ratings.json"
 _STEPS_BETWEEN_LINES = 500
@@ -38,7 +39,7 @@ def learn_ratings(
     began = time.perf_counter()
     tokenizer = load_encoder_tokenizer(encoder)
     model = load_for_classification(
-        encoder, list(labels), dropout=SETTINGS.dropout, seed=SETTINGS.seed, tokenizer=tokenizer
+        encoder, list(labels), dropout=SETTINGS.dropout, seed=SEED, tokenizer=tokenizer
     )
 
     def progress(done: int, steps: int) -> None:
@@ -52,8 +53,10 @@ def learn_ratings(
         [labels.index(label) for _, label in rows],
         SETTINGS,
         progress,
+        seed=SEED,
     )
     learnt = asdict(SETTINGS) | {
+        "seed": SEED,
         "texts": len(rows),
         "seconds": round(time.perf_counter() - began, 1),
     }

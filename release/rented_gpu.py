@@ -41,22 +41,23 @@ from benchmarks.quality.downstream import REVIEWS, ROOT
 from benchmarks.quality.tasks import TASKS, rated_reviews, three_classes
 from benchmarks.robustness.perturbations import PERTURBATIONS
 from finetune.evaluation.scores import score_task
+from finetune.plan import plan_training
 from finetune.settings import TrainSettings
 from finetune.training.encoders import (
     encoder_source,
     load_encoder_tokenizer,
     load_for_classification,
 )
-from finetune.training.fit import TrainingData, train
+from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.batching import DeviceTokens, TokenizedTexts, tokenize_all
 from malmoi.inference.torch_engine import predict_probabilities
-from malmoi.model_loading import save_model
+from malmoi.model_loading import longest_input, save_model
 from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.tokenizer_folders import load_tokenizer
+from tokenizer.loading import load_pretraining_tokenizer
 
 CARRIED = ROOT / "lease"
 WORK = ROOT / "runs" / "lease"
@@ -139,7 +140,7 @@ def pack(settings: LeaseSettings) -> None:
     shutil.rmtree(CARRIED, ignore_errors=True)
     rows = CARRIED / "rows"
     rows.mkdir(parents=True)
-    tokenizer = load_tokenizer(folders[0] / "tokenizer")
+    tokenizer = load_pretraining_tokenizer(folders[0] / "tokenizer")
 
     def keep(name: str, texts: list[str], targets: np.ndarray) -> None:
         found = tokenize_all(tokenizer, texts, TrainSettings.max_length)
@@ -316,7 +317,6 @@ def score(settings: LeaseSettings) -> None:
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=rate,
-        seed=settings.seed,
         class_weights=comparison.class_weights,
     )
     row: dict[str, Any] = {"task": settings.task, "encoder": settings.encoder.name}
@@ -336,7 +336,7 @@ def score(settings: LeaseSettings) -> None:
         learn = _joined(learn, reviews, unlabelled)
     labels = comparison.labels
     began = time.perf_counter()
-    model = _fit(settings.encoder, labels, learn, targets, training)
+    model = _fit(settings.encoder, labels, learn, targets, training, settings.seed)
     row["seconds"] = round(time.perf_counter() - began)
 
     def of(rows: tuple[TokenizedTexts, np.ndarray], first: int | None = None) -> dict[str, float]:
@@ -399,10 +399,12 @@ def _fit(
     tokens: TokenizedTexts,
     targets: np.ndarray,
     training: TrainSettings,
+    seed: int,
 ) -> PreTrainedModel:
-    model = load_for_classification(
-        encoder_source(encoder), labels, dropout=training.dropout, seed=training.seed
-    )
+    source = encoder_source(encoder)
+    model = load_for_classification(source, labels, dropout=training.dropout, seed=seed)
+    longest = longest_input(model, load_encoder_tokenizer(source))
+    planned = plan_training(training, hidden_size=hidden_size(model), longest_input=longest)
     strata = targets if targets.ndim == 1 else targets.argmax(axis=1)
     data = TrainingData(task="single", labels=labels, tokens=tokens, targets=targets, strata=strata)
 
@@ -410,7 +412,7 @@ def _fit(
         if done % 500 == 0:
             print(f"step {done:,} of {steps:,}", flush=True)
 
-    train(model, data, np.arange(len(targets)), training, progress)
+    train(model, data, np.arange(len(targets)), planned, progress, seed=seed)
     return model
 
 

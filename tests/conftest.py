@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# A suite started in the background of a shell without job control ignores Ctrl-C, and so would the
+# commands that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Nothing is fetched from the Hub in tests: fail at once instead of after retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Tests stand in folders of their own, and find no run or label of this checkout there.

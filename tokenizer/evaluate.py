@@ -17,7 +17,7 @@ ABOUT = (
 
 
 @dataclass(kw_only=True)
-class Settings:
+class EvaluateSettings:
     """What is compared, on what."""
 
     tokenizers: tyro.conf.Positional[tuple[Path, ...]]
@@ -36,7 +36,7 @@ class Settings:
     """How the files are read."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: EvaluateSettings) -> None:
     """Measure, print the table, write JSON and plot."""
     if not settings.tokenizers:
         raise InputError("expected tokenizer directories or vocabularies, found none; name some")

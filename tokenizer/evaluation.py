@@ -15,7 +15,7 @@ from tokenizer.sampling import sample_evenly
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Measured:
     """One tokenizer on one corpus."""
 
     tokenizer: str
@@ -30,7 +30,7 @@ def compare(
     max_sample_bytes: int,
     morpheme_texts: int,
     seed: int,
-) -> tuple[list[Row], dict[str, object]]:
+) -> tuple[list[Measured], dict[str, object]]:
     """Measure every tokenizer on every corpus.
 
     Args:
@@ -46,7 +46,7 @@ def compare(
     # For one thread: read by tokenizers at every call.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     loaded = {name: load_any_tokenizer(path) for name, path in tokenizers.items()}
-    rows: list[Row] = []
+    rows: list[Measured] = []
     described: dict[str, object] = {}
     for corpus, texts in corpora.items():
         clean = (clean_text(text) for text in texts)
@@ -64,7 +64,7 @@ def compare(
             "analyser_failed_texts": cut.failed,
         }
         rows += [
-            Row(tokenizer=name, corpus=corpus, measures=measure(tokenizer, sample.texts, cut))
+            Measured(tokenizer=name, corpus=corpus, measures=measure(tokenizer, sample.texts, cut))
             for name, tokenizer in loaded.items()
         ]
     return rows, {"corpora": described, "analyser": analyser_version(), "seed": seed}
@@ -88,7 +88,7 @@ _COLUMNS = {
 }
 
 
-def format_table(rows: list[Row]) -> str:
+def format_table(rows: list[Measured]) -> str:
     """The rows as lines of aligned columns, one block a corpus."""
     width = max(len(row.tokenizer) for row in rows)
     lines: list[str] = []
@@ -103,7 +103,7 @@ def format_table(rows: list[Row]) -> str:
     return "\n".join(lines[1:])
 
 
-def as_json(rows: list[Row], about: dict[str, object]) -> str:
+def as_json(rows: list[Measured], about: dict[str, object]) -> str:
     """What was measured, and on what."""
     table = [
         {"tokenizer": row.tokenizer, "corpus": row.corpus}
@@ -118,7 +118,7 @@ def can_plot() -> bool:
     return all(find_spec(name) is not None for name in ("matplotlib", "koreanize_matplotlib"))
 
 
-def write_plot(rows: list[Row], path: Path) -> None:
+def write_plot(rows: list[Measured], path: Path) -> None:
     """Tokens per character, one panel a corpus, shortest first."""
     import koreanize_matplotlib  # noqa: F401  # its import registers a font with Hangul
     from matplotlib.figure import Figure

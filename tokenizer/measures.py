@@ -9,7 +9,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from malmoi.errors import InputError
 from malmoi.text.morphemes import AnalyserError, morpheme_boundaries, places_inside_eojeols
-from malmoi.tokenizer_folders import SPECIAL_TOKENS, load_tokenizer
+from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from tokenizer.loading import load_pretraining_tokenizer
 
 # The best of this many passes is the speed: others use the machine too.
 _SPEED_PASSES = 3
@@ -82,7 +83,7 @@ def load_any_tokenizer(path: Path) -> Tokenizer:
         InputError: neither of them, or the file has no [UNK] or an entry twice.
     """
     if not path.is_file():
-        return load_tokenizer(path).backend_tokenizer
+        return load_pretraining_tokenizer(path).backend_tokenizer
     try:
         entries = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ ABOUT = "Train a WordPiece, unigram or BPE tokenizer on any Korean corpus."
 
 
 @dataclass(kw_only=True)
-class Settings:
+class TrainTokenizerSettings:
     """What the tokenizer is trained on and how large it becomes."""
 
     corpus: Path
@@ -46,7 +46,7 @@ class Settings:
     """How the files are read."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: TrainTokenizerSettings) -> None:
     """Clean the corpus, train, and write the directory in one rename."""
     check_training_settings(
         model=settings.model,
@@ -69,7 +69,7 @@ def _refuse_existing(output: Path) -> None:
         )
 
 
-def _train(settings: Settings) -> int:
+def _train(settings: TrainTokenizerSettings) -> int:
     """Do all that `main` does but for its checks; the number of entries."""
     # These take seconds to import.
     from malmoi.files import directory_at_once

@@ -31,7 +31,7 @@ TRAINING_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainedTokenizer:
     """A trained tokenizer.
 
     Attributes:
@@ -56,7 +56,7 @@ def train_tokenizer(
     model: ModelKind = "wordpiece",
     vocab_size: int = 32_000,
     min_frequency: int = 2,
-) -> Trained:
+) -> TrainedTokenizer:
     """Train a tokenizer; the same texts give the same tokenizer.
 
     Args:
@@ -86,7 +86,9 @@ def train_tokenizer(
     else:
         pieces = train_sentencepiece(words, alphabet, model=model, vocab_size=vocab_size)
         raw = convert_sentencepiece(pieces, alphabet)
-    return Trained(tokenizer=wrap_tokenizer(_fill_vocabulary(raw)), sentencepiece_model=pieces)
+    return TrainedTokenizer(
+        tokenizer=wrap_tokenizer(_fill_vocabulary(raw)), sentencepiece_model=pieces
+    )
 
 
 def wrap_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:

@@ -36,6 +36,7 @@ from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.flags import parse_flags
 from malmoi.inference.classifier import Classifier
+from malmoi.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PretrainSettings, read_config, shown
@@ -47,11 +48,12 @@ REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
 # Flags of pretrain/run.py that change nothing of what a run learns.
 _OF_NO_EFFECT = {"device", "execution.save_steps", "execution.log_steps"}
 # Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
-RATING_LABELS = (
-    dict.fromkeys(("1", "2", "3", "4"), "부정")
-    | dict.fromkeys(("5", "6", "7", "8"), "중립")
-    | dict.fromkeys(("9", "10"), "긍정")
-)
+RATING_LABELS = {
+    str(rating): label.name
+    for label in read_task(ROOT / "corpora" / "reviews").labels
+    if label.ratings is not None
+    for rating in range(label.ratings[0], label.ratings[1] + 1)
+}
 
 
 @dataclass(kw_only=True)
@@ -271,6 +273,7 @@ def fine_tune(
     dev: list[tuple[str, str]],
     settings: TrainSettings,
     *,
+    seed: int = 42,
     random_weights: bool = False,
 ) -> dict[str, object]:
     """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
@@ -281,7 +284,7 @@ def fine_tune(
         source,
         labels,
         dropout=settings.dropout,
-        seed=settings.seed,
+        seed=seed,
         random_weights=random_weights,
         tokenizer=tokenizer,
     )
@@ -292,6 +295,7 @@ def fine_tune(
         [text for text, _ in train],
         [labels.index(label) for _, label in train],
         settings,
+        seed=seed,
     )
     seconds = time.perf_counter() - started
     predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])

@@ -89,7 +89,8 @@ def main(settings: GainSettings) -> None:
                 directory,
                 train,
                 dev,
-                TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=layer_decay),
+                TrainSettings(epochs=settings.epochs, layer_decay=layer_decay),
+                seed=seed,
                 random_weights=arm == RANDOM,
             )
             results.add(key | score)

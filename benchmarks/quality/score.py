@@ -47,6 +47,7 @@ from finetune.evaluation.scores import (
     score_regression,
     score_task,
 )
+from finetune.plan import plan_training
 from finetune.settings import TrainSettings
 from finetune.training.encoders import (
     encoder_source,
@@ -54,7 +55,7 @@ from finetune.training.encoders import (
     load_encoder_tokenizer,
     load_for_classification,
 )
-from finetune.training.fit import TrainingData, train
+from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
@@ -341,7 +342,7 @@ def _fit(
     # Random weights have nothing that a smaller rate in lower layers would keep.
     if settings.random_weights:
         choice = choice | {"layer_decay": 1.0}
-    training = TrainSettings(**choice, seed=seed, class_weights=comparison.class_weights)
+    training = TrainSettings(**choice, class_weights=comparison.class_weights)
     tokenizer = load_encoder_tokenizer(source)
     model = load_for_classification(
         source,
@@ -352,17 +353,23 @@ def _fit(
         tokenizer=tokenizer,
         task=comparison.task,
     )
-    length = min(training.max_length, longest_input(model, tokenizer))
+    planned = plan_training(
+        training,
+        hidden_size=hidden_size(model),
+        longest_input=longest_input(model, tokenizer),
+        task=comparison.task,
+        random_weights=settings.random_weights,
+    )
     data = TrainingData(
         task=comparison.task,
         labels=comparison.labels,
-        tokens=tokenize_all(tokenizer, learn.texts, length, pairs=learn.pairs),
+        tokens=tokenize_all(tokenizer, learn.texts, planned.max_length, pairs=learn.pairs),
         targets=learn.targets,
         strata=strata_of(comparison.task, learn.targets),
     )
-    device = choose_device(training.device)
+    device = choose_device()
     began = time.perf_counter()
-    trained = train(model, data, np.arange(len(learn.texts)), training, device=device)
+    trained = train(model, data, np.arange(len(learn.texts)), planned, seed=seed, device=device)
     seconds = time.perf_counter() - began
     if keep is not None:
         if trained.thresholds is not None:
@@ -370,7 +377,9 @@ def _fit(
         save_model(model, tokenizer, keep)
 
     def scores_of(rows: Rows) -> dict[str, float]:
-        tokens = DeviceTokens(tokenize_all(tokenizer, rows.texts, length, pairs=rows.pairs), device)
+        tokens = DeviceTokens(
+            tokenize_all(tokenizer, rows.texts, planned.max_length, pairs=rows.pairs), device
+        )
         places = np.arange(len(rows.texts))
         found = predict_probabilities(model, tokens, places, comparison.task, device)
         labels = comparison.labels

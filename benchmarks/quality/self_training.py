@@ -21,7 +21,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from benchmarks.quality.downstream import (
     mean_and_spread,
 )
 from benchmarks.quality.tasks import TASKS, Rows
+from finetune.plan import plan_training
 from finetune.settings import TrainSettings
 from finetune.training.encoders import (
     encoder_source,
@@ -53,13 +54,13 @@ from finetune.training.encoders import (
     load_encoder_tokenizer,
     load_for_classification,
 )
-from finetune.training.fit import TrainingData, train
+from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once, write_at_once
 from malmoi.inference.batching import DeviceTokens, tokenize_all
 from malmoi.inference.torch_engine import predict_probabilities
-from malmoi.model_loading import save_model
+from malmoi.model_loading import longest_input, save_model
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from malmoi.tokenizer_folders import load_tokenizer
@@ -181,8 +182,7 @@ def main(settings: SelfTrainingSettings) -> None:
     asked = [reviews.dev.texts, reviews.others]
 
     def encoder(seed: int) -> list[np.ndarray]:
-        training = replace(teacher_training, seed=seed)
-        model = _fit(source, tokenizer, reviews.labelled.texts, gold, training)
+        model = _fit(source, tokenizer, reviews.labelled.texts, gold, teacher_training, seed)
         return [_ask(model, tokenizer, texts) for texts in asked]
 
     pseudo_labels = []
@@ -215,9 +215,7 @@ def main(settings: SelfTrainingSettings) -> None:
             else:
                 began = time.perf_counter()
                 with directory_at_once(folder) as scratch:
-                    model = _fit(
-                        source, tokenizer, texts, targets, replace(student_training, seed=seed)
-                    )
+                    model = _fit(source, tokenizer, texts, targets, student_training, seed)
                     seconds = round(time.perf_counter() - began)
                     save_model(model, tokenizer, scratch)
                 print(f"student: {folder}")
@@ -322,6 +320,7 @@ def _fit(
     texts: Sequence[str],
     targets: np.ndarray,
     training: TrainSettings,
+    seed: int,
 ) -> PreTrainedModel:
     """Fine-tune on probabilities of both labels, float32 [N, 2].
 
@@ -329,12 +328,14 @@ def _fit(
         InputError: the loss became infinite or NaN.
     """
     model = load_for_classification(
-        source, LABELS, dropout=training.dropout, seed=training.seed, tokenizer=tokenizer
+        source, LABELS, dropout=training.dropout, seed=seed, tokenizer=tokenizer
     )
+    longest = longest_input(model, tokenizer)
+    planned = plan_training(training, hidden_size=hidden_size(model), longest_input=longest)
     data = TrainingData(
         task="single",
         labels=LABELS,
-        tokens=tokenize_all(tokenizer, texts, training.max_length),
+        tokens=tokenize_all(tokenizer, texts, planned.max_length),
         targets=targets,
         strata=targets.argmax(axis=1),
     )
@@ -343,7 +344,7 @@ def _fit(
         if done % 500 == 0:
             print(f"step {done:,} of {steps:,}", flush=True)
 
-    train(model, data, np.arange(len(texts)), training, progress)
+    train(model, data, np.arange(len(texts)), planned, progress, seed=seed)
     return model
 
 

@@ -177,12 +177,12 @@ def main(settings: BudgetSettings) -> None:
                     )
                 # Without vectors learnt before there is little to keep in the lower layers.
                 decay = 1.0 if start == "random" else None
-                training = TrainSettings(epochs=settings.epochs, seed=seed, layer_decay=decay)
-                score = fine_tune(encoder, train, dev, training)
+                training = TrainSettings(epochs=settings.epochs, layer_decay=decay)
+                score = fine_tune(encoder, train, dev, training, seed=seed)
                 results.add(key | _progress(encoder) | score)
         if settings.also is not None and not results.of(**also, seed=seed):
-            training = TrainSettings(epochs=settings.epochs, seed=seed)
-            score = fine_tune(settings.also, train, dev, training)
+            training = TrainSettings(epochs=settings.epochs)
+            score = fine_tune(settings.also, train, dev, training, seed=seed)
             results.add(also | {"seed": seed} | _progress(settings.also) | score)
     rows = results.rows
     for tokens in [*budgets, *([also["tokens"]] if also else [])]:

@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "tokenizer_kinds.json"
 
 
 @dataclass(kw_only=True)
-class Settings(PretrainedSettings):
+class KindsSettings(PretrainedSettings):
     """What to compare, and for how long."""
 
     tokenizers: str = ""
@@ -45,7 +45,7 @@ class Settings(PretrainedSettings):
     """JSON file of the results."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: KindsSettings) -> None:
     """Run what is missing of tokenizers x seeds, then print the table."""
     if not NSMC.is_file():
         print(f"skipped: no {NSMC.name} in ../shared/data")
@@ -80,7 +80,7 @@ def main(settings: Settings) -> None:
                 corpus=settings.corpus,
             )
             record = read_record(encoder)
-            score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs, seed=seed))
+            score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs), seed=seed)
             results.add(
                 key
                 | {
@@ -99,4 +99,6 @@ def main(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(Settings, main, "Compare tokenizers by the classifiers they lead to."))
+    sys.exit(
+        run_command(KindsSettings, main, "Compare tokenizers by the classifiers they lead to.")
+    )

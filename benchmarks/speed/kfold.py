@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from sklearn.metrics import f1_score
 from benchmarks.quality.downstream import encoder_name
 from finetune.data.examples import Examples, read_examples
 from finetune.data.folds import assign_folds, strata_of
+from finetune.plan import TrainingPlan, plan_training
 from finetune.settings import TrainSettings
 from finetune.training.cross_validation import Experiment, result_path, run_job
 from finetune.training.encoders import (
@@ -38,11 +39,12 @@ from finetune.training.fit import TrainingData
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
+from malmoi.tasks import read_task
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"
-MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
-LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+SEED = 42
+TASK = read_task(ROOT / "corpora" / "memos")
 ARMS = ("trainer", "ours")
 
 
@@ -117,13 +119,15 @@ def main(settings: SpeedSettings) -> None:
 
 
 def _one_fold(settings: SpeedSettings) -> dict[str, float]:
-    examples = read_examples(MEMOS, LABELS, per_label=settings.folds)
+    examples = read_examples(TASK.data, TASK.label_names, per_label=settings.folds)
     source = encoder_source(settings.model or find_encoder())
-    training = replace(
-        TrainSettings(epochs=settings.epochs, layer_decay=1.0), learning_rate=3e-4
-    ).resolved(256)
+    training = plan_training(
+        TrainSettings(epochs=settings.epochs, learning_rate=3e-4, layer_decay=1.0),
+        hidden_size=256,
+        longest_input=TrainSettings.max_length,
+    )
     fold_of = np.array(
-        assign_folds(strata_of(examples.task, examples.targets), settings.folds, training.seed)
+        assign_folds(strata_of(examples.task, examples.targets), settings.folds, SEED)
     )
     train = _with_trainer if settings.arm == "trainer" else _with_ours
     seconds, found = train(examples, source, training, fold_of, settings)
@@ -142,7 +146,7 @@ def _one_fold(settings: SpeedSettings) -> dict[str, float]:
 def _with_ours(
     examples: Examples,
     source: str,
-    training: TrainSettings,
+    training: TrainingPlan,
     fold_of: np.ndarray,
     settings: SpeedSettings,
 ) -> tuple[float, np.ndarray]:
@@ -161,14 +165,14 @@ def _with_ours(
             targets=examples.targets,
             strata=strata_of(examples.task, examples.targets),
         ),
-        settings=training,
+        training=training,
         folds=settings.folds,
-        fold_of={training.seed: fold_of},
+        fold_of={SEED: fold_of},
     )
     with tempfile.TemporaryDirectory() as folder:
-        run_job(experiment, training.seed, settings.fold, Path(folder))
+        run_job(experiment, SEED, settings.fold, Path(folder))
         seconds = time.perf_counter() - began
-        with np.load(result_path(Path(folder), training.seed, settings.fold)) as result:
+        with np.load(result_path(Path(folder), SEED, settings.fold)) as result:
             found = result["probabilities"].argmax(axis=1)
     return seconds, found
 
@@ -176,7 +180,7 @@ def _with_ours(
 def _with_trainer(
     examples: Examples,
     source: str,
-    training: TrainSettings,
+    training: TrainingPlan,
     fold_of: np.ndarray,
     settings: SpeedSettings,
 ) -> tuple[float, np.ndarray]:
@@ -184,7 +188,7 @@ def _with_trainer(
 
     tokenizer = load_encoder_tokenizer(source)
     began = time.perf_counter()
-    model = load_for_classification(source, examples.labels, seed=training.seed)
+    model = load_for_classification(source, examples.labels, seed=SEED)
     encoded = tokenizer(examples.texts, truncation=True, max_length=training.max_length)[
         "input_ids"
     ]
@@ -201,10 +205,10 @@ def _with_trainer(
                 output_dir=folder,
                 num_train_epochs=training.epochs,
                 per_device_train_batch_size=training.batch_size,
-                learning_rate=training.learning_rate or 0.0,
+                learning_rate=training.learning_rate,
                 warmup_steps=training.warmup_fraction,
                 weight_decay=training.weight_decay,
-                seed=training.seed,
+                seed=SEED,
                 save_strategy="no",
                 report_to=[],
                 disable_tqdm=True,

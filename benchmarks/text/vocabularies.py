@@ -29,7 +29,7 @@ from malmoi.text.reading.records import iter_records
 from tokenizer.evaluation import as_json, compare, format_table, write_plot
 from tokenizer.kinds import ModelKind
 from tokenizer.sampling import iter_batches, mark_morphemes, sample_evenly
-from tokenizer.training import Trained, train_tokenizer
+from tokenizer.training import TrainedTokenizer, train_tokenizer
 
 RESULTS = Path(__file__).parents[1] / "results" / "vocabularies.json"
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -40,7 +40,7 @@ HELD_OUT_PETITIONS = "petitions_2019-08.jsonl.gz"
 
 
 @dataclass(kw_only=True)
-class Settings:
+class VocabulariesSettings:
     """How much to train on and where to write."""
 
     vocab_size: int = 32_000
@@ -57,7 +57,7 @@ class Settings:
     """JSON file of the results; the plot goes beside it."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: VocabulariesSettings) -> None:
     """Train, compare, write."""
     if not SHARED.is_dir():
         print("skipped: no ../shared/data beside the project")
@@ -105,7 +105,7 @@ def main(settings: Settings) -> None:
 
 
 def train_one(
-    kind: ModelKind, texts: list[str], failed: int, directory: Path, settings: Settings
+    kind: ModelKind, texts: list[str], failed: int, directory: Path, settings: VocabulariesSettings
 ) -> dict[str, object]:
     """Train a tokenizer into a directory; returns what there is to say about it."""
     started = time.perf_counter()
@@ -159,7 +159,7 @@ def raw_texts() -> Iterator[str]:
     yield from texts_of("nsmc/reviews_rated.tsv.gz")
 
 
-def count_different(trained: Trained, texts: Iterator[str]) -> int:
+def count_different(trained: TrainedTokenizer, texts: Iterator[str]) -> int:
     """On how many texts the tokenizer's ids are not those of its sentencepiece model."""
     original = sentencepiece.SentencePieceProcessor(model_proto=trained.sentencepiece_model)
     converted = trained.tokenizer.backend_tokenizer
@@ -173,4 +173,8 @@ def count_different(trained: Trained, texts: Iterator[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(Settings, main, "Train tokenizers and compare them with published ones."))
+    sys.exit(
+        run_command(
+            VocabulariesSettings, main, "Train tokenizers and compare them with published ones."
+        )
+    )

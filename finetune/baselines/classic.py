@@ -81,41 +81,6 @@ class Baseline:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """A figure that somebody published, on other data than ours.
-
-    Attributes:
-        name: of the model.
-        mean_f1: as published.
-        sd_f1: of the published folds as a sample; None where they were not published.
-        latency_ms: of one call; None where it was not published.
-        won_per_text: as published; None likewise.
-    """
-
-    name: str
-    mean_f1: float
-    sd_f1: float | None
-    latency_ms: float | None
-    won_per_text: float | None
-
-
-_KCELECTRA_FOLDS = (0.9579, 0.9614, 0.9507, 0.9487, 0.9420)
-# The project that this one answers: a prompt, and the encoder that replaced it.
-PUBLISHED = (
-    Published(
-        name="GPT-4-turbo prompt", mean_f1=0.673, sd_f1=None, latency_ms=1320.0, won_per_text=16.47
-    ),
-    Published(
-        name="KcELECTRA-base-v2022",
-        mean_f1=float(np.mean(_KCELECTRA_FOLDS)),
-        sd_f1=float(np.std(_KCELECTRA_FOLDS, ddof=1)),
-        latency_ms=None,
-        won_per_text=None,
-    ),
-)
-
-
 def majority(
     texts: Sequence[str],
     label_ids: Sequence[int],
@@ -258,10 +223,8 @@ def fold_f1(
     return scores
 
 
-def comparison_table(
-    baselines: Sequence[Baseline], published: Sequence[Published] = PUBLISHED
-) -> str:
-    """All results under each other, for a terminal; published ones apart, for their data differ.
+def comparison_table(baselines: Sequence[Baseline]) -> str:
+    """All results under each other, for a terminal.
 
     F1 is a fraction, latency in milliseconds for one text, the price in won for one text.
     """
@@ -270,28 +233,18 @@ def comparison_table(
             _with_sample(baseline),
             _f1(baseline.mean_f1, baseline.sd_f1),
             _number(baseline.latency_ms),
-            _number(baseline.won_per_text, 2),
+            f"{baseline.won_per_text:,.2f}",
         )
         for baseline in baselines
     ]
-    foreign = [
-        (row.name, _f1(row.mean_f1, row.sd_f1), _number(row.latency_ms), _number(row.won_per_text))
-        for row in published
-    ]
     header = ("", "macro F1", "ms a text", "won a text")
-    widths = [max(map(len, column)) for column in zip(header, *rows, *foreign, strict=True)]
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
         return "  ".join([cells[0].ljust(widths[0]), *numbers])
 
-    lines = [line(header), *map(line, rows)]
-    if foreign:
-        lines += [
-            "published on other data (2,678 private memos), not comparable with the above:",
-            *map(line, foreign),
-        ]
-    return "\n".join(lines)
+    return "\n".join([line(header), *map(line, rows)])
 
 
 def _with_sample(baseline: Baseline) -> str:
@@ -304,12 +257,10 @@ def _f1(mean: float, sd: float | None) -> str:
     return f"{mean:.4f}" + (f" ± {sd:.4f}" if sd is not None else " " * 9)
 
 
-def _number(value: float | None, places: int | None = None) -> str:
+def _number(value: float | None) -> str:
     if value is None:
         return "–"
-    if places is None:
-        places = 2 if value < 100 else 0
-    return f"{value:,.{places}f}"
+    return f"{value:,.{2 if value < 100 else 0}f}"
 
 
 def morpheme_names(text: str) -> list[str]:

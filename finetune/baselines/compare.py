@@ -1,4 +1,4 @@
-"""What stands beside the folds of an encoder: baselines, learning curve, report page.
+"""What stands beside the folds of an encoder: baselines and learning curve.
 
 All of it is for one label a text; the folds are those of the run's first seed.
 """
@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from finetune.baselines.classic import (
-    PUBLISHED,
     Baseline,
-    Published,
     classical_baselines,
     comparison_table,
     fold_f1,
@@ -21,10 +19,8 @@ from finetune.baselines.classic import (
 )
 from finetune.baselines.llm import ask_llm
 from finetune.data.examples import Examples
-from finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from finetune.evaluation.learning_curve import CurvePoint, learning_curve
 from finetune.evaluation.scores import macro_f1
-from finetune.report import page as report_page
 from finetune.settings import LlmSettings
 from finetune.training.cross_validation import (
     CrossValidation,
@@ -37,19 +33,11 @@ from finetune.training.fit import train
 from malmoi.devices import choose_device
 from malmoi.files import write_at_once
 from malmoi.inference.batching import DeviceTokens
-from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.torch_engine import predict_probabilities
 
-_ENCODER = "this encoder"
-_UNTAUGHT = "the same encoder, random weights"
-# The page is read by labelling teams.
-_KOREAN = {
-    _ENCODER: "이 모델",
-    "majority label": "다수결",
-    "characters, SVM": "글자 n-gram, 선형 SVM",
-    "morphemes, logistic regression": "형태소, 로지스틱 회귀",
-    _UNTAUGHT: "같은 인코더, 무작위 가중치",
-}
+ENCODER_ROW = "this encoder"
+UNTAUGHT_ROW = "the same encoder, random weights"
 _RANDOM = "random-weights"
 _CURVE = "learning-curve.json"
 
@@ -83,7 +71,7 @@ def compare(
         print(f"  {baseline.name}: {baseline.mean_f1:.4f}", flush=True)
         rows.append(baseline)
     if not experiment.random_weights:
-        print(f"  {_UNTAUGHT}: as many trainings again", flush=True)
+        print(f"  {UNTAUGHT_ROW}: as many trainings again", flush=True)
         rows.append(_random_weights(experiment, result, work))
         print(f"  {rows[-1].name}: {rows[-1].mean_f1:.4f}", flush=True)
     summaries = [row.summary() for row in rows]
@@ -102,7 +90,7 @@ def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baselin
     seed = result.seeds[0]
     classifier = Classifier.load(work / "model")
     return Baseline(
-        name=_ENCODER,
+        name=ENCODER_ROW,
         predictions=[int(label) for label in result.predicted(seed)],
         fold_f1=[fold.scores["macro_f1"] for fold in result.of_seed(seed)],
         train_seconds=sum(fold.seconds for fold in result.of_seed(seed)),
@@ -118,7 +106,7 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
         random_weights=True,
         keep_head=False,
         # Nothing is there that lower layers would have to keep.
-        settings=replace(experiment.settings, layer_decay=1.0),
+        training=replace(experiment.training, layer_decay=1.0),
     )
     folder = work / _RANDOM
     folder.mkdir(exist_ok=True)
@@ -134,7 +122,7 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
     predicted = [int(label) for label in predictions]
     fold_of = [int(fold) for fold in result.fold_of(seed)]
     return Baseline(
-        name=_UNTAUGHT,
+        name=UNTAUGHT_ROW,
         predictions=list(predicted),
         fold_f1=fold_f1(
             [int(target) for target in result.targets], predicted, fold_of, len(result.labels)
@@ -154,15 +142,21 @@ def measure_learning_curve(
     seed = result.seeds[0]
     kept = work / _CURVE
     scores: dict[str, float] = json.loads(kept.read_text()) if kept.is_file() else {}
-    device = choose_device(experiment.settings.device)
+    device = choose_device(experiment.device)
     tokens = DeviceTokens(experiment.data.tokens, device)
-    settings = replace(experiment.settings, seed=seed)
 
     def train_and_score(train_places: list[int], test_places: list[int]) -> float:
         key = str(len(train_places))
         if key not in scores:
             model = experiment.new_model(seed)
-            train(model, experiment.data, np.sort(np.array(train_places)), settings, device=device)
+            train(
+                model,
+                experiment.data,
+                np.sort(np.array(train_places)),
+                experiment.training,
+                seed=seed,
+                device=device,
+            )
             found = predict_probabilities(model, tokens, np.array(test_places), "single", device)
             expected = experiment.data.targets[test_places]
             scores[key] = macro_f1(
@@ -178,86 +172,4 @@ def measure_learning_curve(
         folds=[1],
         full_scores={1: result.of_seed(seed)[0].scores["macro_f1"]},
         seed=seed,
-    )
-
-
-def save_temperature(model: Path, temperature: float) -> None:
-    """Keep the temperature beside the weights, where `Classifier.load` finds it."""
-    write_at_once(model / CALIBRATION, json.dumps({"temperature": temperature}))
-
-
-def calibrate(result: CrossValidation) -> Calibration:
-    """Temperature scaling of the first seed's out-of-fold probabilities."""
-    seed = result.seeds[0]
-    return calibrate_out_of_fold(result.probabilities(seed), result.targets, result.fold_of(seed))
-
-
-def _price(row: Baseline | Published) -> list[str]:
-    """What one text takes, in time and money."""
-    time = [] if row.latency_ms is None else [f"한 글에 {row.latency_ms:,.1f} ms"]
-    return time + ([f"{row.won_per_text:,.2f}원"] if row.won_per_text else [])
-
-
-def _sample(row: Baseline) -> list[str]:
-    """How many texts it is about, if not all."""
-    known = sum(prediction is not None for prediction in row.predictions)
-    total = len(row.predictions)
-    return [] if known == total else [f"글 {total:,}개 가운데 {known:,}개로 잰 값"]
-
-
-def _page_rows(baselines: list[Baseline]) -> list[report_page.Baseline]:
-    """The table of the page: measured rows, then published ones, which are of other data."""
-    measured = [
-        report_page.Baseline(
-            name=_KOREAN.get(row.name, row.name),
-            mean_f1=row.mean_f1,
-            sd_f1=row.sd_f1,
-            note=", ".join(_price(row) + _sample(row)),
-            own=row.name == _ENCODER,
-        )
-        for row in sorted(baselines, key=lambda row: -row.mean_f1)
-    ]
-    published = [
-        report_page.Baseline(
-            name=row.name,
-            mean_f1=row.mean_f1,
-            sd_f1=row.sd_f1,
-            note=", ".join(["다른 메모로 발표된 값이라 견줄 수 없음", *_price(row)]),
-        )
-        for row in PUBLISHED
-    ]
-    return measured + published if measured else []
-
-
-def write_page(
-    path: Path,
-    examples: Examples,
-    result: CrossValidation,
-    *,
-    baselines: list[Baseline],
-    curve: list[CurvePoint],
-    settings: dict[str, Any],
-    environment: dict[str, Any],
-) -> None:
-    """Write `report.html`."""
-    seed = result.seeds[0]
-    report_page.write_report_page(
-        path,
-        report_page.ReportContent(
-            title=examples.path.name,
-            labels=examples.labels,
-            texts=examples.texts,
-            ids=examples.ids,
-            label_ids=result.targets,
-            probabilities=result.probabilities(seed),
-            fold_of=result.fold_of(seed),
-            fold_f1={
-                one: [fold.scores["macro_f1"] for fold in result.of_seed(one)]
-                for one in result.seeds
-            },
-            baselines=_page_rows(baselines),
-            learning_curve=curve,
-            settings=settings,
-            environment=environment,
-        ),
     )

@@ -27,26 +27,25 @@ from finetune.baselines.llm_endpoint import (
     Endpoint,
     EndpointError,
     Messages,
-    Patience,
+    RetryPolicy,
     check_client,
 )
 from finetune.settings import OPENAI_URL, LlmSettings
 from malmoi.errors import InputError
+from malmoi.paths import runs
+from malmoi.tasks import is_task, read_task, task_with_labels
 from malmoi.text.characters import to_nfc
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
-_PROMPTS = Path(__file__).with_name("prompts")
-_OWN_PROMPTS: dict[frozenset[str], str] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos.txt",
-    frozenset({"긍정", "부정", "중립"}): "reviews.txt",
-}
-_OTHER_PROMPT = "any_labels.txt"
+# For labels of which no task says what they mean.
+_OTHER_PROMPT = Path(__file__).with_name("prompts") / "any_labels.txt"
 _CORRECTION = "그것은 라벨 이름이 아니다. 다음 가운데 하나만 그대로 답한다: {labels}"
 # An endpoint that fails so many texts one after another is down, not unlucky (assumption).
 _FAILURES_IN_A_ROW = 5
 
-Progress = Callable[[int, int], None]
+# Called with (texts done, texts in the sample).
+OnText = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +111,7 @@ class LlmResult:
             (self.nonsense, "{:,} texts got no label name twice: counted as wrong"),
             (self.refused, "{:,} texts were refused by a content filter: counted as wrong"),
             (self.failed, "warning: {:,} texts got no answer and are left out"),
-            (self.cut, "{:,} texts were longer than --llm.max-characters; the rest was not sent"),
+            (self.cut, "{:,} texts were longer than llm.max_characters; the rest was not sent"),
             (self.out_of_budget, "warning: {:,} texts not asked, to stay within the budget"),
             (self.without_usage, "{:,} answers without usage: counted at the most they can cost"),
             (self.lost_won, "up to {:,.2f} won more for calls that broke off"),
@@ -144,7 +143,7 @@ def ask_llm(
     seed: int,
     settings: LlmSettings,
     *,
-    progress: Progress | None = None,
+    progress: OnText | None = None,
 ) -> LlmResult:
     """Classify a sample of the texts with a chat model, one text a call, at temperature 0.
 
@@ -174,31 +173,39 @@ def ask_llm(
         input_won=(settings.input_dollars or 0.0) * rate,
         output_won=(settings.output_dollars or 0.0) * rate,
     )
-    with _open_cache(settings.cache) as cache:
+    with _open_cache(answer_file(settings)) as cache:
         run = _Run(settings, cache, budget, system, labels)
         asyncio.run(run.classify(sent, key, progress))
     if not run.predictions:
         raise InputError(
-            f"no text was answered within --llm.budget-won {settings.budget_won:g} (each call is "
+            f"no text was answered within llm.budget_won {settings.budget_won:g} (each call is "
             "counted at the most it can cost until it is done); raise it"
         )
     predictions = [run.predictions.get(place) for place in range(len(texts))]
-    milliseconds = [answer.seconds * 1000 for answer in run.answers]
     baseline = Baseline(
         name=settings.model or "",
         predictions=predictions,
         fold_f1=fold_f1(label_ids, predictions, fold_of, len(labels)),
         train_seconds=0.0,
-        latency_ms=float(np.median(milliseconds)),
+        latency_ms=float(np.median([answer.seconds * 1000 for answer in run.answers])),
         won_per_text=budget.spent_won / len(run.predictions),
     )
+    cut = sum(len(text) < len(texts[place]) for place, text in sent.items())
+    return _result(baseline, run, budget, sampled=len(order), cut=cut)
+
+
+def _result(
+    baseline: Baseline, run: "_Run", budget: Budget, *, sampled: int, cut: int
+) -> LlmResult:
+    """The row of the table with what the run counted."""
+    milliseconds = [answer.seconds * 1000 for answer in run.answers]
     return LlmResult(
         baseline=baseline,
-        sampled=len(order),
+        sampled=sampled,
         nonsense=run.nonsense,
         refused=run.refused,
         failed=run.failed,
-        cut=sum(len(text) < len(texts[place]) for place, text in sent.items()),
+        cut=cut,
         out_of_budget=run.out_of_budget,
         retries=run.retries,
         answers=len(run.answers),
@@ -211,6 +218,11 @@ def ask_llm(
         at_temperature_0=run.at_temperature_0,
         latency_p95_ms=float(np.percentile(milliseconds, 95)),
     )
+
+
+def answer_file(settings: LlmSettings) -> Path:
+    """Where the answers are kept."""
+    return settings.cache or runs("finetune") / "llm-answers.jsonl"
 
 
 def sample_order(
@@ -236,20 +248,30 @@ def sample_order(
 def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
     """The instructions for these labels, their names filled in.
 
+    Args:
+        path: a text, or a task with a prompt; None: that of the project's task with these labels,
+            else one that knows nothing but the names.
+
     Raises:
         InputError: the file cannot be read, or it leaves a label out.
     """
-    chosen = path or _PROMPTS / _OWN_PROMPTS.get(frozenset(labels), _OTHER_PROMPT)
-    try:
-        text = chosen.read_text(encoding="utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"{chosen}: expected a prompt to read, found {reason}") from error
+    if path is None:
+        task = task_with_labels(labels)
+        path = _OTHER_PROMPT if task is None or task.prompt is None else task.path
+    if is_task(path):
+        text = read_task(path).prompt or ""
+    else:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise InputError(f"{path}: expected a prompt to read, found {reason}") from error
+    text = text.strip()
     text = to_nfc(text).replace("{labels}", ", ".join(labels))
     absent = [label for label in labels if label not in text]
     if absent:
         raise InputError(
-            f"{chosen}: expected all labels in the prompt, found none of {', '.join(absent)}; "
+            f"{path}: expected all labels in the prompt, found none of {', '.join(absent)}; "
             "write {labels} where their names shall stand"
         )
     return text
@@ -286,7 +308,7 @@ class AnswerCache:
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise InputError(
                     f"{path}:{number}: expected an answer in JSON, found {line[:60]!r}; take the "
-                    "line out or name another file with --llm.cache"
+                    "line out or name another file with --set llm.cache=FILE"
                 ) from error
 
     def get(self, key: str) -> Answer | None:
@@ -313,7 +335,7 @@ def _open_cache(path: Path) -> Iterator[AnswerCache]:
     except Timeout as error:
         raise InputError(
             f"{path}: expected to be the only one to write here, found another run under way; "
-            "wait for it or name another file with --llm.cache"
+            "wait for it or name another file with --set llm.cache=FILE"
         ) from error
 
 
@@ -341,7 +363,7 @@ class _Run:
         self.out_of_budget = 0
         self.at_temperature_0 = True
 
-    async def classify(self, texts: dict[int, str], key: str, progress: Progress | None) -> None:
+    async def classify(self, texts: dict[int, str], key: str, progress: OnText | None) -> None:
         settings = self._settings
         done = 0
 
@@ -365,7 +387,7 @@ class _Run:
             api_key=key,
             model=settings.model or "",
             max_output_tokens=settings.max_output_tokens,
-            patience=Patience(
+            patience=RetryPolicy(
                 retries=settings.retries,
                 first_wait_seconds=settings.first_wait_seconds,
                 timeout_seconds=settings.timeout_seconds,
@@ -436,7 +458,7 @@ class _Run:
                 raise InputError(
                     f"{self._settings.base_url} failed {self._failures_in_a_row} texts in a row "
                     f"({error}); run the command again later, what was answered is kept in "
-                    f"{self._settings.cache}"
+                    f"{answer_file(self._settings)}"
                 ) from error
             return True
         self.predictions[place] = label

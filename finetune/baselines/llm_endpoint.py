@@ -95,7 +95,7 @@ class Budget:
 
 
 @dataclass(kw_only=True)
-class Patience:
+class RetryPolicy:
     """How long to wait for an endpoint.
 
     Attributes:
@@ -133,7 +133,7 @@ class Endpoint:
         api_key: str,
         model: str,
         max_output_tokens: int,
-        patience: Patience,
+        patience: RetryPolicy,
         budget: Budget,
     ) -> None:
         check_client()
@@ -146,7 +146,7 @@ class Endpoint:
             )
         except httpx2.InvalidURL as error:
             raise InputError(
-                f"expected an address in --llm.base-url, found {base_url} ({error})"
+                f"expected an address in llm.base_url, found {base_url} ({error})"
             ) from error
         # The raw response: what is no chat completion must not fail inside the client.
         self._create: Callable[..., Any] = self._client.chat.completions.with_raw_response.create
@@ -185,7 +185,7 @@ class Endpoint:
             except _RetryableError as error:
                 if error.unreachable and (attempt == self._patience.retries or not self._reached):
                     raise InputError(
-                        f"cannot reach {self._base_url} ({error}); check --llm.base-url and "
+                        f"cannot reach {self._base_url} ({error}); check llm.base_url and "
                         "the network"
                     ) from error
                 if attempt == self._patience.retries:
@@ -267,9 +267,9 @@ class Endpoint:
         advice = {
             401: "check the key in OPENAI_API_KEY",
             403: "check what the key in OPENAI_API_KEY is allowed to do",
-            404: "check --llm.model and --llm.base-url, which usually ends in /v1",
+            404: "check llm.model and llm.base_url, which usually ends in /v1",
             429: "add credit to the account",
-        }.get(status, "check --llm.model and what the endpoint accepts")
+        }.get(status, "check llm.model and what the endpoint accepts")
         raise InputError(
             f"{self._base_url} refuses model {self._model} with HTTP {status} ({told}); {advice}"
         ) from error

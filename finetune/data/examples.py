@@ -19,6 +19,7 @@ from finetune.data.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
+from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.notes import ReadingNotes
@@ -43,7 +44,7 @@ class Examples:
     """N texts with labels, each text once.
 
     Attributes:
-        path: the file or folder they were read from.
+        path: the file, folder or label database they were read from.
         labels: K names; a label's place is its id. One name, "score", for a regression.
         ids: of the records.
         texts: cleaned.
@@ -59,7 +60,7 @@ class Examples:
         label_columns: the columns of 0 and 1 that the labels were read from, if they were.
     """
 
-    path: Path
+    path: Path | LabelDatabase
     labels: list[str]
     ids: list[str]
     texts: list[str]
@@ -136,7 +137,7 @@ class Examples:
 
 
 def read_examples(
-    path: Path,
+    path: Path | LabelDatabase,
     labels: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
@@ -156,11 +157,11 @@ def read_examples(
     folds would be trained on and tested on at the same time.
 
     Args:
-        path: anything that `iter_records` reads, or the app's label database.
+        path: anything that `iter_records` reads, or the app's label database, also by its path.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
-        text_column: see `iter_records`.
-        reading: how the files are read; its text column counts where none is given.
+        text_column: see `iter_records`; for where `reading` is not given.
+        reading: how the files are read.
         notes: gets how they are read.
         label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
@@ -176,9 +177,9 @@ def read_examples(
             `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
             label only, an id twice, or a value that is no number.
     """
-    reading = reading or ReadOptions()
-    if text_column is not None:
-        reading = replace(reading, text_column=text_column)
+    if isinstance(path, Path):
+        path = label_database(path) or path
+    reading = reading or ReadOptions(text_column=text_column)
     form = found_form(
         path,
         RowFormat(
@@ -203,7 +204,7 @@ class _Reader:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | LabelDatabase,
         labels: Sequence[str] | None,
         task: Task,
         separator: str | None,
@@ -243,7 +244,7 @@ class _Reader:
         if identifier in self._ids:
             raise InputError(
                 f"{self._path}: expected every id once, found {where} again; make the ids "
-                "different, or number the rows instead with --ignore-ids"
+                "different, or number the rows instead with --set data.ignore_ids=true"
             )
         self._ids.add(identifier)
         names = self._names_of(record.label, where)
@@ -365,8 +366,8 @@ class _Reader:
         if mark is None:
             return
         example = next(name for name in self._found if mark in name)
-        way = f'give {"" if several else "--task multi "}--label-separator "{mark}"'
-        apart = '--label-separator ","' if several else "--labels with all of them"
+        way = f'give {"" if several else "--task multi "}--set data.label_separator="{mark}"'
+        apart = '--set data.label_separator=","' if several else "--labels with all of them"
         apart = "another character than the comma" if mark == "," else apart
         raise InputError(
             f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"

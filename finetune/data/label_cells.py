@@ -41,7 +41,7 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
     if "" in names:
         raise InputError(
             f"{where}: expected labels between the separators {separator!r}, found {cell!r}; "
-            "correct the row or give another --label-separator"
+            "correct the row or give another data.label_separator"
         )
     return list(dict.fromkeys(names))
 

@@ -41,8 +41,8 @@ class RowFormat:
         several = self.paired or self.label_columns or self.group_column is not None
         if self.reading.skip_bad_rows and several:
             raise InputError(
-                "--skip-bad-rows leaves rows out of one column, and pairs, groups and labels of 0 "
-                "and 1 are read from several; correct the rows instead"
+                "reading.skip_bad_rows leaves rows out of one column, and pairs, groups and labels "
+                "of 0 and 1 are read from several; correct the rows instead"
             )
 
     @property

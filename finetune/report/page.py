@@ -58,8 +58,8 @@ _MANY_LABELS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
-    """Another model measured on the same folds.
+class ComparedRow:
+    """A model measured on the same folds.
 
     Attributes:
         name: of the model.
@@ -104,7 +104,7 @@ class ReportContent:
     probabilities: ArrayLike
     fold_of: ArrayLike
     fold_f1: Mapping[int, Sequence[float]]
-    baselines: Sequence[Baseline] = ()
+    baselines: Sequence[ComparedRow] = ()
     learning_curve: Sequence[CurvePoint] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import numpy as np
 
 from finetune.data.examples import Examples
 from finetune.data.learnt_texts import read_learnt, text_keys
-from finetune.settings import KfoldSettings
+from finetune.settings import StartKeys
 from finetune.training.encoders import encoder_source, find_encoder, labels_of
 from malmoi.errors import InputError
 
@@ -37,21 +37,19 @@ class Beginning:
         return np.isin(text_keys(examples.texts, examples.pairs), self.learnt)
 
 
-def find_beginning(settings: KfoldSettings) -> Beginning:
-    """What `--model` or `--continue-from` names, else the newest encoder.
+def find_beginning(model: str | None, start: StartKeys) -> Beginning:
+    """What `--model` or `start.continue_from` names, else the newest encoder.
 
     Raises:
         InputError: nothing is there, or no finished classifier where one is gone on from.
     """
-    keep_head = settings.continue_from is not None
-    source = encoder_source(
-        settings.continue_from or settings.model or find_encoder(), settings.revision
-    )
-    labels = [] if settings.random_weights else labels_of(source)
+    keep_head = start.continue_from is not None
+    source = encoder_source(start.continue_from or model or find_encoder(), start.revision)
+    labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(
-            f"--continue-from goes on from a finished classifier, and {source} is an encoder; give "
-            "it as --model"
+            f"start.continue_from goes on from a finished classifier, and {source} is an encoder; "
+            "give it as --model"
         )
     return Beginning(
         source=source,
@@ -106,7 +104,7 @@ def describe_beginning(beginning: Beginning, examples: Examples, left_out: int) 
         return lines
     lines = [
         f"{source} is a finished classifier: its encoder is taken and its head left out, which is "
-        "new (--continue-from keeps it)"
+        "new (--set start.continue_from=CLASSIFIER keeps it)"
     ]
     if beginning.learnt is None:
         return [*lines, unknown]

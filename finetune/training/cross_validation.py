@@ -6,7 +6,7 @@ Legend: N texts, n texts of one fold, K labels.
 import io
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from finetune.evaluation.scores import Summary, decide, score_task, summarize
-from finetune.settings import TrainSettings
+from finetune.plan import TrainingPlan
 from finetune.training.encoders import load_for_classification
-from finetune.training.fit import Progress, Trained, TrainingData, steps_in, train
+from finetune.training.fit import OnStep, TrainingData, TrainingOutcome, steps_in, train
 from malmoi.devices import choose_device
 from malmoi.files import directory_at_once, write_at_once
 from malmoi.inference.batching import DeviceTokens
@@ -114,12 +114,12 @@ class CrossValidation:
         return summarize(self.fold_scores, self.folds, lowest=lowest)
 
     @property
-    def mean_f1(self) -> float:
+    def mean_score(self) -> float:
         """Mean of the folds' main scores."""
         return self.summary.mean
 
     @property
-    def sd_f1(self) -> float:
+    def sd_score(self) -> float:
         """Standard deviation of the folds' main scores as a sample (n - 1)."""
         return self.summary.sd
 
@@ -159,25 +159,28 @@ class Experiment:
         keep_head: start from a finished classifier, see `load_for_classification`.
         tokenizer: saved with the model.
         data: all texts.
-        settings: resolved; its seed is that of the first repetition and of the last training.
+        training: how each goes.
         folds: how many.
-        fold_of: for every seed the fold of each text, int64 [N] from 1.
+        fold_of: for every seed the fold of each text, int64 [N] from 1; the first seed is also
+            that of the last training.
+        device: see `malmoi.devices.choose_device`.
     """
 
     source: str
     random_weights: bool
     tokenizer: PreTrainedTokenizerBase
     data: TrainingData
-    settings: TrainSettings
+    training: TrainingPlan
     folds: int
     fold_of: dict[int, np.ndarray]
     keep_head: bool = False
+    device: str = "auto"
 
     @property
     def jobs(self) -> list[tuple[int, int]]:
         """(seed, fold) of every training; fold 0, the last, is the one on all texts."""
         measured = [(seed, fold) for seed in self.fold_of for fold in range(1, self.folds + 1)]
-        return [*measured, (self.settings.seed, 0)]
+        return [*measured, (next(iter(self.fold_of)), 0)]
 
     def train_places(self, seed: int, fold: int) -> np.ndarray:
         """Places of the texts that a training may look at."""
@@ -186,17 +189,17 @@ class Experiment:
     def steps(self, seed: int, fold: int) -> int:
         """Optimizer steps of a training, if it is not stopped early."""
         texts = len(self.train_places(seed, fold))
-        fraction = self.settings.dev_fraction(self.data.task)
+        fraction = self.training.dev_fraction
         if fraction:
             texts -= texts // max(2, round(1 / fraction))
-        return steps_in(texts, self.settings)
+        return steps_in(texts, self.training)
 
     def new_model(self, seed: int) -> PreTrainedModel:
         """An untrained model."""
         return load_for_classification(
             self.source,
             self.data.labels,
-            dropout=self.settings.dropout,
+            dropout=self.training.dropout,
             seed=seed,
             random_weights=self.random_weights,
             task=self.data.task,
@@ -220,7 +223,7 @@ def run_job(
     seed: int,
     fold: int,
     work: Path,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
     device: torch.device | None = None,
 ) -> None:
     """Train once and leave the result in `work` (`result_path`); fold 0 leaves the model.
@@ -230,21 +233,20 @@ def run_job(
         seed: one of `experiment.fold_of`.
         fold: from 1, or 0 for all texts.
         work: the work folder.
-        progress: see `finetune.training.train`.
-        device: instead of that of the settings.
+        progress: see `finetune.training.fit.train`.
+        device: instead of the experiment's.
 
     Raises:
         InputError: the loss became infinite or NaN.
     """
     began = time.monotonic()
-    device = device or choose_device(experiment.settings.device)
+    device = device or choose_device(experiment.device)
     model = experiment.new_model(seed)
     data = experiment.data
-    settings = replace(experiment.settings, seed=seed)
     places = experiment.train_places(seed, fold)
-    trained = train(model, data, places, settings, progress, device=device)
+    outcome = train(model, data, places, experiment.training, progress, seed=seed, device=device)
     if not fold:
-        _keep_model(experiment, model, trained, work)
+        _keep_model(experiment, model, outcome, work)
         return
     held_out = np.flatnonzero(experiment.fold_of[seed] == fold)
     tokens = DeviceTokens(data.tokens, device)
@@ -254,26 +256,26 @@ def run_job(
         fold=fold,
         places=held_out,
         probabilities=found,
-        thresholds=trained.thresholds,
+        thresholds=outcome.thresholds,
         scores=score_task(
-            data.task, data.targets[held_out], found, data.labels, trained.thresholds
+            data.task, data.targets[held_out], found, data.labels, outcome.thresholds
         ),
-        epochs=trained.epochs,
-        best_epoch=trained.best_epoch,
+        epochs=outcome.epochs,
+        best_epoch=outcome.best_epoch,
         seconds=time.monotonic() - began,
     ).save(result_path(work, seed, fold))
 
 
 def _keep_model(
-    experiment: Experiment, model: PreTrainedModel, trained: Trained, work: Path
+    experiment: Experiment, model: PreTrainedModel, outcome: TrainingOutcome, work: Path
 ) -> None:
     facts: dict[str, Any] = {
-        "epochs": trained.epochs,
-        "best_epoch": trained.best_epoch,
-        "dev_texts": trained.dev_texts,
+        "epochs": outcome.epochs,
+        "best_epoch": outcome.best_epoch,
+        "dev_texts": outcome.dev_texts,
     }
-    if trained.thresholds is not None:
-        facts["thresholds"] = [round(float(value), 6) for value in trained.thresholds]
+    if outcome.thresholds is not None:
+        facts["thresholds"] = [round(float(value), 6) for value in outcome.thresholds]
         # In the order of the labels, for whoever predicts with the model.
         model.config.thresholds = facts["thresholds"]
     write_at_once(work / _MODEL_FACTS, json.dumps(facts))

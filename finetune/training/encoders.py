@@ -17,16 +17,17 @@ from transformers import (
 from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.names import normal_label
-from malmoi.model_folders import architecture, discriminator_folder, has_weights, read_json
-from malmoi.model_loading import (
-    check_vocabulary,
-    complete_config,
-    fill_token_types,
-    load_tokenizer,
-    loading,
-    local_source,
+from malmoi.loading import loading
+from malmoi.model_folders import (
+    architecture,
+    discriminator_folder,
+    find_named,
+    has_weights,
+    read_json,
 )
+from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types, local_source
 from malmoi.paths import home
+from malmoi.tokenizer_folders import load_tokenizer
 
 # The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
 # thrown away after pre-training).
@@ -73,7 +74,7 @@ def encoder_source(source: str | Path, revision: str | None = None) -> str:
     Raises:
         InputError: the directory is missing or has no weights, or the Hub cannot give them.
     """
-    found = discriminator_folder(source)
+    found = discriminator_folder(find_named(source))
     place = Path(local_source(found if found.is_dir() else source, revision))
     inner = discriminator_folder(place)
     return str(inner if inner.is_dir() else place)
@@ -90,10 +91,14 @@ def shape_of(source: str | Path) -> str:
     Raises:
         InputError: there is no configuration, or it cannot be read.
     """
-    place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = _config_of(encoder_source(source))
     return f"{config.num_hidden_layers} x {config.hidden_size}, {config.vocab_size:,} entries"
+
+
+def _config_of(place: str) -> PreTrainedConfig:
+    with loading(place, "the configuration"):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    return config
 
 
 def load_for_classification(
@@ -107,9 +112,7 @@ def load_for_classification(
     task: Task = "single",
     keep_head: bool = False,
 ) -> PreTrainedModel:
-    """The encoder of `source` with a head for `labels`, in float32, on the CPU.
-
-    The head is new, also where `source` is a finished classifier.
+    """The encoder of `source` with a new head for `labels`, in float32, on the CPU.
 
     Args:
         source: model directory, pre-training run, or Hub id.
@@ -126,20 +129,11 @@ def load_for_classification(
             `keep_head`, no finished classifier of this task or without one of the labels.
     """
     place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
-    config = complete_config(config, Path(place))
+    config = complete_config(_config_of(place), Path(place))
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)
-    config.problem_type = PROBLEM_TYPES[task]
-    # What `problem_type` does not say: whether the model expects two texts.
-    config.finetune_task = task
-    if hasattr(config, "thresholds"):
-        del config.thresholds  # of what a classifier was before
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-        if hasattr(config, name):
-            setattr(config, name, dropout)
+    _set_task(config, task, dropout)
     set_seed(seed)
     with loading(place, "the model"):
         if random_weights:
@@ -173,9 +167,7 @@ def labels_of(source: str | Path) -> list[str]:
     Raises:
         InputError: there is no configuration, or it cannot be read.
     """
-    place = encoder_source(source)
-    with loading(place, "the configuration"):
-        config = AutoConfig.from_pretrained(place, trust_remote_code=False)
+    config = _config_of(encoder_source(source))
     names = config.architectures or [""]
     return _own_labels(config) if str(names[0]).endswith("ForSequenceClassification") else []
 
@@ -189,6 +181,17 @@ def _name_labels(config: PreTrainedConfig, labels: list[str]) -> None:
     config.label2id = {label: index for index, label in enumerate(labels)}
 
 
+def _set_task(config: PreTrainedConfig, task: Task, dropout: float) -> None:
+    config.problem_type = PROBLEM_TYPES[task]  # type: ignore[assignment]
+    # What `problem_type` does not say: whether the model expects two texts.
+    config.finetune_task = task
+    if hasattr(config, "thresholds"):
+        del config.thresholds  # of what a classifier was before
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+        if hasattr(config, name):
+            setattr(config, name, dropout)
+
+
 def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: str) -> list[int]:
     """Where each of `labels` stands among a classifier's own.
 
@@ -199,7 +202,7 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
     problem, known = config.problem_type, getattr(config, "finetune_task", task)
     if known != task or problem not in (None, PROBLEM_TYPES[task]):
         raise InputError(
-            f"--continue-from {place} was trained for another task ({known}, {problem}) than "
+            f"start.continue_from {place} was trained for another task ({known}, {problem}) than "
             f"--task {task}; give --model, which puts a new head on its encoder"
         )
     if labels == REGRESSION_LABELS and len(own) == 1:
@@ -207,7 +210,7 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
     absent = [label for label in labels if label not in own]
     if absent:
         raise InputError(
-            f"--continue-from {place} has the labels {', '.join(own)}, the data also "
+            f"start.continue_from {place} has the labels {', '.join(own)}, the data also "
             f"{', '.join(absent)}; give --model, which puts a new head on its encoder"
         )
     return [own.index(label) for label in labels]

@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, set_seed
 
 from finetune.data.folds import split_off
 from finetune.evaluation.scores import choose_thresholds, score_task
+from finetune.plan import TrainingPlan, plan_training
 from finetune.settings import TrainSettings
 from finetune.training.losses import Loss, balanced_weights, make_loss
 from finetune.training.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
@@ -33,13 +34,11 @@ from malmoi.model_loading import longest_input
 # LengthGroupedSampler sorts up to 50 together.
 BATCHES_IN_CHUNK = 32
 
-# Epochs without a better score after which training stops, where nothing else is said.
-PATIENCE = 2
-
 # Reading a loss makes a GPU's host wait for it, so many are read at a time.
 _STEPS_BETWEEN_CHECKS = 50
 
-Progress = Callable[[int, int], None]
+# Called after every step with (steps done, steps in all).
+OnStep = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +65,7 @@ class TrainingData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainingOutcome:
     """What a training decided on the way.
 
     Attributes:
@@ -88,88 +87,102 @@ def train_classifier(
     texts: Sequence[str],
     label_ids: Sequence[int],
     settings: TrainSettings,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
+    *,
+    seed: int = 42,
+    device: torch.device | None = None,
 ) -> None:
     """Train `model` in place; it stays in float32, in evaluation mode, on the device used.
 
-    The same weights, texts, settings and machine give the same result.
+    The same weights, texts, settings, seed and machine give the same result.
 
     Args:
         model: sequence classifier of K labels.
         texts: cleaned texts.
         label_ids: 0 to K - 1, one a text.
-        settings: `resolved` or not.
+        settings: what they leave open is decided by the model's width.
         progress: called with (steps done, steps in all) after every step.
+        seed: of dropout and the order of texts.
+        device: a GPU if there is one, when None.
 
     Raises:
         InputError: the loss became infinite or NaN.
     """
-    max_length = min(settings.max_length, longest_input(model, tokenizer))
-    settings = replace(settings, max_length=max_length)
+    training = plan_training(
+        settings,
+        hidden_size=hidden_size(model),
+        longest_input=longest_input(model, tokenizer),
+    )
     targets = np.asarray(label_ids, dtype=np.int64)
     data = TrainingData(
         task="single",
         labels=[str(name) for _, name in sorted((model.config.id2label or {}).items())],
-        tokens=tokenize_all(tokenizer, texts, max_length),
+        tokens=tokenize_all(tokenizer, texts, training.max_length),
         targets=targets,
         strata=targets,
-        word_pieces=word_pieces_of(tokenizer) if settings.subword_dropout else None,
+        word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
     )
-    train(model, data, np.arange(len(targets)), settings, progress)
+    train(model, data, np.arange(len(targets)), training, progress, seed=seed, device=device)
+
+
+def hidden_size(model: PreTrainedModel) -> int:
+    """The width of an encoder; 0 where its configuration does not say."""
+    return int(getattr(model.config, "hidden_size", 0))
 
 
 def train(
     model: PreTrainedModel,
     data: TrainingData,
     places: np.ndarray,
-    settings: TrainSettings,
-    progress: Progress | None = None,
+    training: TrainingPlan,
+    progress: OnStep | None = None,
     *,
+    seed: int = 42,
     device: torch.device | None = None,
-) -> Trained:
+) -> TrainingOutcome:
     """Train `model` in place on the texts at `places`, as `train_classifier`.
 
     Args:
         model: sequence classifier.
         data: all texts, of which only those at `places` are looked at.
         places: rising, int64.
-        settings: `resolved` or not.
+        training: every number decided.
         progress: called with (steps done, steps in all) after every step; early stopping does
             fewer than all.
-        device: instead of `settings.device`.
+        seed: of dropout, the order of texts and what is kept out.
+        device: a GPU if there is one, when None.
 
     Raises:
         InputError: the loss became infinite or NaN, or there are too few texts to keep some out.
         ValueError: subword dropout without `data.word_pieces`.
     """
-    settings = settings.resolved(int(getattr(model.config, "hidden_size", 0)))
-    device = device or choose_device(settings.device)
-    places, dev = _keep_out(data, places, settings)
-    set_seed(settings.seed)
+    device = device or choose_device()
+    places, dev = _keep_out(data, places, training, seed)
+    set_seed(seed)
     model.train().to(device)
     model.set_attn_implementation(attention_for(device))
-    if settings.gradient_checkpointing:
+    if training.gradient_checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     tokens = DeviceTokens(data.tokens, device)
     with deterministic(device):
-        loop = _Loop(model, data, tokens, places, settings, device)
-        best = _Best(settings.patience or PATIENCE)
+        loop = _Loop(model, data, tokens, places, training, seed, device)
+        best = _Best(training.patience)
         epoch = 0
-        for epoch in range(1, settings.epochs + 1):
+        for epoch in range(1, training.epochs + 1):
             loop.run_epoch(progress)
-            if settings.early_stopping_fraction:
+            if training.early_stopping_fraction:
                 found = predict_probabilities(model, tokens, dev, data.task, device)
                 if best.is_enough(_dev_score(data, dev, found), epoch, model):
                     break
         best.restore(model)
-    if settings.gradient_checkpointing:
+    if training.gradient_checkpointing:
         model.activation_checkpointing_disable()
     model.eval()
     thresholds = None
     if data.task == "multi":
         found = predict_probabilities(model, tokens, dev, data.task, device)
         thresholds = choose_thresholds(data.targets[dev], found)
-    return Trained(
+    return TrainingOutcome(
         epochs=epoch,
         best_epoch=best.epoch or epoch,
         dev_texts=len(dev),
@@ -178,17 +191,17 @@ def train(
 
 
 def _keep_out(
-    data: TrainingData, places: np.ndarray, settings: TrainSettings
+    data: TrainingData, places: np.ndarray, training: TrainingPlan, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Places to train on, and places that choose epoch and thresholds."""
-    fraction = settings.dev_fraction(data.task)
+    fraction = training.dev_fraction
     if not fraction:
         return places, places[:0]
-    kept, dev = split_off(data.strata, places, fraction, settings.seed, data.groups)
+    kept, dev = split_off(data.strata, places, fraction, seed, data.groups)
     if not len(dev) or not len(kept):
         raise InputError(
             f"expected enough texts to keep {fraction:g} of them out of training, found "
-            f"{len(places)}; add texts or leave out --early-stopping-fraction"
+            f"{len(places)}; add texts or leave out training.early_stopping_fraction"
         )
     return kept, dev
 
@@ -234,40 +247,41 @@ class _Loop:
         data: TrainingData,
         tokens: DeviceTokens,
         places: np.ndarray,
-        settings: TrainSettings,
+        training: TrainingPlan,
+        seed: int,
         device: torch.device,
     ) -> None:
         self._model, self._tokens, self._places = model, tokens, places
-        self._settings, self._device = settings, device
+        self._training, self._device = training, device
         self._data = data
         self._anew: SubwordDropout | None = None
-        if settings.subword_dropout:
+        if training.subword_dropout:
             if data.word_pieces is None:
                 raise ValueError("subword dropout needs TrainingData.word_pieces")
-            self._anew = SubwordDropout(data.word_pieces, settings.subword_dropout)
-            self._draw = random.Random(settings.seed)
+            self._anew = SubwordDropout(data.word_pieces, training.subword_dropout)
+            self._draw = random.Random(seed)
         self._targets = torch.from_numpy(np.ascontiguousarray(data.targets)).to(device)
         self._parameters = [value for value in model.parameters() if value.requires_grad]
-        self._loss = _loss_of(data, places, settings, device)
-        self._steps = steps_in(len(places), settings)
+        self._loss = _loss_of(data, places, training, device)
+        self._steps = steps_in(len(places), training)
         self._step = 0
-        self._optimizer = torch.optim.AdamW(parameter_groups(model, settings), fused=True)
+        self._optimizer = torch.optim.AdamW(parameter_groups(model, training), fused=True)
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
-            self._optimizer, lambda step: rate_at(step, self._steps, settings.warmup_fraction)
+            self._optimizer, lambda step: rate_at(step, self._steps, training.warmup_fraction)
         )
-        self._order = torch.Generator().manual_seed(settings.seed)
+        self._order = torch.Generator().manual_seed(seed)
         self._lengths = data.tokens.lengths[places].tolist()
         self._unread: list[torch.Tensor] = []
 
-    def run_epoch(self, progress: Progress | None) -> None:
+    def run_epoch(self, progress: OnStep | None) -> None:
         """Pass over all texts once."""
         if self._anew is not None:
             cut = self._anew.cut_anew(
-                self._data.tokens, self._places, self._settings.max_length, self._draw
+                self._data.tokens, self._places, self._training.max_length, self._draw
             )
             self._tokens = DeviceTokens(cut, self._device)
             self._lengths = cut.lengths[self._places].tolist()
-        for batch in shuffled_batches(self._lengths, self._settings.batch_size, self._order):
+        for batch in shuffled_batches(self._lengths, self._training.batch_size, self._order):
             chosen = self._places[batch]
             inputs = self._tokens.batch(chosen)
             with autocast(self._device):
@@ -298,21 +312,21 @@ class _Loop:
             if not math.isfinite(loss):
                 raise InputError(
                     f"the loss became {loss} at step {step} of {self._steps} with learning rate "
-                    f"{self._settings.learning_rate:g}; use a lower --learning-rate"
+                    f"{self._training.learning_rate:g}; use a lower --learning-rate"
                 )
 
 
 def _loss_of(
-    data: TrainingData, places: np.ndarray, settings: TrainSettings, device: torch.device
+    data: TrainingData, places: np.ndarray, training: TrainingPlan, device: torch.device
 ) -> Loss:
     weights = None
-    if settings.class_weights == "balanced":
+    if training.class_weights == "balanced":
         weights = balanced_weights(data.task, data.targets[places], len(data.labels)).to(device)
     return make_loss(
         data.task,
         weights=weights,
-        focal_gamma=settings.focal_gamma,
-        label_smoothing=settings.label_smoothing,
+        focal_gamma=training.focal_gamma,
+        label_smoothing=training.label_smoothing,
     )
 
 
@@ -332,9 +346,9 @@ def deterministic(device: torch.device) -> Iterator[None]:
         torch.use_deterministic_algorithms(before)
 
 
-def steps_in(texts: int, settings: TrainSettings) -> int:
+def steps_in(texts: int, training: TrainingPlan) -> int:
     """Optimizer steps that training on so many texts takes."""
-    return settings.epochs * math.ceil(texts / settings.batch_size)
+    return training.epochs * math.ceil(texts / training.batch_size)
 
 
 def rate_at(step: int, steps: int, warmup_fraction: float) -> float:
@@ -363,7 +377,7 @@ def shuffled_batches(
         yield batches[place]
 
 
-def parameter_groups(model: PreTrainedModel, settings: TrainSettings) -> list[dict[str, object]]:
+def parameter_groups(model: PreTrainedModel, training: TrainingPlan) -> list[dict[str, object]]:
     """AdamW groups: learning rate by depth, weight decay for matrices only.
 
     As in ELECTRA's optimizer (`finetune/optimization.py`), with n layers: the head has the full
@@ -371,7 +385,7 @@ def parameter_groups(model: PreTrainedModel, settings: TrainSettings) -> list[di
     """
     layers = int(getattr(model.config, "num_hidden_layers", 0))
     prefix = f"{model.base_model_prefix}."
-    rate, decay = float(settings.learning_rate or 0), float(settings.layer_decay or 1)
+    rate, decay = training.learning_rate, training.layer_decay
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         layer = re.search(r"\.layers?\.(\d+)\.", name)
@@ -387,7 +401,7 @@ def parameter_groups(model: PreTrainedModel, settings: TrainSettings) -> list[di
         {
             "params": parameters,
             "lr": rate * decay**below,
-            "weight_decay": settings.weight_decay if matrices else 0.0,
+            "weight_decay": training.weight_decay if matrices else 0.0,
         }
         for (below, matrices), parameters in groups.items()
     ]

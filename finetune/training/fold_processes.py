@@ -14,8 +14,8 @@ from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.workers.local import LostWorkerError, begin_worker
 
-# What is told of a training: the seed, the fold (0: all texts) and its optimizer steps just done.
-Advance = Callable[[int, int, int], None]
+# Called with the seed, the fold (0: all texts) and the optimizer steps of it just done.
+OnSteps = Callable[[int, int, int], None]
 OnFold = Callable[[FoldResult], None]
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -27,7 +27,7 @@ def run_jobs(
     *,
     jobs: int = 1,
     on_fold: OnFold,
-    advance: Advance,
+    advance: OnSteps,
 ) -> list[FoldResult]:
     """Do every training of the experiment whose result is not in `work` yet.
 
@@ -66,7 +66,7 @@ def run_jobs(
 class _Steps:
     """Turns a training's own count into steps just done."""
 
-    def __init__(self, experiment: Experiment, seed: int, fold: int, advance: Advance) -> None:
+    def __init__(self, experiment: Experiment, seed: int, fold: int, advance: OnSteps) -> None:
         self._job, self._advance = (seed, fold), advance
         self._left = experiment.steps(seed, fold)
 
@@ -101,7 +101,7 @@ def _run_side_by_side(
     todo: list[tuple[int, int]],
     processes: int,
     told: _InOrder,
-    advance: Advance,
+    advance: OnSteps,
 ) -> None:
     # Not forked: torch's threads do not survive that.
     context = multiprocessing.get_context("spawn")
@@ -155,7 +155,7 @@ def _next_answer(answers: Any, workers: list[Any]) -> Any:
 
 def _device(experiment: Experiment, number: int) -> str:
     """The device of a process: the GPUs in turn, unless one was named."""
-    device = choose_device(experiment.settings.device)
+    device = choose_device(experiment.device)
     if device.type == "cuda" and device.index is None:
         return f"cuda:{number % torch.cuda.device_count()}"
     return str(device)

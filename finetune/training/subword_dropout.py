@@ -39,8 +39,8 @@ def word_pieces_of(tokenizer: PreTrainedTokenizerBase) -> WordPieces:
     if backend is None or not isinstance(model, WordPiece):
         kind = type(model if model is not None else tokenizer).__name__
         raise InputError(
-            f"--subword-dropout cuts words anew into WordPiece's pieces, found a tokenizer of the "
-            f"kind {kind}; leave it out, or take an encoder with WordPiece"
+            "training.subword_dropout cuts words anew into WordPiece's pieces, found a tokenizer "
+            f"of the kind {kind}; leave it out, or take an encoder with WordPiece"
         )
     vocabulary = backend.get_vocab(with_added_tokens=True)
     pieces = [""] * (max(vocabulary.values()) + 1)

@@ -1,1 +1,1 @@
-"""The commands of `malmoi`: each module has `Settings`, `main` and `ABOUT`."""
+"""The commands of `malmoi`: each module has `ABOUT` and `main`, which takes its settings."""

@@ -12,14 +12,14 @@ ABOUT = (
 
 
 @dataclass(kw_only=True)
-class Settings:
+class CacheSettings:
     """What to do with it."""
 
     clear: bool = False
     """Remove all of it."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: CacheSettings) -> None:
     """List the entries, or remove them."""
     if settings.clear:
         print(f"removed {_mebibytes(bound(max_bytes=0))} from {CACHE}")

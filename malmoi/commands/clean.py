@@ -38,7 +38,7 @@ _WORK_VERSION = 2
 
 
 @dataclass(kw_only=True)
-class Settings:
+class CleanSettings:
     """What is cleaned, into what."""
 
     inputs: tyro.conf.Positional[tuple[Path, ...]]
@@ -69,7 +69,7 @@ class Settings:
     """The rules about one text."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: CleanSettings) -> None:
     """Clean the inputs and write the directory in one rename."""
     near = _check(settings)
     sources = find_all_sources(settings.inputs)
@@ -96,7 +96,7 @@ def main(settings: Settings) -> None:
     print(f"cleaning {report.cleaning} -> {settings.output}")
 
 
-def _check(settings: Settings) -> NearDuplicates | None:
+def _check(settings: CleanSettings) -> NearDuplicates | None:
     if not settings.inputs:
         raise InputError("expected files or folders to clean, found none; name at least one")
     if settings.output.exists():
@@ -115,7 +115,10 @@ def _check(settings: Settings) -> NearDuplicates | None:
 
 
 def _clean(
-    settings: Settings, near: NearDuplicates | None, sources: list[Source], plan: dict[str, Any]
+    settings: CleanSettings,
+    near: NearDuplicates | None,
+    sources: list[Source],
+    plan: dict[str, Any],
 ) -> CleaningReport:
     with work_folder(settings.output, plan) as work, ExitStack() as stack:
         units = work / "units"

@@ -20,7 +20,7 @@ ABOUT = (
 
 
 @dataclass(kw_only=True)
-class Settings:
+class FetchSettings:
     """What is fetched from where to where."""
 
     name: tyro.conf.Positional[str]
@@ -31,7 +31,7 @@ class Settings:
     """Folder to write to; data/NAME by default."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: FetchSettings) -> None:
     """Fetch, and print licence and citation."""
     if settings.name.startswith(PREFIX):
         _fetch_from_hub(settings)
@@ -56,7 +56,7 @@ def main(settings: Settings) -> None:
     )
 
 
-def _fetch_from_hub(settings: Settings) -> None:
+def _fetch_from_hub(settings: FetchSettings) -> None:
     if settings.mirror is not None:
         raise InputError(
             f"expected no --from with {settings.name}, found {settings.mirror}; "

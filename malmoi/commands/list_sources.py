@@ -18,14 +18,14 @@ _COLUMNS = ("name", "size", "texts", "licence", "what it is", "fetched")
 
 
 @dataclass(kw_only=True)
-class Settings:
+class ListSettings:
     """Where fetched sources are looked for."""
 
     data: Path = Path("data")
     """Folder under which `fetch` wrote them."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: ListSettings) -> None:
     """Print the table."""
     rows = [_row(source, settings.data) for source in SOURCES.values()]
     rows.append(_hub_row(settings.data))

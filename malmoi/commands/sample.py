@@ -28,7 +28,7 @@ _SHOWN_CHARACTERS = 300
 
 
 @dataclass(kw_only=True)
-class Settings:
+class SampleSettings:
     """What is drawn."""
 
     path: tyro.conf.Positional[Path]
@@ -44,7 +44,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class BeforeAfter:
     """A text before and after cleaning, and the reason for which it is dropped, if it is.
 
     Duplicates are not known here: a sample sees one text at a time.
@@ -60,7 +60,7 @@ class Comparison:
         return self.reason is not None or self.after != self.record.text
 
 
-def main(settings: Settings) -> None:
+def main(settings: SampleSettings) -> None:
     """Draw, clean and print."""
     if settings.size < 1:
         raise InputError(f"expected --size of at least 1, found {settings.size}")
@@ -84,15 +84,15 @@ def main(settings: Settings) -> None:
         _print_lines(drawn)
 
 
-def compare(records: Iterable[Record]) -> Iterator[Comparison]:
+def compare(records: Iterable[Record]) -> Iterator[BeforeAfter]:
     """Clean texts one by one."""
     for record in records:
         after = clean_text(record.text)
         reason = reason_to_drop(record.text, after)
-        yield Comparison(record=record, after=after, reason=reason)
+        yield BeforeAfter(record=record, after=after, reason=reason)
 
 
-def _print_table(drawn: list[Comparison]) -> None:
+def _print_table(drawn: list[BeforeAfter]) -> None:
     names = ("id", "before", "after", "dropped")
     table = Table(*(Column(name, overflow="fold") for name in names), show_lines=True)
     for comparison in drawn:
@@ -102,7 +102,7 @@ def _print_table(drawn: list[Comparison]) -> None:
     Console().print(table)
 
 
-def _print_lines(drawn: list[Comparison]) -> None:
+def _print_lines(drawn: list[BeforeAfter]) -> None:
     for comparison in drawn:
         print(f"before  {_visible(comparison.record.text)}")
         if comparison.reason is not None:

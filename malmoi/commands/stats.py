@@ -36,7 +36,7 @@ _KEYWORD_CHARACTERS = 10_000
 
 
 @dataclass(kw_only=True)
-class Settings:
+class StatsSettings:
     """What is counted."""
 
     path: tyro.conf.Positional[Path]
@@ -52,7 +52,7 @@ class Settings:
     """Print JSON, with all labels, instead of lines for people."""
 
 
-def main(settings: Settings) -> None:
+def main(settings: StatsSettings) -> None:
     """Count and print."""
     if settings.keywords < 0:
         raise InputError(f"expected --keywords of at least 0, found {settings.keywords}")
@@ -90,7 +90,7 @@ def main(settings: Settings) -> None:
             print(f"  {keyword.word} ({keyword.word_class}): {keyword.texts:,}")
 
 
-def _keywords(texts: list[str], settings: Settings) -> "Keywords":
+def _keywords(texts: list[str], settings: StatsSettings) -> "Keywords":
     from malmoi.text.morphemes import find_keywords  # loads Kiwi, which the counts do not need
 
     shown: Iterable[str] = texts

@@ -3,34 +3,31 @@
 Legend: B texts in a batch, T tokens of the longest text in it, K labels.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedTokenizerBase
 
 from malmoi.devices import choose_device, convert_matrices
 from malmoi.errors import InputError
 from malmoi.inference.batching import DeviceTokens, tokenize_all
 from malmoi.inference.torch_engine import probabilities_by_length
+from malmoi.loading import loading
 from malmoi.model_folders import architecture, has_weights, read_config
-from malmoi.model_loading import (
-    check_vocabulary,
-    load_tokenizer,
-    loading,
-    local_source,
-    longest_input,
-)
+from malmoi.model_loading import check_vocabulary, local_source, longest_input
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_text
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+from malmoi.tokenizer_folders import load_tokenizer
 
 # Texts tokenised in one go; bounds memory for millions of texts without costing padding.
 TEXTS_IN_CHUNK = 65_536
@@ -38,7 +35,7 @@ TEXTS_IN_CHUNK = 65_536
 # The temperature that finetune/kfold.py fitted out of fold, beside the weights.
 CALIBRATION = "calibration.json"
 
-Progress = Callable[[int, int], None]
+OnBatch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -91,8 +88,11 @@ class Classifier:
         self._lock = threading.Lock()
 
     @classmethod
-    def load(cls, path: str | Path) -> "Classifier":
-        """Load a stock sequence classifier from a directory or by its Hub id.
+    def load(cls, path: str | Path) -> Classifier:
+        """Load a stock sequence classifier.
+
+        Args:
+            path: directory, name of a run or of a released model, or Hub id.
 
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
@@ -100,6 +100,9 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when the model expects two texts or gives several labels or a value.
         """
+        # With all that it needs it takes a second to import: not before somebody loads a model.
+        from transformers import AutoModelForSequenceClassification
+
         source = local_source(path)
         with loading(source, "the model"):
             model, report = AutoModelForSequenceClassification.from_pretrained(
@@ -134,9 +137,7 @@ class Classifier:
         check_vocabulary(model, tokenizer, source)
         return cls(model, tokenizer, _name(path), temperature=_temperature(source))
 
-    def predict(
-        self, texts: Sequence[str], *, progress: Progress | None = None
-    ) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], *, progress: OnBatch | None = None) -> list[Prediction]:
         """Predict every text, in the order given.
 
         Texts are cleaned exactly as the training texts were; one that is empty, or empty after

@@ -3,15 +3,20 @@
 Legend: n texts, B texts in a batch, K labels.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from malmoi.devices import autocast
 from malmoi.inference.batching import DeviceTokens, batches_by_length
 from malmoi.inference.tasks import Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # Padded tokens in one batch. One measurement on 2 cores that other work shared (12 layers, hidden
 # 256): 814, 777, 702, 563 texts/s at 1,024, 2,048, 4,096, 8,192. To be repeated on a quiet machine.

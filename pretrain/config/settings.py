@@ -112,6 +112,7 @@ class PretrainSettings:
         "run": ("output", "resume"),
     }
     """See `malmoi.flags.parse_flags`."""
+    SCHEMA: ClassVar[type] = PretrainKeys
     KEYS: ClassVar[dict[str, str]] = keys_by_flag(PretrainKeys, OTHER_NAMES)
 
     corpus: Path

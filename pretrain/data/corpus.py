@@ -22,11 +22,11 @@ from malmoi.text.corpus.clean_corpus import (
 )
 from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.notes import ReadingNotes
-from malmoi.text.reading.options import reading_by_keys
 from malmoi.text.reading.records import READER_VERSION, iter_records
-from malmoi.tokenizer_folders import MANY_UNKNOWN, load_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from pretrain.plan import CorpusPlan
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import TRAINING_VERSION, train_tokenizer
 
@@ -95,7 +95,7 @@ def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedToke
     if directory.is_dir():
         try:
             mark_used(directory)
-            return load_tokenizer(directory)
+            return load_pretraining_tokenizer(directory)
         except InputError as error:
             print(f"warning: {error}; doing so", file=sys.stderr, flush=True)
             shutil.rmtree(directory)
@@ -139,8 +139,7 @@ def _prepare_clean_corpus(plan: CorpusPlan, source_hash: str) -> Path:
     if not directory.is_dir():
         print(f"reading and cleaning {plan.path}", flush=True)
         notes = ReadingNotes(say=lambda line: print(line, flush=True))
-        with reading_by_keys():
-            records = iter_records(plan.path, options=options, notes=notes)
-            write_clean_corpus(records, directory, cleaning, notes)
+        records = iter_records(plan.path, options=options, notes=notes)
+        write_clean_corpus(records, directory, cleaning, notes)
     print(CleaningReport.read_from(directory).summary())
     return directory

@@ -20,7 +20,8 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.text.corpus.clean_corpus import iter_clean_texts
 from malmoi.text.corpus.clean_report import CleaningReport, report_path
-from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import iter_batches
 
 FACTS_NAME = "corpus.json"
@@ -120,7 +121,7 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
     Raises:
         InputError: the folder is damaged.
     """
-    tokenizer = load_tokenizer(directory / "tokenizer")
+    tokenizer = load_pretraining_tokenizer(directory / "tokenizer")
     try:
         facts = json.loads((directory / FACTS_NAME).read_text(encoding="utf-8"))
         offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")

@@ -22,8 +22,9 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from malmoi.errors import InputError
+from malmoi.loading import quiet_transformers
 from malmoi.model_folders import discriminator_folder
-from malmoi.model_loading import fill_token_types, quiet_transformers, save_model
+from malmoi.model_loading import fill_token_types, save_model
 from pretrain.config.objective import GENERATOR_SIZE, Sharing
 from pretrain.config.settings import Preset
 from pretrain.model.init import check_files, config_in

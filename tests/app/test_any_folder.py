@@ -41,7 +41,7 @@ def elsewhere(tmp_path: Path) -> Path:
 def repository(tmp_path: Path) -> Path:
     """A checkout with one run in it."""
     copy = tmp_path / "checkout"
-    for room in ("corpora", "tokenizer", "pretrain", "finetune", "app"):
+    for room in ("malmoi", "corpora", "app"):
         shutil.copytree(
             ROOT / room,
             copy / room,

@@ -62,8 +62,10 @@ def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
     monkeypatch.setattr(budgets, "NSMC", reviews)
     scored: list[tuple[str, int]] = []
 
-    def fine_tune(encoder: Path, train: object, dev: object, settings: Any) -> dict[str, float]:
-        scored.append((encoder.name, settings.seed))
+    def fine_tune(
+        encoder: Path, train: object, dev: object, settings: Any, *, seed: int
+    ) -> dict[str, float]:
+        scored.append((encoder.name, seed))
         return {"accuracy": 80.0 + len(scored)}
 
     def pretrain_once(folder: Path, flags: list[object], *, corpus: Path) -> Path:

@@ -26,7 +26,8 @@ from malmoi.command_line import run_command
 from malmoi.inference.classifier import Classifier, find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 
-LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--layer-decay=1"]
+ROOT = Path(__file__).parents[2]
+LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--set=training.layer_decay=1"]
 QUICK = ["--epochs=1"]
 
 Run = Callable[..., tuple[int, str, str]]
@@ -103,13 +104,13 @@ def test_separable_texts_are_learned(kfold: Run, write_csv: WriteCsv) -> None:
 
 def check_report(path: Path, output: str) -> None:
     report = json.loads(path.read_text(encoding="utf-8"))
-    assert report["labels"] == LABELS
+    assert report["plan"]["data"]["labels"] == LABELS
     assert report["data"]["per_label"] == {label: 21 for label in LABELS}
     assert report["data"]["texts"] == 63
     rows = [json.dumps([text, label], ensure_ascii=False) for text, label in separable()]
     assert report["data"]["sha256"] == hashlib.sha256("".join(rows).encode()).hexdigest()
-    assert report["settings"]["epochs"] == 6
-    assert report["settings"]["max_length"] == 64  # What the model has positions for.
+    assert report["plan"]["training"]["epochs"] == 6
+    assert report["plan"]["training"]["max_length"] == 64  # What the model has positions for.
     assert report["versions"]["torch"]
     assert f"{report['mean_f1']:.4f} (standard deviation {report['sd_f1']:.4f})" in output
     for number, fold in enumerate(report["folds"], 1):
@@ -189,12 +190,12 @@ def test_folds_are_stratified() -> None:
 def test_random_weights_and_decomposed_labels(kfold: Run, write_csv: WriteCsv) -> None:
     labels = unicodedata.normalize("NFD", " 꿈 , 일기,일정")
     data = f"--data={write_csv(separable())}"
-    code, output, _ = kfold(data, "--random-weights", "--output=run", *QUICK, labels=labels)
+    code, output, _ = kfold(data, "--recipe=random-weights", "--output=run", *QUICK, labels=labels)
     assert code == 0
     assert "million parameters, random weights)" in output
     report = json.loads(Path("run/report.json").read_text(encoding="utf-8"))
-    assert report["random_weights"] is True
-    assert report["settings"]["layer_decay"] == 1.0
+    assert report["plan"]["encoder"]["random_weights"] is True
+    assert report["plan"]["training"]["layer_decay"] == 1.0
 
 
 def test_as_a_script(encoder: Path, write_csv: WriteCsv, tmp_path: Path) -> None:
@@ -314,9 +315,12 @@ def test_no_sample_with_these_labels(kfold: Run) -> None:
 
 def test_sample_is_found_by_its_labels(kfold: Run) -> None:
     for labels, sample in (("일기,꿈,오류,메모,일정", "memos"), ("부정,중립,긍정", "reviews")):
+        folder = Path("corpora") / sample
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / folder / "task.toml", folder)
         code, _, errors = kfold(labels=labels)
         assert code == 2
-        assert errors.startswith(f"error: no such file or folder: corpora/{sample}; ")
+        assert errors.startswith(f"error: no such file or folder: {folder}/{sample}.csv; ")
 
 
 def test_no_encoder_yet(kfold: Run, write_csv: WriteCsv) -> None:
@@ -413,7 +417,13 @@ def test_processes_side_by_side_give_the_same(kfold: Run, write_csv: WriteCsv) -
 
 
 def test_a_process_with_bad_luck_is_one_line(kfold: Run, write_csv: WriteCsv) -> None:
-    flags = ["--folds=2", "--jobs=2", "--learning-rate=1", "--weight-decay=1e38", "--epochs=4"]
+    flags = [
+        "--folds=2",
+        "--jobs=2",
+        "--learning-rate=1",
+        "--set=training.weight_decay=1e38",
+        "--epochs=4",
+    ]
     code, _, errors = kfold(f"--data={write_csv(separable())}", *flags)
     assert code == 2
     assert errors.startswith("error: the loss became ")

@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification
 from finetune.data.examples import read_examples
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
-from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
+from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, save_labels, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
 
 __all__ = ["kfold"]  # a fixture
@@ -65,7 +65,7 @@ def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
     code, _, errors = kfold(f"--data={write_csv(several_labels())}", *flags, labels=None)
     assert (code, errors) == (0, "")
     report = report_of("run")
-    assert report["labels"] == LABELS
+    assert report["plan"]["data"]["labels"] == LABELS
     assert report["pooled"]["micro_f1"] > 0.8  # All labels for every text: 0.71
     assert report["final_training"]["dev_texts"] == 15  # One in ten chooses the thresholds.
     stock = AutoModelForSequenceClassification.from_pretrained("run/model")
@@ -120,9 +120,10 @@ def test_labels_of_pairs(kfold: Run, write_table: WriteTable) -> None:
 
 
 def test_seeds_early_stopping_and_losses(kfold: Run, write_csv: WriteCsv) -> None:
-    flags = ["--folds=2", "--seeds=2", "--output=run", "--early-stopping-fraction=0.2"]
-    flags += ["--patience=1", "--class-weights=balanced", "--focal-gamma=2"]
-    flags += ["--gradient-checkpointing", *LEARN]
+    flags = ["--folds=2", "--seeds=2", "--output=run", *LEARN]
+    keys = ["early_stopping_fraction=0.2", "patience=1", "class_weights=balanced"]
+    keys += ["focal_gamma=2", "gradient_checkpointing=true"]
+    flags += [f"--set=training.{key}" for key in keys]
     code, output, errors = kfold(f"--data={write_csv(separable())}", *flags)
     assert (code, errors) == (0, "")
     assert [line for line in output.splitlines() if line.startswith("seed 4")] == [
@@ -150,7 +151,8 @@ def test_near_duplicates_share_a_fold(kfold: Run, write_csv: WriteCsv) -> None:
     long = {label: " ".join(openings) * 2 for label, openings in OPENINGS.items()}
     copies = [(f"{text} {n}", label) for label, text in long.items() for n in range(4)]
     data = f"--data={write_csv(separable() + copies)}"
-    flags = ["--group-near-duplicates", "--near-duplicate-threshold=0.7", "--output=run", *QUICK]
+    flags = ["--group-near-duplicates", "--set=measuring.near_duplicate_threshold=0.7"]
+    flags += ["--output=run", *QUICK]
     code, output, errors = kfold(data, *flags, "--folds=3")
     assert (code, errors) == (0, "")
     assert "near duplicates: " in output
@@ -170,7 +172,8 @@ def test_a_column_of_groups(kfold: Run, write_table: WriteTable) -> None:
     rows.append(("꿈에서 깨는 꿈", LABELS[0], "another"))
     rows.append(("꿈은 꿈이다", LABELS[0], "another"))
     data = write_table(("text", "label", "writer"), rows)
-    flags = [f"--data={data}", "--group-column=writer", "--folds=3", "--output=run", *QUICK]
+    flags = [f"--data={data}", "--set=data.group_column=writer", "--folds=3"]
+    flags += ["--output=run", *QUICK]
     code, output, errors = kfold(*flags, "--seeds=2")
     assert (code, errors) == (0, "")
     assert "groups: 55 texts in 8 groups of several, each in one fold" in output
@@ -185,15 +188,8 @@ def test_a_column_of_groups(kfold: Run, write_table: WriteTable) -> None:
 
 def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE labels (id INTEGER PRIMARY KEY, text TEXT, text_sha256 TEXT, label TEXT)"
-        )
-        rows = [(text, str(hash(text)), label) for text, label in separable()]
-        corrected = (rows[0][0], rows[0][1], "일정")
-        insert = "INSERT INTO labels (text, text_sha256, label) VALUES (?, ?, ?)"
-        connection.executemany(insert, [*rows, corrected])
-    connection.close()
+    rows = separable()
+    save_labels(f"sqlite:///{path}", [*rows, (rows[0][0], "일정")])
     code, output, errors = kfold(f"--data={path}", "--folds=2", *QUICK)
     assert (code, errors) == (0, "")
     assert "63 texts (꿈 20, 일기 21, 일정 22)" in output
@@ -233,7 +229,7 @@ PAIR = ["--task=pair-regression"]
             [],
             "꿈,일기,일정",
             "{data}: expected every id once, found table.csv:65, id r7 again; make the ids "
-            "different, or number the rows instead with --ignore-ids",
+            "different, or number the rows instead with --set data.ignore_ids=true",
         ),
         (
             [*ROWS, ("x", "또 하나", "NaN")],
@@ -249,8 +245,18 @@ PAIR = ["--task=pair-regression"]
             "expected at least two labels in {data}, found only 꿈; there is nothing to tell apart",
         ),
         (ROWS, PAIR, "꿈,일기", "--labels names labels, and --task pair-regression has values; "),
-        (ROWS, [*PAIR, "--focal-gamma=2"], None, "--focal-gamma is about labels, and --task pair-"),
-        (ROWS, ["--patience=3"], None, "--patience needs texts to score after every epoch; "),
+        (
+            ROWS,
+            [*PAIR, "--set=training.focal_gamma=2"],
+            None,
+            "training.focal_gamma is about labels, and ",
+        ),
+        (
+            ROWS,
+            ["--set=training.patience=3"],
+            None,
+            "training.patience needs texts to score after every epoch; ",
+        ),
         (ROWS, ["--seeds=0"], None, "expected --seeds at least 1, found 0"),
         (ROWS, ["--jobs=0"], None, "expected --jobs at least 1, found 0"),
         (
@@ -259,25 +265,35 @@ PAIR = ["--task=pair-regression"]
             None,
             "--pair-column names a second text, and --task single",
         ),
-        (ROWS, ["--label-separator=;"], None, "--label-separator is for several labels in a cell"),
-        (ROWS, ["--near-duplicate-threshold=0.9"], None, "--near-duplicate-threshold says what "),
         (
             ROWS,
-            ["--group-near-duplicates", "--near-duplicate-threshold=0.5"],
+            ["--set=data.label_separator=;"],
+            None,
+            "data.label_separator is for several labels in a cell",
+        ),
+        (
+            ROWS,
+            ["--set=measuring.near_duplicate_threshold=0.9"],
+            None,
+            "measuring.near_duplicate_threshold says what ",
+        ),
+        (
+            ROWS,
+            ["--group-near-duplicates", "--set=measuring.near_duplicate_threshold=0.5"],
             None,
             "expected a near-duplicate threshold from 0.7 to 1, found 0.5",
         ),
         (
             ROWS,
-            ["--focal-gamma=2", "--label-smoothing=0.1"],
+            ["--set=training.focal_gamma=2", "--set=training.label_smoothing=0.1"],
             None,
-            "expected --focal-gamma or --label-smoothing, found both: ",
+            "expected training.focal_gamma or training.label_smoothing, found both: ",
         ),
         (
             ROWS,
-            ["--early-stopping-fraction=0.2"],
+            ["--set=training.early_stopping_fraction=0.2"],
             None,
-            "--early-stopping-fraction chooses among epochs, found --epochs 1; ",
+            "training.early_stopping_fraction chooses among epochs, found --epochs 1; ",
         ),
         (ROWS, ["--device=tpu"], None, "expected --device auto, cpu or cuda, found 'tpu'"),
         (

@@ -67,6 +67,12 @@ def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
             "runs/no/where",
         ),
         (["finetune/kfold.py", "--flods", "3"], "--folds"),
+        (["finetune/kfold.py", "--seed", "-1"], "--seed from 0"),
+        (
+            ["finetune/kfold.py", "--subword-dropout", "0.1"],
+            "error: expected --set training.subword_dropout=0.1, found --subword-dropout 0.1",
+        ),
+        (["finetune/kfold.py", "--llm.model=x"], "error: expected --set llm.model=x, found"),
         (["-m", "tokenizer", "train", "--corpus", "nowhere", "--output", "x"], "folder: nowhere"),
         (["-m", "tokenizer", "evaluate", "x", "--corpus", "nowhere"], "folder: nowhere"),
     ],
@@ -135,7 +141,7 @@ def test_every_flag_is_shown_once(settings: type, capsys: pytest.CaptureFixture[
         parse_flags(settings, program="it", about="", arguments=["--help"])
     printed = capsys.readouterr().out
     flags = re.findall(r"^[│ ] {1,2}(--[\w.-]+)", printed, re.MULTILINE)
-    assert len(flags) == len(set(flags)) >= 40
+    assert len(flags) == len(set(flags)) >= 20
 
 
 class Broken(Exception):

@@ -15,6 +15,7 @@ from malmoi.config import (
     read_assignments,
     read_recipe,
     read_sections,
+    spell_flags_as_keys,
 )
 from malmoi.errors import InputError
 
@@ -168,3 +169,17 @@ def test_damaged_sections_are_named(change: Callable[[Any], Any], said: str) -> 
         read_sections(Schema, values, "it")
     with pytest.raises(InputError, match="expected heat with"):
         read_sections(Schema, [], "it")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("give it as --first", "give it as --set heat.first=…"),
+        ("read it by --kind gumbel", "read it by --set heat.kind=gumbel"),
+        ("cannot get it --start main: gone", "cannot get it --set size.start=main: gone"),
+        ("(--shared leaves it out)", "(--set size.shared=true leaves it out)"),
+        ("give --layers or --set heat.first=1", "give --layers or --set heat.first=1"),
+    ],
+)
+def test_a_message_of_other_commands_names_keys(message: str, expected: str) -> None:
+    assert spell_flags_as_keys(message, Schema, {"--layers", "--set"}) == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from malmoi import cache
-from malmoi.commands.cache import Settings, main
+from malmoi.commands.cache import CacheSettings, main
 from malmoi.files import directory_at_once, remove_unfinished
 
 # Makes a large result in `runs/made`, says so, and waits.
@@ -160,8 +160,8 @@ def test_an_entry_in_use_is_never_removed(filled: Path) -> None:
 def test_one_command_shows_and_removes_the_cache(
     filled: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(Settings())
+    main(CacheSettings())
     printed = capsys.readouterr().out
     assert all(str(filled / name) in printed for name in ("clean/0", "tokenized/1", "clean/2"))
-    main(Settings(clear=True))
+    main(CacheSettings(clear=True))
     assert names(filled) == []

@@ -33,10 +33,10 @@ def test_without_a_repository_the_current_folder(
 ) -> None:
     """As where the packages are installed without it."""
     monkeypatch.delenv("MALMOI_HOME", raising=False)
-    package = tmp_path / "installed" / "corpora"
+    package = tmp_path / "installed" / "malmoi"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "paths.py"):
-        shutil.copy(ROOT / "corpora" / name, package)
+    for name in ("__init__.py", "errors.py", "threads.py", "paths.py"):
+        shutil.copy(ROOT / "malmoi" / name, package)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     done = subprocess.run(
         [sys.executable, "-c", "import malmoi.paths as p; print(p.__file__, p.home())"],

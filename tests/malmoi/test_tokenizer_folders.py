@@ -11,13 +11,13 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
 from malmoi.inference.batching import tokenize_all
 from malmoi.inference.classifier import Classifier
-from malmoi.model_loading import load_tokenizer as load_of_model
 from malmoi.text.cleaning.cleaner import CleaningSettings
 from malmoi.text.corpus.clean_corpus import write_clean_corpus
 from malmoi.text.record import Record
 from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer
 from pretrain.data.tokenized import tokenize_corpus
 from tokenizer.kinds import ModelKind
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -44,8 +44,8 @@ def inside(ids: list[int], tokenizer: Any) -> list[int]:
 
 def test_in_every_kind_of_tokenizer(own: Path) -> None:
     for tokenizer in (
+        load_pretraining_tokenizer(own),
         load_tokenizer(own),
-        load_of_model(str(own)),
         AutoTokenizer.from_pretrained(own),
     ):
         ids = tokenizer(TEXT)["input_ids"]
@@ -57,7 +57,7 @@ def test_in_every_kind_of_tokenizer(own: Path) -> None:
 def test_the_ids_of_pretraining(own: Path, tmp_path: Path) -> None:
     record = Record(text=TEXT, source="a.txt", line=1, id="1")
     write_clean_corpus([record], tmp_path / "clean", CleaningSettings())
-    tokenizer = load_tokenizer(own)
+    tokenizer = load_pretraining_tokenizer(own)
     corpus = tokenize_corpus(
         tmp_path / "clean", tokenizer, corpus_sha256="0", max_length=128, cache=tmp_path / "cache"
     )
@@ -68,7 +68,7 @@ def test_the_ids_of_pretraining(own: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RELEASED)
 def test_in_the_released_ones(name: str) -> None:
     folder = str(ROOT / "checkpoints" / name)
-    for tokenizer in (AutoTokenizer.from_pretrained(folder), load_of_model(folder)):
+    for tokenizer in (AutoTokenizer.from_pretrained(folder), load_tokenizer(folder)):
         assert tokenizer.tokenize("[SEP]") == ["[", "S", "##E", "##P", "]"]
         tokens = tokenize_all(tokenizer, [TEXT, "[CLS]"], 128, pairs=["[SEP]", "가"])
         for first, last in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True):
@@ -134,7 +134,7 @@ def test_in_those_of_others(model: Any, tmp_path: Path) -> None:
     assert (
         set(AutoTokenizer.from_pretrained(tmp_path / "theirs")(text)["input_ids"][1:-1]) & special
     )
-    loaded = load_of_model(str(tmp_path / "theirs"))
+    loaded = load_tokenizer(str(tmp_path / "theirs"))
     tokens = tokenize_all(loaded, [text], 128)
     assert not set(tokens.flat.tolist()[1:-1]) & special
     # And in what is saved with the trained model.
@@ -148,7 +148,7 @@ def test_with_a_published_list_of_entries(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(entries), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}), encoding="utf-8")
-    for tokenizer in (load_tokenizer(tmp_path), load_of_model(str(tmp_path))):
+    for tokenizer in (load_pretraining_tokenizer(tmp_path), load_tokenizer(tmp_path)):
         ids = tokenizer("가 [SEP] 나")["input_ids"]
         assert tokenizer.convert_ids_to_tokens(ids[1:-1]) == [
             "가",

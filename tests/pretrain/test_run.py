@@ -22,9 +22,10 @@ from transformers import (
 import pretrain.run
 import pretrain.runner
 from malmoi.command_line import run_command
-from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import tokenizer_hash
 from pretrain.config.settings import PretrainSettings
 from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -72,12 +73,12 @@ def test_a_tokenizer_is_trained_once_for_a_corpus_and_size(
         return str(out)
 
     def hash_of(run: str) -> str:
-        return tokenizer_hash(load_tokenizer(f"{run}/discriminator"))
+        return tokenizer_hash(load_pretraining_tokenizer(f"{run}/discriminator"))
 
     assert "training a tokenizer" not in prepare("again")
     assert hash_of("again") == hash_of("run")
     assert "training a tokenizer" in prepare("smaller", "--vocab-size", "2048")
-    assert len(load_tokenizer("smaller/discriminator")) == 2048
+    assert len(load_pretraining_tokenizer("smaller/discriminator")) == 2048
     kept = list(Path("runs/cache/tokenizers").iterdir())
     assert len(kept) == 2 and not [path for path in kept if path.name[0] == "."]
     for damaged in kept:

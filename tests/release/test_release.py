@@ -544,7 +544,7 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     release.main(settings)
     assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
     starts = {
-        "reviews": ("--continue-from", settings.work / "ratings"),
+        "reviews": ("--set", f"start.continue_from={settings.work / 'ratings'}"),
         "memos": ("--model", released / "malmoi-small"),
     }
     for command, (task, (flag, start)) in zip(commands, starts.items(), strict=True):

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tokenizer.kinds import ModelKind
 from tokenizer.sampling import mark_morphemes
-from tokenizer.training import Trained, train_tokenizer
+from tokenizer.training import TrainedTokenizer, train_tokenizer
 
 KINDS: tuple[ModelKind, ...] = ("wordpiece", "unigram", "bpe")
 EXTRA = "漢字 漢字 😀 😀 👍🏻 👍🏻 café café"
@@ -21,7 +21,7 @@ class Pair:
     """A tokenizer as trained, and as `AutoTokenizer` loads what was saved."""
 
     kind: ModelKind
-    trained: Trained
+    trained: TrainedTokenizer
     loaded: PreTrainedTokenizerFast
     directory: Path
 

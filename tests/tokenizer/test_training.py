@@ -11,8 +11,9 @@ import pytest
 from transformers import AutoTokenizer
 
 from malmoi.errors import InputError
-from malmoi.tokenizer_folders import load_tokenizer, tokenizer_hash
+from malmoi.tokenizer_folders import tokenizer_hash
 from tests.tokenizer.conftest import Pair
+from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.training import train_tokenizer
 
 
@@ -64,11 +65,11 @@ def test_what_is_saved_names_a_class_that_transformers_4_knows(
 def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     trained = wordpiece.trained.tokenizer
     with pytest.raises(InputError, match=r"tokenizer\.json, .*found none at .*nowhere"):
-        load_tokenizer(tmp_path / "nowhere")
+        load_pretraining_tokenizer(tmp_path / "nowhere")
     trained.save_pretrained(tmp_path / "damaged")
     (tmp_path / "damaged" / "tokenizer.json").write_text('{"version": "1.0"')
     with pytest.raises(InputError, match="cannot read the tokenizer"):
-        load_tokenizer(tmp_path / "damaged")
+        load_pretraining_tokenizer(tmp_path / "damaged")
     trained.save_pretrained(tmp_path / "maskless")
     state = json.loads((tmp_path / "maskless" / "tokenizer.json").read_text())
     index = state["model"]["vocab"].pop("[MASK]")
@@ -80,7 +81,7 @@ def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     settings.pop("mask_token")
     config.write_text(json.dumps(settings))
     with pytest.raises(InputError, match=r"missing \[MASK\]; train"):
-        load_tokenizer(tmp_path / "maskless")
+        load_pretraining_tokenizer(tmp_path / "maskless")
     trained.save_pretrained(tmp_path / "roleless")
     config = tmp_path / "roleless" / "tokenizer_config.json"
     settings = json.loads(config.read_text())
@@ -90,7 +91,7 @@ def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
     with pytest.raises(
         InputError, match=r"missing the role of \[CLS\], the role of \[PAD\]; train"
     ):
-        load_tokenizer(tmp_path / "roleless")
+        load_pretraining_tokenizer(tmp_path / "roleless")
 
 
 @pytest.mark.parametrize("config", [{}, {"model_type": "bert"}, None])
@@ -104,7 +105,7 @@ def test_a_list_of_entries_beside_its_configuration_is_enough(
     )
     if config is not None:
         (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    tokenizer = load_tokenizer(tmp_path)
+    tokenizer = load_pretraining_tokenizer(tmp_path)
     assert tokenizer("가나 A")["input_ids"] == [2, 5, 6, 7, 3]
 
 

@@ -53,7 +53,6 @@ class RemoteFile:
         sha256: of the original, 64 hexadecimal digits; None where it is not known, and then the
             hash of the first download is written to `SOURCE.json` and holds from then on.
         size: of the original in bytes, None where it is not known.
-        unverified: why `sha256` is None or where an unchecked one comes from; else empty.
         variants: files that a mirror may have in its place.
         layout: how it is read; None: as any file of its kind.
     """
@@ -62,7 +61,6 @@ class RemoteFile:
     url: str
     sha256: str | None
     size: int | None
-    unverified: str = ""
     variants: tuple[Variant, ...] = ()
     layout: Layout | None = None
 

@@ -18,7 +18,7 @@ _HTML = "an HTML page, as of an error or a login"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
+class Retries:
     """How long to wait for a server (assumptions).
 
     Attributes:
@@ -62,7 +62,7 @@ class Download:
         *,
         size: int | None,
         resume: bool,
-        patience: Patience,
+        patience: Retries,
         advance: Callable[[int, int | None], None],
     ) -> None:
         """Prepare; nothing is read or written yet.

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
 from malmoi.text.public.description import PublicSource, RemoteFile, Variant
-from malmoi.text.public.download import Download, Patience
+from malmoi.text.public.download import Download, Retries
 from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetched import Fetched, FetchedFile, read_fetched, write_fetched
 from malmoi.text.public.mirror import Mirror, NotInMirrorError
@@ -39,7 +39,7 @@ def fetch_source(
     *,
     progress: FetchProgress,
     mirror: Path | None = None,
-    patience: Patience | None = None,
+    patience: Retries | None = None,
 ) -> Outcome:
     """Bring the files of a source into a folder.
 
@@ -63,7 +63,7 @@ def fetch_source(
     lock = FileLock(Path(tempfile.gettempdir()) / f"malmoi-fetch-{digest}.lock")
     try:
         with lock.acquire(timeout=0):
-            return _Fetch(source, folder, progress, files, patience or Patience()).run()
+            return _Fetch(source, folder, progress, files, patience or Retries()).run()
     except Timeout as error:
         raise InputError(
             f"{folder}: expected to be the only one to fetch here, found another fetch under way; "
@@ -78,7 +78,7 @@ class _Fetch:
         folder: Path,
         progress: FetchProgress,
         mirror: Mirror | None,
-        patience: Patience,
+        patience: Retries,
     ) -> None:
         self._source = source
         self._folder = folder
@@ -156,7 +156,7 @@ class _Fetch:
         expected = self._expected(file)
         variant = None
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._progress.file(file.name, file.size) as advance:
+        with self._progress.file(file.name) as advance:
             if self._mirror is not None:
                 variant = self._mirror.copy(file, expected, part)
                 found = file_sha256(part)

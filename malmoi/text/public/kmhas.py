@@ -35,7 +35,7 @@ SOURCE = PublicSource(
             url=_URL + "data/kmhas_train.txt",
             sha256=None,
             size=None,
-            unverified="neither the file nor its published hash could be had here",
+            # Neither the file nor its published hash could be had here.
             layout=_LAYOUT,
         ),
         RemoteFile(

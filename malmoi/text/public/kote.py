@@ -38,7 +38,7 @@ SOURCE = PublicSource(
             url=_URL + "train.tsv",
             sha256="62c18dc385f7c140624b693a2806e98060daaf9e7427ceb7d050828d0a55f992",
             size=None,
-            unverified="recorded by a public project for this revision; not to be had here",
+            # Recorded by a public project for this revision; not to be had here.
             layout=_LAYOUT,
         ),
         RemoteFile(

@@ -19,7 +19,7 @@ SOURCE = PublicSource(
             url=_URL + "sentiment/naver_shopping.txt",
             sha256="dc4d1aca0a148671cbe80bcb81962eee297370acab42be93c1617ce9336479c0",
             size=None,
-            unverified="recorded by a public project that trains on this file; not to be had here",
+            # Recorded by a public project that trains on this file; not to be had here.
             layout=Layout(
                 header=("label", "text"),
                 texts=("text",),

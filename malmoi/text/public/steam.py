@@ -19,7 +19,7 @@ SOURCE = PublicSource(
             url=_URL + "sentiment/steam.txt",
             sha256=None,
             size=None,
-            unverified="neither the file nor a published hash could be had here",
+            # Neither the file nor a published hash could be had here.
             layout=Layout(
                 header=("label", "text"),
                 texts=("text",),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
 from malmoi.text.characters import to_nfc
-from malmoi.text.reading.options import shown_option
 
 # As they are met in published tables; compared without case, blanks, hyphens and underscores.
 TEXT_COLUMNS = (
@@ -327,8 +326,7 @@ def _text_place(
 
 def _missing(where: str, columns: Sequence[str], kind: str, expected: str) -> InputError:
     twins = [name for name, count in Counter(columns).items() if count > 1]
-    no_header = shown_option("no_header", "true")
-    number = f"{no_header} and its number as --{kind}-column" if not twins else "its number"
+    number = f"--no-header and its number as --{kind}-column" if not twins else "its number"
     return InputError(
         f"{where}: no {kind} column: expected {expected}, found the columns "
         f"{shown_columns(columns)}; name the right one with --{kind}-column (the first row must be "

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import has_text_column, shown_columns
-from malmoi.text.reading.options import shown_option
 
 SAMPLE_LINES = 200
 # How --delimiter names them; "none" reads every line as one text.
@@ -57,8 +56,8 @@ def named_delimiter(name: str) -> str:
     character = NAMES.get(name.casefold(), name.replace("\\t", "\t"))
     if len(character) != 1 or character in '"\r\n':
         raise InputError(
-            f"expected {shown_option('delimiter')} of {', '.join(NAMES)}, {NO_DELIMITER} or one "
-            f"character, found {name!r}"
+            f"expected --delimiter {', '.join(NAMES)}, {NO_DELIMITER} or one character, found "
+            f"{name!r}"
         )
     return character
 
@@ -147,9 +146,8 @@ def headerless_shape(
         raise InputError(
             f"{where}: expected one text a line or a table with a known text column, found "
             f"{width} columns parted by {shown_delimiter(delimiter)}s: {shown_columns(rows[0])}; "
-            "name the column of the texts (--text-column NAME, or its number with "
-            f"{shown_option('no_header', 'true')}), or read whole lines by "
-            f"{shown_option('delimiter', NO_DELIMITER)}"
+            "name the column of the texts (--text-column NAME, or its number with --no-header), or "
+            f"read whole lines by --delimiter {NO_DELIMITER}"
         )
     others = [n for n in filled if n != texts[0]]
     label = others[0] if len(others) == 1 else labels[0] if len(labels) == 1 else None

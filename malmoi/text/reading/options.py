@@ -1,11 +1,5 @@
-"""How a user wants files to be read, where the files alone do not tell: flags of every command.
+"""How a user wants files to be read, where the files alone do not tell: flags of every command."""
 
-Those of training have three of them as keys of a recipe, in its section [reading].
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
 
@@ -49,24 +43,3 @@ class ReadingKeys:
             no_header=self.no_header,
             skip_bad_rows=skip_bad_rows,
         )
-
-
-_KEYS = {item.name for item in fields(ReadingKeys)}
-_are_keys: ContextVar[bool] = ContextVar("reading options are keys of a recipe", default=False)
-
-
-@contextmanager
-def reading_by_keys() -> Iterator[None]:
-    """In it, messages name `ReadingKeys` as they are set: for commands that have no such flags."""
-    token = _are_keys.set(True)
-    try:
-        yield
-    finally:
-        _are_keys.reset(token)
-
-
-def shown_option(name: str, value: str = "") -> str:
-    """How the running command is given an option: `--sheet 2`, or `--set reading.sheet=2`."""
-    if _are_keys.get() and name in _KEYS:
-        return f"--set reading.{name}={value or '…'}"
-    return f"--{name.replace('_', '-')} {'' if value == 'true' else value}".rstrip()

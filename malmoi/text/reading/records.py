@@ -27,7 +27,7 @@ from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import SAMPLE_LINES, Shape
 from malmoi.text.reading.json_rows import json_rows, sampled
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
-from malmoi.text.reading.options import ReadOptions, shown_option
+from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload
 from malmoi.text.reading.tables import HeldTable, all_rows, no_rows, open_table, shape_of
 from malmoi.text.record import Record
@@ -325,8 +325,7 @@ def _line_records(
     if request.text is not None:
         raise InputError(
             f"{source.shown}: expected a column {request.text!r}, found a plain list of texts, one "
-            "a line; leave out --text-column, or name what parts the columns by "
-            f"{shown_option('delimiter')}"
+            "a line; leave out --text-column, or name what parts the columns by --delimiter"
         )
     first = True
     for number, line in _texts(source, found, shape):

@@ -18,7 +18,6 @@ from malmoi.text.reading.columns import (
     shown_columns,
 )
 from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, SourceNotes
-from malmoi.text.reading.options import shown_option
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Row, Table
 from malmoi.text.reading.workbooks import (
@@ -87,7 +86,7 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
     if sheet is not None and sheet not in titles:
         raise InputError(
             f"{source.shown}: expected a sheet {sheet!r}, found {', '.join(titles)}; give the "
-            f"right one as {shown_option('sheet')}"
+            "right one as --sheet"
         )
     heads = []
     for one in book.worksheets:

@@ -3,17 +3,18 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from finetune.kfold import main
-from finetune.settings import KfoldSettings, LlmSettings
+from finetune.settings import KfoldSettings
 from malmoi.errors import InputError
 from malmoi.inference.classifier import CALIBRATION, Classifier, find_classifiers
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 
 
-def settings(encoder: Path, data: Path, **flags: object) -> KfoldSettings:
+def settings(encoder: Path, data: Path, **flags: Any) -> KfoldSettings:
     return KfoldSettings(
         **{  # type: ignore[arg-type]
             "labels": ",".join(LABELS),
@@ -23,8 +24,8 @@ def settings(encoder: Path, data: Path, **flags: object) -> KfoldSettings:
             "epochs": 6,
             "learning_rate": 3e-3,
             "batch_size": 8,
-            "layer_decay": 1.0,
             **flags,
+            "set": ("training.layer_decay=1", *flags.get("set", ())),
         }
     )
 
@@ -113,9 +114,10 @@ def test_what_needs_one_label_a_text_is_refused_elsewhere(
     for flags, message in (
         ({"baselines": True, "task": "multi"}, "--baselines is for one label a text"),
         ({"learning_curve": True, "task": "pair"}, "--learning-curve is for one label a text"),
-        ({"llm": LlmSettings(model="m")}, "add --baselines"),
-        ({"llm": LlmSettings(model="m"), "baselines": True}, "expected the prices"),
-        ({"llm": LlmSettings(input_dollars=0.0), "baselines": True}, "--llm flags are for; add it"),
+        ({"set": ["llm.model=m"]}, "add --baselines"),
+        ({"set": ["llm.model=m"], "baselines": True}, "expected the prices"),
+        ({"set": ["llm.input_dollars=0"], "baselines": True}, "keys of llm are for; add --set"),
+        ({"recipe": "llm", "baselines": True}, "expected a model to ask, found none; give --set"),
     ):
         with pytest.raises(InputError, match=message):
             main(settings(encoder, data, **flags))

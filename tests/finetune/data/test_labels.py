@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sqlite3
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
 from malmoi.text.reading.records import load_table
+from tests.finetune.conftest import save_labels
 
 TEXTS = ["배송이 빨라요", "맛이 없어요", "값이 비싸요", "그저 그래요", "다시 살게요", "상했어요"]
 
@@ -179,9 +179,9 @@ def test_several_labels_want_another_task(tmp_path: Path, cell: str) -> None:
 @pytest.mark.parametrize("mark", ["#", ";", "|", "/"])
 def test_another_separator_is_asked_about(tmp_path: Path, mark: str) -> None:
     data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
-    with pytest.raises(InputError, match=rf'give --label-separator "\{mark}"'):
+    with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
         read_examples(data, task="multi")
-    with pytest.raises(InputError, match="give --task multi --label-separator"):
+    with pytest.raises(InputError, match=r"give --task multi --set data\.label_separator"):
         read_examples(data)
     found = read_examples(data, task="multi", label_separator=mark)
     assert names_of(found) == [["가격"], ["가격", "배송"], ["배송"]]
@@ -327,18 +327,15 @@ def test_texts_that_belong_together(tmp_path: Path) -> None:
     assert groups[0] == groups[2] and groups[1] == groups[5]
     assert len(set(groups.tolist())) == 4  # without a writer a text stands alone
     assert read_examples(data).groups is None
-    with pytest.raises(InputError, match=r"no group column: .* with --group-column"):
+    with pytest.raises(InputError, match=r"no group column: .* with --set data\.group_column"):
         read_examples(data, group_column="who")
 
 
 def test_the_label_database_has_no_other_columns(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE labels (id INTEGER, text TEXT, text_sha256 TEXT, label)")
-        rows = [(place, text, str(place), "가나"[place % 2]) for place, text in enumerate(TEXTS)]
-        connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", rows)
+    save_labels(f"sqlite:///{path}", [(text, "가나"[n % 2]) for n, text in enumerate(TEXTS)])
     assert read_examples(path).counts == {"가": 3, "나": 3}
-    with pytest.raises(InputError, match="leave out --group-column"):
+    with pytest.raises(InputError, match=r"leave out data\.group_column"):
         read_examples(path, group_column="annotator")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from finetune.report.page import Baseline, write_report_page
+from finetune.report.page import ComparedRow, write_report_page
 from tests.finetune.report.test_report_page import content
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ DISTINCT_GLYPHS = """
 
 def test_the_page_as_a_reader_sees_it(chromium: "Browser", tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    rows = [Baseline(name="이 모델", mean_f1=0.8, own=True), Baseline(name="다수결", mean_f1=0.1)]
+    rows = [
+        ComparedRow(name="이 모델", mean_f1=0.8, own=True),
+        ComparedRow(name="다수결", mean_f1=0.1),
+    ]
     write_report_page(path, content(baselines=rows))
     complaints: list[str] = []
     page = chromium.new_context(locale="ko-KR", offline=True).new_page()

@@ -10,7 +10,7 @@ import pytest
 
 from finetune.evaluation.keywords import label_keywords
 from finetune.evaluation.learning_curve import CurvePoint
-from finetune.report.page import Baseline, ReportContent, report_page, write_report_page
+from finetune.report.page import ComparedRow, ReportContent, report_page, write_report_page
 from malmoi.errors import InputError
 from tests.finetune.conftest import LABELS, separable
 
@@ -83,7 +83,7 @@ def content(
 def test_it_says_what_was_measured() -> None:
     given = content(
         fold_f1={0: [0.81, 0.79], 7: [0.83, 0.77]},
-        baselines=[Baseline(name="무작위 초기값", mean_f1=0.4321, sd_f1=0.02, note="같은 폴드")],
+        baselines=[ComparedRow(name="무작위 초기값", mean_f1=0.4321, sd_f1=0.02, note="같은 폴드")],
         learning_curve=[
             CurvePoint(fraction=0.5, texts=24, scores=[0.6, 0.62]),
             CurvePoint(fraction=1.0, texts=48, scores=[0.8, 0.82]),
@@ -148,7 +148,7 @@ def test_texts_labels_and_names_are_shown_as_they_are(tmp_path: Path) -> None:
         texts=[ATTACK] * 6,
         ids=[ATTACK] * 6,
         labels=[ATTACK, '"><b>', "</style>"],
-        baselines=[Baseline(name=ATTACK, mean_f1=0.5, note=ATTACK)],
+        baselines=[ComparedRow(name=ATTACK, mean_f1=0.5, note=ATTACK)],
         settings={ATTACK: ATTACK, "nested": [ATTACK]},
     )
     write_report_page(tmp_path / "report.html", given, keywords=False)

@@ -99,12 +99,17 @@ def test_k_fold_begins_with_the_encoder_of_a_classifier(
         results.append(average(output))
     assert max(results) < 0.9  # its own head knows them all
     report = json.loads(Path(LABELS[0], "report.json").read_text(encoding="utf-8"))
-    assert report["head"] == "new"
+    assert report["plan"]["encoder"]["head"] == "new"
 
 
 def test_going_on_from_a_classifier(kfold: Run, write_csv: WriteCsv, trained: Path) -> None:
     data = write_csv(separable())
-    flags = [f"--data={data}", f"--continue-from={trained}", "--folds=2", "--output=second"]
+    flags = [
+        f"--data={data}",
+        f"--set=start.continue_from={trained}",
+        "--folds=2",
+        "--output=second",
+    ]
     flags += [*QUICK, "--learning-rate=1e-6"]  # too little to learn anything anew
     code, output, errors = kfold(*flags, labels=",".join(MIXED), model=None)
     assert (code, errors) == (0, "")
@@ -112,13 +117,15 @@ def test_going_on_from_a_classifier(kfold: Run, write_csv: WriteCsv, trained: Pa
     assert "left out 21 texts that it has learnt" in output
     assert average(output) > 0.6
     report = json.loads(Path("second/report.json").read_text(encoding="utf-8"))
-    assert (report["head"], report["data"]["texts"]) == ("kept", 42)
+    assert (report["plan"]["encoder"]["head"], report["data"]["texts"]) == ("kept", 42)
     assert report["data"]["left_out"]["learnt"] == 21
     # What goes on from this one knows what both have learnt.
     learnt = read_learnt(Path("second/model"))
     assert learnt is not None
     assert set(learnt.tolist()) == set(text_keys([text for text, _ in separable()]).tolist())
-    code, _, errors = kfold(*flags[:1], "--continue-from=second/model", *QUICK, model=None)
+    code, _, errors = kfold(
+        *flags[:1], "--set=start.continue_from=second/model", *QUICK, model=None
+    )
     assert code == 2
     assert "second/model has learnt 63 of the 63 texts of" in errors
     assert "begin with an encoder by --model" in errors
@@ -128,7 +135,7 @@ def test_a_classifier_that_does_not_say_what_it_has_learnt(
     kfold: Run, write_csv: WriteCsv, classifier_directory: Path
 ) -> None:
     flags = [f"--data={write_csv(separable()[::3])}", "--folds=2", *QUICK]
-    for number, more in enumerate(([f"--continue-from={classifier_directory}"], [])):
+    for number, more in enumerate(([f"--set=start.continue_from={classifier_directory}"], [])):
         model = None if more else str(classifier_directory)
         code, output, _ = kfold(*flags, *more, f"--output={number}", model=model)
         assert code == 0
@@ -138,10 +145,10 @@ def test_a_classifier_that_does_not_say_what_it_has_learnt(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--model=ENCODER"], "--continue-from names what to begin with, and so does --model"),
-        (["--random-weights"], "and so does --random-weights"),
-        (["--continue-from=ENCODER"], "is an encoder; give it as --model"),
-        (["--continue-from=no/such/where"], "no model directory no/such/where"),
+        (["--model=ENCODER"], "start.continue_from names what to begin with, and so does --model"),
+        (["--set=start.random_weights=true"], "and so does start.random_weights"),
+        (["--set=start.continue_from=ENCODER"], "is an encoder; give it as --model"),
+        (["--set=start.continue_from=no/such/where"], "no model directory no/such/where"),
     ],
 )
 def test_bad_beginnings(
@@ -153,8 +160,8 @@ def test_bad_beginnings(
     message: str,
 ) -> None:
     given = [flag.replace("ENCODER", str(encoder)) for flag in flags]
-    if not flags[0].startswith("--continue"):
-        given.append(f"--continue-from={classifier_directory}")
+    if not flags[0].startswith("--set=start.continue"):
+        given.append(f"--set=start.continue_from={classifier_directory}")
     code, _, errors = kfold(f"--data={write_csv(separable())}", *given, model=None)
     assert code == 2 and message in errors and errors.count("\n") == 1
 

@@ -27,7 +27,8 @@ from transformers import (
 from finetune.kfold import main
 from finetune.settings import KfoldSettings
 from finetune.training.encoders import load_for_classification
-from malmoi.model_loading import load_tokenizer, longest_input
+from malmoi.model_loading import longest_input
+from malmoi.tokenizer_folders import load_tokenizer
 from tests.finetune.conftest import make_tokenizer, separable
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16}

@@ -141,7 +141,7 @@ def test_a_pair_that_stays_as_it_is_keeps_where_the_second_begins(
 
 def test_other_kinds_are_refused(tokenizer: PreTrainedTokenizerBase) -> None:
     unigram = tokenizer_of(models.Unigram([("[UNK]", 0.0), ("양", -1.0)], unk_id=0))
-    with pytest.raises(InputError, match=r"--subword-dropout .* kind Unigram; leave it out"):
+    with pytest.raises(InputError, match=r"training.subword_dropout .* kind Unigram; leave it out"):
         word_pieces_of(unigram)
 
 
@@ -169,7 +169,7 @@ def test_every_epoch_sees_other_cuts_and_training_repeats(
             seen.append(rows(found))
             return found
 
-    monkeypatch.setattr("finetune.training.SubwordDropout", Watched)
+    monkeypatch.setattr("finetune.training.fit.SubwordDropout", Watched)
 
     def trained(rate: float, texts: list[str]) -> dict[str, torch.Tensor]:
         torch.manual_seed(0)

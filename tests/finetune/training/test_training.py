@@ -3,6 +3,7 @@
 import copy
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from sklearn.metrics import f1_score
 from transformers import PreTrainedModel
 
 from finetune.evaluation.scores import score
+from finetune.plan import TrainingPlan, plan_training
 from finetune.settings import TrainSettings
 from finetune.training.encoders import load_for_classification
 from finetune.training.fit import (
-    PATIENCE,
     TrainingData,
     parameter_groups,
     rate_at,
@@ -36,10 +37,19 @@ def untrained(encoder: Path) -> PreTrainedModel:
     return load_for_classification(encoder, LABELS)
 
 
-def trained(model: PreTrainedModel, **settings: float) -> dict[str, torch.Tensor]:
+def planned(hidden_size: int = 32, *, random_weights: bool = False, **given: Any) -> TrainingPlan:
+    return plan_training(
+        TrainSettings(**given),
+        hidden_size=hidden_size,
+        longest_input=64,
+        random_weights=random_weights,
+    )
+
+
+def trained(model: PreTrainedModel, seed: int = 42) -> dict[str, torch.Tensor]:
     copied = copy.deepcopy(model)
-    own = TrainSettings(**({"epochs": 1, "batch_size": 16} | settings))  # type: ignore[arg-type]
-    train_classifier(copied, make_tokenizer(), TEXTS, IDS, own)
+    own = TrainSettings(epochs=1, batch_size=16)
+    train_classifier(copied, make_tokenizer(), TEXTS, IDS, own, seed=seed)
     assert all(value.dtype == torch.float32 for value in copied.parameters())
     assert not copied.training
     return copied.state_dict()
@@ -58,7 +68,7 @@ def test_progress_counts_every_step(untrained: PreTrainedModel) -> None:
     model = copy.deepcopy(untrained)
     train_classifier(model, make_tokenizer(), TEXTS, IDS, settings, lambda *step: seen.append(step))
     assert seen == [(step, 8) for step in range(1, 9)]
-    assert steps_in(len(TEXTS), settings) == 8
+    assert steps_in(len(TEXTS), planned(epochs=2, batch_size=20)) == 8
 
 
 def test_a_diverging_loss_is_named(untrained: PreTrainedModel) -> None:
@@ -73,11 +83,11 @@ def test_a_diverging_loss_is_named(untrained: PreTrainedModel) -> None:
 
 
 def test_defaults_by_width() -> None:
-    small, base = TrainSettings().resolved(256), TrainSettings().resolved(768)
+    small, base = planned(256), planned(768)
     assert (small.learning_rate, small.layer_decay) == (3e-4, 0.8)
     assert (base.learning_rate, base.layer_decay) == (5e-5, 1.0)
-    assert TrainSettings().resolved(256, random_weights=True).layer_decay == 1.0
-    assert TrainSettings(learning_rate=1e-3).resolved(256).learning_rate == 1e-3
+    assert planned(256, random_weights=True).layer_decay == 1.0
+    assert planned(256, learning_rate=1e-3).learning_rate == 1e-3
 
 
 @pytest.mark.parametrize(
@@ -85,18 +95,23 @@ def test_defaults_by_width() -> None:
     [
         ({"epochs": 0}, "expected --epochs at least 1, found 0"),
         ({"learning_rate": 0.0}, "expected --learning-rate above 0 and at most 1, found 0.0"),
-        ({"layer_decay": 1.5}, "expected --layer-decay above 0 and at most 1, found 1.5"),
+        ({"layer_decay": 1.5}, "expected training.layer_decay above 0 and at most 1, found 1.5"),
         (
             {"learning_rate": float("nan")},
             "expected --learning-rate above 0 and at most 1, found nan",
         ),
-        ({"warmup_fraction": 1.0}, "expected --warmup-fraction from 0 to below 1, found 1.0"),
-        ({"weight_decay": -1.0}, "expected --weight-decay 0 or more, found -1.0"),
+        (
+            {"warmup_fraction": 1.0},
+            "expected training.warmup_fraction from 0 to below 1, found 1.0",
+        ),
+        ({"weight_decay": -1.0}, "expected training.weight_decay 0 or more, found -1.0"),
         ({"batch_size": 0}, "expected --batch-size at least 1, found 0"),
         ({"max_length": 2}, "expected --max-length at least 3 tokens, found 2"),
-        ({"subword_dropout": 1.0}, "expected --subword-dropout from 0 to below 1, found 1.0"),
-        ({"dropout": 1.0}, "expected --dropout from 0 to below 1, found 1.0"),
-        ({"seed": -1}, "expected --seed from 0 to 4294967295, found -1"),
+        (
+            {"subword_dropout": 1.0},
+            "expected training.subword_dropout from 0 to below 1, found 1.0",
+        ),
+        ({"dropout": 1.0}, "expected training.dropout from 0 to below 1, found 1.0"),
     ],
 )
 def test_bad_settings(changes: dict[str, float], expected: str) -> None:
@@ -114,7 +129,7 @@ def test_rate_rises_and_falls() -> None:
 
 
 def test_groups_by_depth_and_shape(untrained: PreTrainedModel) -> None:
-    settings = TrainSettings(learning_rate=1.0, layer_decay=0.5, weight_decay=0.01)
+    settings = planned(learning_rate=1.0, layer_decay=0.5, weight_decay=0.01)
     groups = parameter_groups(untrained, settings)
     where = {
         parameter: group
@@ -138,7 +153,7 @@ def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None
     data = TrainingData(
         task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
     )
-    settings = TrainSettings(
+    settings = planned(
         epochs=8, batch_size=8, learning_rate=3e-3, early_stopping_fraction=0.25, patience=1
     )
     model = copy.deepcopy(untrained)
@@ -149,9 +164,9 @@ def test_early_stopping_keeps_the_best_epoch(untrained: PreTrainedModel) -> None
     assert len(steps) == found.epochs * math.ceil((63 - found.dev_texts) / 8)
 
 
-@pytest.mark.parametrize("patience", [1, 3, None])
+@pytest.mark.parametrize("patience", [1, 3, TrainSettings.patience])
 def test_of_epochs_that_score_alike_the_first_is_kept(
-    untrained: PreTrainedModel, patience: int | None
+    untrained: PreTrainedModel, patience: int
 ) -> None:
     """A rate that moves weights but no prediction, so no epoch is better than the first."""
     targets = np.array(IDS)
@@ -159,7 +174,7 @@ def test_of_epochs_that_score_alike_the_first_is_kept(
     data = TrainingData(
         task="single", labels=LABELS, tokens=tokens, targets=targets, strata=targets
     )
-    settings = TrainSettings(
+    settings = planned(
         epochs=8, learning_rate=1e-7, early_stopping_fraction=0.25, patience=patience
     )
     model = copy.deepcopy(untrained)
@@ -169,7 +184,7 @@ def test_of_epochs_that_score_alike_the_first_is_kept(
         after_step.append(model.classifier.out_proj.weight.detach().clone())
 
     found = train(model, data, np.arange(63), settings, keep)
-    assert (found.best_epoch, found.epochs) == (1, 1 + (patience or PATIENCE))
+    assert (found.best_epoch, found.epochs) == (1, 1 + patience)
     end_of_first = len(after_step) // found.epochs - 1
     assert torch.equal(model.classifier.out_proj.weight, after_step[end_of_first])
     assert not torch.equal(after_step[-1], after_step[end_of_first])

@@ -197,9 +197,9 @@ def test_a_revision_is_taken_by_both_commands(
     rows = "\n".join(f"{text},{label}" for text, label in separable())
     data.write_text(f"text,label\n{rows}\n", encoding="utf-8")
     run = {"data": data, "folds": 2, "epochs": 1, "device": "cpu", "output": tmp_path / "kfold"}
-    kfold(KfoldSettings(model=NAME, revision="refs/pr/7", **run))  # type: ignore[arg-type]
+    kfold(KfoldSettings(model=NAME, set=("start.revision=refs/pr/7",), **run))  # type: ignore[arg-type]
     report = json.loads((tmp_path / "kfold" / "report.json").read_text(encoding="utf-8"))
-    assert report["model"] == f"{NAME}@{commit_of('refs/pr/7')}"
+    assert report["plan"]["encoder"]["model"] == f"{NAME}@{commit_of('refs/pr/7')}"
 
 
 @pytest.mark.parametrize("branch", ["refs/pr/3", "converted"])
@@ -272,19 +272,28 @@ def test_a_classifier_by_its_hub_id(hub: Hub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "revision"),
     [
-        ["pretrain/run.py", "--corpus", "corpora/comments", "--init", "checkpoints/malmoi-small"],
-        ["finetune/kfold.py", "--data", "corpora/memos", "--model", "checkpoints/malmoi-small"],
+        (
+            [
+                *("pretrain/run.py", "--corpus", "corpora/comments"),
+                *("--init", "checkpoints/malmoi-small"),
+            ],
+            ["--revision", "v1"],
+        ),
+        (
+            ["finetune/kfold.py", "--data", "corpora/memos", "--model", "checkpoints/malmoi-small"],
+            ["--set", "start.revision=v1"],
+        ),
     ],
 )
-def test_a_revision_of_a_folder_is_refused(command: list[str]) -> None:
+def test_a_revision_of_a_folder_is_refused(command: list[str], revision: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, *command, "--revision", "v1"],
+        [sys.executable, *command, *revision],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2
-    assert "--revision is of a Hub id" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "revision is of a Hub id" in done.stderr and len(done.stderr.splitlines()) == 1

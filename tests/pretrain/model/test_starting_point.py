@@ -27,12 +27,12 @@ from transformers import (
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
-from malmoi.model_loading import quiet_transformers
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.loading import quiet_transformers
 from pretrain.data.corpus import unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.model.init import starting_directory
 from tests.pretrain.conftest import Breaking, Command
+from tokenizer.loading import load_pretraining_tokenizer
 
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "영화", "##가", "재미", "##있", "ㅋㅋ"]
 
@@ -78,7 +78,7 @@ def test_a_run_goes_on_from_a_published_checkpoint_by_its_hub_id(
     start = AutoModelForPreTraining.from_pretrained(tmp_path / "start" / "discriminator")
     for name, weights in published.state_dict().items():
         assert torch.equal(start.state_dict()[name], weights), name
-    tokenizer = load_tokenizer(tmp_path / "start" / "discriminator")
+    tokenizer = load_pretraining_tokenizer(tmp_path / "start" / "discriminator")
     assert tokenizer.tokenize("영화가 재미있 ㅋㅋ") == ["영화", "##가", "재미", "##있", "ㅋㅋ"]
     flags += ["--max-steps", "6"]
     break_off(5, *flags)

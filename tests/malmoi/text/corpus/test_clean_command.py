@@ -22,7 +22,7 @@ from malmoi.text.corpus import clean_corpus, units
 
 Clean = Callable[..., tuple[int, str, str]]
 
-COMMENTS = Path(clean.__file__).parents[3] / "comments"
+COMMENTS = Path(__file__).parents[4] / "corpora" / "comments"
 
 
 def command(*flags: object) -> list[str]:
@@ -113,7 +113,7 @@ def clean_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
     def call(*flags: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["clean", "--workers", "1", *map(str, flags)])
-        code = run_command(clean.Settings, clean.main, clean.ABOUT)
+        code = run_command(clean.CleanSettings, clean.main, clean.ABOUT)
         out, err = capsys.readouterr()
         return code, out, err
 

@@ -23,12 +23,12 @@ from malmoi.__main__ import main as corpora_command
 from malmoi.errors import InputError
 from malmoi.text.public import catalog
 from malmoi.text.public.description import PublicSource, RemoteFile, Variant
-from malmoi.text.public.download import Patience
+from malmoi.text.public.download import Retries
 from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetching import Outcome, fetch_source
 
 DATA = "".join(f"{n}\t재밌다 ㅋㅋ {n}\t1\n" for n in range(20_000)).encode()
-QUICK = Patience(tries=3, first_wait_seconds=0.01, connect_seconds=300, read_seconds=300)
+QUICK = Retries(tries=3, first_wait_seconds=0.01, connect_seconds=300, read_seconds=300)
 
 
 class Request(BaseHTTPRequestHandler):
@@ -168,7 +168,7 @@ def fetch(
     described: PublicSource,
     folder: Path,
     mirror: Path | None = None,
-    patience: Patience = QUICK,
+    patience: Retries = QUICK,
 ) -> Outcome:
     progress = FetchProgress()
     return fetch_source(described, folder, progress=progress, mirror=mirror, patience=patience)

@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.catalog import SOURCES, find_source
 from malmoi.text.public.description import PublicSource, RemoteFile
 from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetching import fetch_source
 from malmoi.text.public.kote import EMOTIONS
-from malmoi.text.public.records import iter_public
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
 
@@ -51,14 +50,10 @@ def test_a_file_can_be_fetched_verified_and_read(source: PublicSource, file: Rem
     assert ".." not in file.name
     assert len(Path(file.name).parts) <= 2
     if file.sha256 is None:
-        assert file.unverified
         assert file.size is None
     else:
         assert is_sha256(file.sha256)
-    if file.size is None:
-        assert file.unverified
-    else:
-        assert file.size > 0
+    assert file.size is None or file.size > 0
     for variant in file.variants:
         assert is_sha256(variant.sha256)
         assert variant.sha256 != file.sha256
@@ -150,11 +145,10 @@ def write_source(name: str, folder: Path, content: str | None = None) -> Path:
 def test_a_source_is_read_with_the_meaning_of_its_labels(name: str, tmp_path: Path) -> None:
     path = write_source(name, tmp_path)
     file = WRITTEN[name][0]
-    records = list(iter_public(name, tmp_path))
+    records = list(iter_records(tmp_path))
     assert [(record.id, record.text, record.label) for record in records] == READ[name]
     assert {record.source for record in records} == {file}
     # The readers of all commands find out by SOURCE.json, for the folder and for the file.
-    assert list(iter_records(tmp_path)) == records
     assert [(record.text, record.label) for record in iter_records(path)] == [
         (text, label) for _, text, label in READ[name]
     ]
@@ -164,7 +158,6 @@ def test_without_its_record_a_file_is_read_as_any_other(tmp_path: Path) -> None:
     write_source("nsmc", tmp_path)
     (tmp_path / "SOURCE.json").unlink()
     assert [record.label for record in iter_records(tmp_path)] == ["1", "0"]
-    assert [record.label for record in iter_public("nsmc", tmp_path)] == ["긍정", "부정"]
 
 
 def test_a_source_that_we_do_not_know_is_read_as_any_other(tmp_path: Path) -> None:
@@ -195,7 +188,7 @@ def test_unlabelled_comments_are_lines(tmp_path: Path) -> None:
     path = tmp_path / "unlabeled" / "unlabeled_comments_3.txt"
     path.parent.mkdir()
     path.write_text("하나\n둘\n", encoding="utf-8")
-    records = list(iter_public("korean_hate_speech", tmp_path))
+    records = list(iter_records(tmp_path))
     assert [(record.text, record.label, record.source) for record in records] == [
         ("하나", None, "unlabeled/unlabeled_comments_3.txt"),
         ("둘", None, "unlabeled/unlabeled_comments_3.txt"),
@@ -228,11 +221,9 @@ def test_need_label_is_refused_where_texts_have_none(tmp_path: Path) -> None:
         list(iter_records(tmp_path, need_label=True))
 
 
-def test_a_folder_without_files_of_the_source(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"run: malmoi fetch kote --output"):
-        iter_public("kote", tmp_path)
+def test_a_misspelt_source_is_answered_with_the_nearest() -> None:
     with pytest.raises(InputError, match="found 'kotee'; did you mean kote"):
-        iter_public("kotee", tmp_path)
+        find_source("kotee")
 
 
 # Rows as the mirror's README.md counts them; of pairs, both texts.

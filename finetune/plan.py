@@ -1,0 +1,252 @@
+"""What a fine-tuning run will do, every number decided once; written into `report.json`."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from finetune.settings import KfoldRecipe, KfoldSettings, TrainSettings
+from malmoi.inference.tasks import Task
+
+# Up to this width an encoder is fine-tuned as ELECTRA's small, above it as a base one.
+_SMALL_WIDTH = 256
+# (learning rate, layer decay): ELECTRA paper, Appendix B, small; KcELECTRA's fine-tuning of base.
+_SMALL, _WIDE = (3e-4, 0.8), (5e-5, 1.0)
+# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
+_THRESHOLD_FRACTION = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPlan:
+    """What is learned.
+
+    Attributes:
+        path: of the labelled texts.
+        sha256: of the cleaned texts and their labels, in order.
+        texts: how many, or how many pairs.
+        task: what the labels are.
+        labels: names in the order of their ids; `REGRESSION_LABELS` for a regression.
+    """
+
+    path: str
+    sha256: str
+    texts: int
+    task: Task
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldsPlan:
+    """How the texts are split.
+
+    Attributes:
+        folds: parts; each is predicted by a model trained on the others.
+        seeds: of the splits and trainings, one repetition each; the first is also that of the
+            last training, on all texts.
+        near_duplicate_threshold: Jaccard similarity from which texts stay together; None where
+            near duplicates may part.
+        group_column: whose equal cells stay together; None for no such column.
+    """
+
+    folds: int
+    seeds: tuple[int, ...]
+    near_duplicate_threshold: float | None
+    group_column: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderPlan:
+    """What every training starts from.
+
+    Attributes:
+        model: its directory, or Hub id and commit.
+        random_weights: whether only its shape is taken.
+        head: `new`, or `kept` of a finished classifier.
+    """
+
+    model: str
+    random_weights: bool
+    head: Literal["new", "kept"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """How every training goes; the fields of `TrainSettings` without what was left open.
+
+    Attributes:
+        learning_rate: the highest, of the head.
+        layer_decay: of a layer's learning rate against that of the layer above.
+        max_length: tokens, at most what the model has positions for.
+        dev_fraction: of the training texts, kept out of training to choose the best epoch, the
+            thresholds of `multi`, or both; 0 where nothing is chosen.
+    """
+
+    epochs: int
+    learning_rate: float
+    layer_decay: float
+    warmup_fraction: float
+    weight_decay: float
+    batch_size: int
+    max_length: int
+    dropout: float
+    class_weights: Literal["none", "balanced"]
+    focal_gamma: float
+    label_smoothing: float
+    subword_dropout: float
+    early_stopping_fraction: float
+    patience: int
+    dev_fraction: float
+    gradient_checkpointing: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonPlan:
+    """What is measured beside the folds.
+
+    Attributes:
+        baselines: simpler classifiers and the same encoder from random weights.
+        chat_model: asked as one of the baselines; None where none is.
+        learning_curve: the first fold with fewer texts.
+    """
+
+    baselines: bool
+    chat_model: str | None
+    learning_curve: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class KfoldExecution:
+    """Where the trainings run; `jobs` may differ when a run goes on.
+
+    Attributes:
+        device: its type, `cpu` or `cuda`.
+        jobs: trainings side by side.
+    """
+
+    device: str
+    jobs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class KfoldPlan:
+    """A whole run: k-fold, then once more on all texts."""
+
+    data: DataPlan
+    folds: FoldsPlan
+    encoder: EncoderPlan
+    training: TrainingPlan
+    compared: ComparisonPlan
+    execution: KfoldExecution
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for `report.json`."""
+        return asdict(self)
+
+    def deciding(self) -> dict[str, Any]:
+        """What the folds' numbers depend on: a run with another name or path may be the same."""
+        found = self.as_json()
+        del found["compared"], found["data"]["path"], found["encoder"]["model"]
+        del found["execution"]["jobs"]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What only the data, the encoder and the machine can tell.
+
+    Attributes:
+        data_path: of the labelled texts.
+        data_sha256: see `DataPlan`.
+        texts: how many.
+        labels: their names, in the order of their ids.
+        model: see `EncoderPlan`.
+        keep_head: the encoder is a finished classifier that is gone on from.
+        hidden_size: of the encoder.
+        longest_input: tokens that the encoder has positions for.
+        device: its type.
+    """
+
+    data_path: str
+    data_sha256: str
+    texts: int
+    labels: tuple[str, ...]
+    model: str
+    keep_head: bool
+    hidden_size: int
+    longest_input: int
+    device: str
+
+
+def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPlan:
+    """Decide everything of a run. The same arguments give the same plan; nothing is read.
+
+    Args:
+        settings: the flags, checked.
+        values: the keys, see `KfoldSettings.given`.
+        found: what the data, the encoder and the machine say.
+    """
+    random_weights = values.start.random_weights
+    together = settings.group_near_duplicates
+    return KfoldPlan(
+        data=DataPlan(
+            path=found.data_path,
+            sha256=found.data_sha256,
+            texts=found.texts,
+            task=settings.task,
+            labels=found.labels,
+        ),
+        folds=FoldsPlan(
+            folds=settings.folds,
+            seeds=tuple(range(settings.seed, settings.seed + settings.seeds)),
+            near_duplicate_threshold=(
+                values.measuring.near_duplicate_threshold if together else None
+            ),
+            group_column=values.data.group_column,
+        ),
+        encoder=EncoderPlan(
+            model=found.model,
+            random_weights=random_weights,
+            head="kept" if found.keep_head else "new",
+        ),
+        training=plan_training(
+            values.training,
+            hidden_size=found.hidden_size,
+            longest_input=found.longest_input,
+            task=settings.task,
+            random_weights=random_weights,
+        ),
+        compared=ComparisonPlan(
+            baselines=settings.baselines,
+            chat_model=values.llm.model,
+            learning_curve=settings.learning_curve,
+        ),
+        execution=KfoldExecution(device=found.device, jobs=settings.jobs),
+    )
+
+
+def plan_training(
+    settings: TrainSettings,
+    *,
+    hidden_size: int,
+    longest_input: int,
+    task: Task = "single",
+    random_weights: bool = False,
+) -> TrainingPlan:
+    """Decide what `settings` leaves open, by the encoder and the task.
+
+    Args:
+        settings: checked.
+        hidden_size: of the encoder.
+        longest_input: tokens that it has positions for.
+        task: `multi` keeps texts out of training to choose its thresholds.
+        random_weights: they have nothing that a smaller rate in lower layers would keep.
+    """
+    rate, decay = _SMALL if hidden_size <= _SMALL_WIDTH else _WIDE
+    given = asdict(settings)
+    given["max_length"] = min(settings.max_length, longest_input)
+    if settings.learning_rate is None:
+        given["learning_rate"] = rate
+    if settings.layer_decay is None:
+        given["layer_decay"] = 1.0 if random_weights else decay
+    dev_fraction = settings.early_stopping_fraction
+    if not dev_fraction and task == "multi":
+        dev_fraction = _THRESHOLD_FRACTION
+    return TrainingPlan(**given, dev_fraction=dev_fraction)

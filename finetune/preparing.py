@@ -1,0 +1,236 @@
+"""From the flags to what all trainings of a run share, and to its plan."""
+
+import hashlib
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from finetune.baselines.llm import check_llm
+from finetune.data.examples import Examples, read_examples
+from finetune.data.folds import assign_folds, joined_groups, near_duplicate_groups, strata_of
+from finetune.data.source import DataSource
+from finetune.plan import FoldsPlan, Found, KfoldPlan, plan
+from finetune.report.files import package_versions
+from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings
+from finetune.training.beginning import Beginning, find_beginning, without_learnt
+from finetune.training.cross_validation import Experiment
+from finetune.training.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
+from finetune.training.fit import TrainingData, hidden_size
+from finetune.training.fitness import tokenizer_warnings
+from finetune.training.subword_dropout import word_pieces_of
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.inference.batching import tokenize_all
+from malmoi.model_folders import is_hub_id
+from malmoi.model_loading import longest_input, takes_token_types
+from malmoi.text.reading.notes import ReadingNotes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that can begin.
+
+    Attributes:
+        plan: every number of it.
+        source: where the texts were read.
+        examples: the texts.
+        llm: the chat model to compare with, with the task's prompt where none was given.
+        left_out: how many were not taken because the classifier to begin with has learnt them.
+        notes: how the files were read.
+        beginning: what the trainings start from.
+        experiment: what they share.
+        parameters: of the model.
+        identity: all that the numbers depend on, as JSON; equal identities, equal folds.
+    """
+
+    plan: KfoldPlan
+    source: DataSource
+    examples: Examples
+    llm: LlmSettings
+    left_out: int
+    notes: ReadingNotes
+    beginning: Beginning
+    experiment: Experiment
+    parameters: int
+    identity: dict[str, Any]
+
+
+def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
+    """Read texts and encoder, plan, tokenize and make the folds.
+
+    Raises:
+        InputError: what was given cannot be used.
+    """
+    device = choose_device(settings.device)
+    beginning = find_beginning(settings.model, values.start)
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
+    source = settings.data_source()
+    found = _read(settings, values, source, notes)
+    examples = without_learnt(found, beginning, settings.folds)
+    llm = replace(values.llm, prompt=source.prompt(values.llm.prompt))
+    if llm.model is not None:
+        check_llm(llm, examples.labels)
+    tokenizer = load_encoder_tokenizer(beginning.source)
+    untrained = load_for_classification(
+        beginning.source,
+        examples.labels,
+        dropout=values.training.dropout,
+        seed=settings.seed,
+        random_weights=values.start.random_weights,
+        tokenizer=tokenizer,
+        task=settings.task,
+        keep_head=beginning.keep_head,
+    )
+    decided = plan(
+        settings,
+        values,
+        Found(
+            data_path=str(examples.path),
+            data_sha256=examples.sha256,
+            texts=len(examples.texts),
+            labels=tuple(examples.labels),
+            model=_model_name(values.start.continue_from or settings.model or "", beginning.source),
+            keep_head=beginning.keep_head,
+            hidden_size=hidden_size(untrained),
+            longest_input=longest_input(untrained, tokenizer),
+            device=device.type,
+        ),
+    )
+    experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
+    return Prepared(
+        plan=decided,
+        source=source,
+        examples=examples,
+        llm=llm,
+        left_out=len(found.texts) - len(examples.texts),
+        notes=notes,
+        beginning=beginning,
+        experiment=experiment,
+        parameters=sum(parameter.numel() for parameter in untrained.parameters()),
+        identity=_identity(decided, experiment, untrained),
+    )
+
+
+def _read(
+    settings: KfoldSettings, values: KfoldRecipe, source: DataSource, notes: ReadingNotes
+) -> Examples:
+    return read_examples(
+        source.place,
+        source.labels,
+        reading=source.reading(settings.reading(values.reading)),
+        notes=notes,
+        label_column=source.label_column(settings.label_column),
+        per_label=settings.folds,
+        task=settings.task,
+        pair_column=settings.pair_column,
+        label_separator=values.data.label_separator,
+        ignore_ids=values.data.ignore_ids,
+        group_column=values.data.group_column,
+    )
+
+
+def _experiment(
+    decided: KfoldPlan,
+    examples: Examples,
+    beginning: Beginning,
+    tokenizer: Any,
+    untrained: PreTrainedModel,
+    device: str,
+) -> Experiment:
+    """Texts as tokens, in folds, and what each training needs besides."""
+    training = decided.training
+    # The tokenizer remembers the length for later predictions.
+    tokenizer.model_max_length = training.max_length
+    for warning in tokenizer_warnings(tokenizer, examples.texts):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
+    if not takes_token_types(untrained):
+        tokens = replace(tokens, second_from=None)
+        # So that nobody who loads the classifier gives it any.
+        tokenizer.model_input_names = [
+            name for name in tokenizer.model_input_names if name != "token_type_ids"
+        ]
+    strata = strata_of(examples.task, examples.targets)
+    groups = _groups(examples, decided.folds)
+    experiment = Experiment(
+        source=beginning.source,
+        random_weights=decided.encoder.random_weights,
+        tokenizer=tokenizer,
+        data=TrainingData(
+            task=decided.data.task,
+            labels=examples.labels,
+            tokens=tokens,
+            targets=examples.targets,
+            strata=strata,
+            groups=groups,
+            word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
+        ),
+        training=training,
+        folds=decided.folds.folds,
+        fold_of={
+            seed: np.array(assign_folds(strata, decided.folds.folds, seed, groups))
+            for seed in decided.folds.seeds
+        },
+        keep_head=beginning.keep_head,
+        device=device,
+    )
+    _check_folds(experiment, examples)
+    return experiment
+
+
+def _model_name(given: str, source: str) -> str:
+    """The directory, or the Hub id with the commit that was taken."""
+    if not is_hub_id(given):
+        return source
+    place = Path(source)
+    commit = place.parent.name if place.name == ENCODER else place.name
+    return f"{given}@{commit}"
+
+
+def _groups(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
+    if folds.near_duplicate_threshold is None:
+        return examples.groups
+    texts = examples.texts
+    if examples.pairs is not None:
+        texts = [f"{text} {pair}" for text, pair in zip(texts, examples.pairs, strict=True)]
+    alike = near_duplicate_groups(texts, folds.near_duplicate_threshold)
+    return joined_groups(alike, examples.groups)
+
+
+def _check_folds(experiment: Experiment, examples: Examples) -> None:
+    """Refuse folds that groups leave without texts, or without a label to train on."""
+    strata = experiment.data.strata
+    for fold_of in experiment.fold_of.values():
+        for fold in range(1, experiment.folds + 1):
+            rest = strata[fold_of != fold]
+            if len(rest) == len(strata) or (
+                examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
+            ):
+                raise InputError(
+                    f"texts of {examples.path} that belong together form groups too large for "
+                    f"{experiment.folds} folds: fold {fold} would leave nothing to predict or a "
+                    "label without training texts; lower --folds, add texts of other groups, raise "
+                    "measuring.near_duplicate_threshold or leave out the column of groups"
+                )
+
+
+def _identity(
+    decided: KfoldPlan, experiment: Experiment, untrained: PreTrainedModel
+) -> dict[str, Any]:
+    """All that the numbers depend on; finished folds of a run with an equal one are kept."""
+    weights = hashlib.sha256()
+    for name, value in sorted(untrained.state_dict().items()):
+        weights.update(name.encode())
+        weights.update(value.contiguous().numpy().data)
+    folds = hashlib.sha256(b"".join(part.tobytes() for part in experiment.fold_of.values()))
+    return {
+        **decided.deciding(),
+        "weights_sha256": weights.hexdigest(),
+        "tokens_sha256": hashlib.sha256(experiment.data.tokens.flat.data).hexdigest(),
+        "folds_sha256": folds.hexdigest(),
+        "versions": package_versions(),
+    }

@@ -1,0 +1,189 @@
+"""What a run leaves in its folder: `report.json`, `report.html`, `predictions.csv`, the classifier.
+
+docs/reference/report-json.md describes `report.json`.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from finetune.baselines.classic import Baseline
+from finetune.baselines.compare import ENCODER_ROW, UNTAUGHT_ROW
+from finetune.data.examples import Examples
+from finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
+from finetune.evaluation.learning_curve import CurvePoint
+from finetune.plan import KfoldPlan
+from finetune.report.files import package_versions, pooled_scores
+from finetune.report.page import ComparedRow, ReportContent, write_report_page
+from finetune.training.cross_validation import CrossValidation, FoldResult
+from malmoi.files import write_at_once
+from malmoi.inference.classifier import CALIBRATION
+
+# Of report.json; a change that a reader of it would notice raises it.
+VERSION = 1
+# The page is read by labelling teams.
+_KOREAN = {
+    ENCODER_ROW: "이 모델",
+    "majority label": "다수결",
+    "characters, SVM": "글자 n-gram, 선형 SVM",
+    "morphemes, logistic regression": "형태소, 로지스틱 회귀",
+    UNTAUGHT_ROW: "같은 인코더, 무작위 가중치",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a run measured beside its folds.
+
+    Attributes:
+        baselines: rows of the table of baselines.
+        summaries: what report.json says of each.
+        curve: the learning curve.
+        calibration: of the first seed; None where it is not defined.
+    """
+
+    baselines: list[Baseline] = field(default_factory=list)
+    summaries: list[dict[str, Any]] = field(default_factory=list)
+    curve: list[CurvePoint] = field(default_factory=list)
+    calibration: Calibration | None = None
+
+
+def report_of(
+    plan: KfoldPlan,
+    examples: Examples,
+    result: CrossValidation,
+    measured: Measured,
+    *,
+    learnt: int,
+    cut: int,
+    reading: Any,
+    final_training: dict[str, Any],
+) -> dict[str, Any]:
+    """What `report.json` says, but for the versions and the time it took.
+
+    Args:
+        plan: of the run.
+        examples: the texts.
+        result: of k-fold.
+        measured: beside it.
+        learnt: texts left out because the classifier that was gone on from has learnt them.
+        cut: texts longer than the encoder reads.
+        reading: how the files were read, as JSON.
+        final_training: what the training on all texts decided.
+    """
+    score = "spearman" if examples.task == "pair-regression" else "f1"
+    report: dict[str, Any] = {
+        "version": VERSION,
+        "plan": plan.as_json(),
+        "data": {
+            **_data_of(examples, learnt),
+            "cut_to_max_length": cut,
+            "reading": reading,
+        },
+        f"mean_{score}": result.mean_score,
+        f"sd_{score}": result.sd_score,
+        "interval_95": [result.summary.low, result.summary.high],
+        "folds": [_fold_of(fold) for fold in result.results],
+        "pooled": pooled_scores(result),
+        "final_training": final_training,
+    }
+    if measured.summaries:
+        report["baselines"] = measured.summaries
+    if measured.curve:
+        report["learning_curve"] = [asdict(point) for point in measured.curve]
+    if measured.calibration is not None:
+        report["calibration"] = measured.calibration.describe()
+    return report
+
+
+def _data_of(examples: Examples, learnt: int) -> dict[str, Any]:
+    return {
+        "path": str(examples.path),
+        "sha256": examples.sha256,
+        "texts": len(examples.texts),
+        "per_label": examples.counts,
+        "left_out": {
+            "repeated": examples.repeats,
+            "contradicting": examples.contradictions,
+            "empty": examples.empty,
+            "learnt": learnt,
+        },
+    }
+
+
+def _fold_of(fold: FoldResult) -> dict[str, Any]:
+    return {
+        "seed": fold.seed,
+        "fold": fold.fold,
+        "texts": len(fold.places),
+        "epochs": fold.epochs,
+        "best_epoch": fold.best_epoch,
+        "seconds": round(fold.seconds, 1),
+        **fold.scores,
+    }
+
+
+def calibrate(result: CrossValidation) -> Calibration:
+    """Temperature scaling of the first seed's out-of-fold probabilities."""
+    seed = result.seeds[0]
+    return calibrate_out_of_fold(result.probabilities(seed), result.targets, result.fold_of(seed))
+
+
+def save_temperature(model: Path, temperature: float) -> None:
+    """Keep the temperature beside the weights, where `Classifier.load` finds it."""
+    write_at_once(model / CALIBRATION, json.dumps({"temperature": temperature}))
+
+
+def write_page(
+    path: Path, plan: KfoldPlan, examples: Examples, result: CrossValidation, measured: Measured
+) -> None:
+    """Write `report.html`."""
+    seed = result.seeds[0]
+    write_report_page(
+        path,
+        ReportContent(
+            title=examples.path.name,
+            labels=examples.labels,
+            texts=examples.texts,
+            ids=examples.ids,
+            label_ids=result.targets,
+            probabilities=result.probabilities(seed),
+            fold_of=result.fold_of(seed),
+            fold_f1={
+                one: [fold.scores["macro_f1"] for fold in result.of_seed(one)]
+                for one in result.seeds
+            },
+            baselines=_page_rows(measured.baselines),
+            learning_curve=measured.curve,
+            settings=asdict(plan.folds) | asdict(plan.training) | asdict(plan.encoder),
+            environment=package_versions() | asdict(plan.execution),
+        ),
+    )
+
+
+def _page_rows(baselines: list[Baseline]) -> list[ComparedRow]:
+    """The table of the page, the best first."""
+    return [
+        ComparedRow(
+            name=_KOREAN.get(row.name, row.name),
+            mean_f1=row.mean_f1,
+            sd_f1=row.sd_f1,
+            note=", ".join(_price(row) + _sample(row)),
+            own=row.name == ENCODER_ROW,
+        )
+        for row in sorted(baselines, key=lambda row: -row.mean_f1)
+    ]
+
+
+def _price(row: Baseline) -> list[str]:
+    """What one text takes, in time and money."""
+    time = [] if row.latency_ms is None else [f"한 글에 {row.latency_ms:,.1f} ms"]
+    return time + ([f"{row.won_per_text:,.2f}원"] if row.won_per_text else [])
+
+
+def _sample(row: Baseline) -> list[str]:
+    """How many texts it is about, if not all."""
+    known = sum(prediction is not None for prediction in row.predictions)
+    total = len(row.predictions)
+    return [] if known == total else [f"글 {total:,}개 가운데 {known:,}개로 잰 값"]

@@ -1,0 +1,201 @@
+"""`malmoi doctor`: what is installed, what was found, and what is missing for which feature."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from malmoi.cache import CACHE, entries
+from malmoi.model_folders import architecture, has_weights
+from malmoi.paths import HOME_VARIABLE, home, label_database, runs
+
+ABOUT = (
+    "Say what is installed, on which device and in which number format work is done, which models "
+    "are found, how much disk is free, and what is missing for which feature."
+)
+OK, MISSING = "ok", "--"
+# Extras of the package, and what each is for.
+_FEATURES = {
+    "plots": "pictures of tokenizers compared, with Hangul in them",
+    "tensorboard": "TensorBoard files of a pre-training run",
+    "llm": "a chat model as a baseline of k-fold",
+    "postgres": "labels of a team in PostgreSQL",
+    "cluster": "cleaning on a Ray cluster",
+    "test": "make test",
+    "bench": "the benchmarks",
+}
+# A run of pre-training on a laptop writes about this much: checkpoints, cache, logs (assumption).
+_ENOUGH_BYTES = 5 * 2**30
+_FONTS = ("Nanum", "NotoSansCJK", "NotoSansKR", "malgun", "AppleSDGothic", "AppleGothic")
+
+
+@dataclass(kw_only=True)
+class DoctorSettings:
+    """No flags."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the answer.
+
+    Attributes:
+        good: nothing has to be done.
+        name: what was looked at.
+        found: what there is.
+        advice: what to do where something is missing.
+    """
+
+    good: bool
+    name: str
+    found: str
+    advice: str = ""
+
+
+def main(settings: DoctorSettings) -> None:
+    """Print every section."""
+    sections: dict[str, Callable[[], Iterator[Finding]]] = {
+        "Installed": _installed,
+        "Features": _features,
+        "Work is done on": _device,
+        "Models": _models,
+        "Places": _places,
+    }
+    missing = 0
+    for title, look in sections.items():
+        print(f"\n{title}")
+        for finding in look():
+            missing += not finding.good
+            mark = OK if finding.good else MISSING
+            advice = f"\n       {' ' * 22}{finding.advice}" if finding.advice else ""
+            print(f"  {mark}   {finding.name:<22}{finding.found}{advice}", flush=True)
+    print(
+        f"\n{missing} missing; see the lines with {MISSING}" if missing else "\nnothing is missing"
+    )
+
+
+def _installed() -> Iterator[Finding]:
+    yield Finding(True, "malmoi", f"{_version('malmoi') or 'not installed'}, {_code_place()}")
+    yield Finding(sys.version_info >= (3, 11), "Python", platform.python_version())
+    absent = [name for name in _packages(None) if _version(name) is None]
+    install = f"pip install -c constraints.txt {' '.join(absent)}" if absent else ""
+    shown = [f"{name} {_version(name)}" for name in ("torch", "transformers", "streamlit")]
+    yield Finding(not absent, "packages", ", ".join(shown), install)
+
+
+def _features() -> Iterator[Finding]:
+    for extra, purpose in _FEATURES.items():
+        absent = [name for name in _packages(extra) if _version(name) is None]
+        found = purpose if not absent else f"{purpose}: without {', '.join(absent)}"
+        command = f"pip install -c constraints.txt -e '.[{extra}]'"
+        yield Finding(not absent, extra, found, command if absent else "")
+    if shutil.which("chromium") or shutil.which("google-chrome"):
+        yield Finding(True, "browser for tests", "found")
+    else:
+        advice = "only the tests that open a browser need it: apt-get install chromium"
+        yield Finding(False, "browser for tests", "none", advice)
+    font = _hangul_font()
+    advice = "" if font else "labels in a browser may show as boxes: apt-get install fonts-nanum"
+    yield Finding(bool(font), "Hangul font", font or "none found", advice)
+
+
+def _device() -> Iterator[Finding]:
+    import torch
+
+    from malmoi.devices import attention_for, choose_device, matrix_dtype
+
+    device = choose_device()
+    name = torch.cuda.get_device_name() if device.type == "cuda" else _processor()
+    yield Finding(True, "device", f"{device}: {name}")
+    number = str(matrix_dtype(device)).removeprefix("torch.")
+    yield Finding(True, "number format", f"matrix products in {number}, weights in float32")
+    yield Finding(True, "attention", attention_for(device))
+    spin = os.environ.get("GOMP_SPINCOUNT", "default")
+    yield Finding(True, "threads", f"{torch.get_num_threads()} (GOMP_SPINCOUNT={spin})")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    yield Finding(memory > 4 * 2**30, "memory", f"{memory / 2**30:.0f} GiB")
+
+
+def _models() -> Iterator[Finding]:
+    from malmoi.inference.classifier import find_classifiers
+
+    encoders = _encoders()
+    shown = ", ".join(map(str, encoders)) or "none"
+    advice = "" if encoders else "python pretrain/run.py --corpus corpora/comments makes one"
+    yield Finding(bool(encoders), "encoders", shown, advice)
+    classifiers = find_classifiers()
+    shown = ", ".join(map(str, classifiers)) or "none"
+    advice = "" if classifiers else "python finetune/kfold.py makes one, which the app then uses"
+    yield Finding(bool(classifiers), "classifiers", shown, advice)
+
+
+def _places() -> Iterator[Finding]:
+    place = home().resolve()
+    why = f"by {HOME_VARIABLE}" if os.environ.get(HOME_VARIABLE) else "the repository or folder"
+    yield Finding(True, "data and models", f"{place} ({why})")
+    labels = label_database()
+    yield Finding(True, "labels", f"{labels}" if labels.is_file() else f"{labels}, not yet made")
+    size = sum(entry.num_bytes for entry in entries())
+    yield Finding(True, "cache of texts", f"{CACHE}, {size / 2**30:.1f} GiB")
+    free = shutil.disk_usage(place).free
+    advice = "" if free > _ENOUGH_BYTES else "malmoi cache --clear removes copies of texts"
+    yield Finding(free > _ENOUGH_BYTES, "free disk", f"{free / 2**30:.0f} GiB", advice)
+
+
+def _encoders() -> list[Path]:
+    places = [*runs("pretrain").glob("[!.]*/discriminator"), *(home() / "checkpoints").glob("*")]
+    return [
+        path
+        for path in sorted(places)
+        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
+    ]
+
+
+def _packages(extra: str | None) -> list[str]:
+    """What this package, or one of its extras, asks for."""
+    try:
+        asked = requires("malmoi") or []
+    except PackageNotFoundError:
+        return []
+    found = []
+    for line in asked:
+        name = re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0]
+        of = re.search(r"extra == ['\"](\w+)['\"]", line)
+        if name != "malmoi" and (of[1] if of else None) == extra:
+            found.append(name)
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _code_place() -> str:
+    return f"code in {Path(__file__).resolve().parents[1]}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        return next(
+            line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _hangul_font() -> str:
+    """The name of a font file with Hangul; empty where none was found."""
+    folders = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
+    for folder in (*folders, "/System/Library/Fonts", "/Library/Fonts", "C:/Windows/Fonts"):
+        for path in sorted(Path(folder).expanduser().rglob("*.[ot]t[fc]")):
+            if any(name.lower() in path.name.lower() for name in _FONTS):
+                return path.name
+    return ""

@@ -1,0 +1,49 @@
+"""`malmoi doctor`: what it finds, and what it says where something is missing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from malmoi.__main__ import main
+from malmoi.commands import doctor
+
+
+@pytest.fixture
+def examine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[[], dict[str, str]]:
+    """Run it in an empty folder; returns its lines by the name of what was looked at."""
+    monkeypatch.chdir(tmp_path)
+
+    def run() -> dict[str, str]:
+        assert main(["doctor"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return {line[7:29].strip(): line for line in lines if line.startswith("  ")}
+
+    return run
+
+
+def test_what_is_missing_is_said_with_the_command_that_brings_it(
+    examine: Callable[[], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda p: None if p == "openai" else installed(p))
+    lines = examine()
+    assert lines["llm"].startswith(f"  {doctor.MISSING}") and "without openai" in lines["llm"]
+    assert lines["packages"].startswith(f"  {doctor.OK}")
+    assert lines["encoders"].startswith(f"  {doctor.MISSING}") and "none" in lines["encoders"]
+    assert "bfloat16" in lines["number format"] or "float32" in lines["number format"]
+
+
+def test_a_model_is_found_and_a_damaged_one_does_no_harm(
+    examine: Callable[[], dict[str, str]], tmp_path: Path
+) -> None:
+    good, damaged = (tmp_path / "checkpoints" / name for name in ("good", "damaged"))
+    for folder in (good, damaged):
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").touch()
+    (good / "config.json").write_text('{"architectures": ["ElectraForPreTraining"]}')
+    (damaged / "config.json").write_text("{")
+    assert "checkpoints/good" in examine()["encoders"]
+    assert "damaged" not in examine()["encoders"]

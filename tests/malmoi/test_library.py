@@ -1,0 +1,53 @@
+"""`import malmoi`: what it gives, and what it does not load."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import malmoi
+
+ROOT = Path(__file__).parents[2]
+
+
+def loaded_by(line: str) -> set[str]:
+    """The modules that a line of Python leaves loaded."""
+    code = f"{line}; import sys; print(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_the_library_itself_is_light() -> None:
+    assert not loaded_by("import malmoi") & {"torch", "transformers", "pandas", "numpy", "tyro"}
+
+
+def test_a_classifier_needs_no_training_code_no_kiwi_and_no_pandas() -> None:
+    ours = loaded_by("from malmoi import Classifier")
+    assert not ours & {"pretrain", "tokenizer", "finetune", "kiwipiepy", "pandas", "sklearn"}
+    assert len(ours) <= 1.3 * len(loaded_by("import torch, transformers"))
+
+
+def test_cleaning_needs_no_torch() -> None:
+    assert not loaded_by("from malmoi import clean_text") & {"torch", "transformers"}
+
+
+def test_what_is_public_is_there_and_nothing_else() -> None:
+    assert set(dir(malmoi)) == {"Classifier", "InputError", "Prediction", "clean_text"}
+    for name in malmoi.__all__:
+        assert getattr(malmoi, name) is not None
+    with pytest.raises(AttributeError, match="Klassifier"):
+        malmoi.Klassifier  # noqa: B018
+
+
+def test_a_released_model_goes_by_its_name_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MALMOI_HOME", str(ROOT))
+    found = malmoi.Classifier.load("malmoi-small-reviews")
+    assert found.name == "malmoi-small-reviews"
+    (prediction,) = found.predict(["재미있고 배우들 연기도 훌륭해요. 강추!"])
+    assert prediction.label == "긍정"
