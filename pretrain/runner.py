@@ -21,6 +21,7 @@ from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import RunConfig
 from pretrain.data.corpus import prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
@@ -50,17 +51,8 @@ from pretrain.model.cost import (
 )
 from pretrain.model.init import starting_directory, starting_sha256
 from pretrain.model.networks import ElectraPair
-from pretrain.plan import (
-    Machine,
-    RunPlan,
-    changes,
-    go_on,
-    plan,
-    plan_corpus,
-    plan_execution,
-    plan_rows,
-    preset_of_run,
-)
+from pretrain.plan import Machine, plan, plan_corpus, plan_execution, plan_rows, preset_of_run
+from pretrain.resuming import changes, go_on
 from pretrain.start import given_tokenizer, look_at_start, make_networks
 from tokenizer.loading import load_pretraining_tokenizer
 

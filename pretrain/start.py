@@ -11,6 +11,7 @@ from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
 from malmoi.tokenizer_folders import tokenizer_hash
 from pretrain.config.checks import recipe_of, sharing_of
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import FROM_NOTHING, PRESETS, RunConfig
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.run_directory import known_sharing, learnt_with_generator
@@ -24,7 +25,7 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.model.word_vectors import warm_start_embeddings
-from pretrain.plan import Checkpoint, RunPlan
+from pretrain.plan import Checkpoint
 from tokenizer.loading import load_pretraining_tokenizer
 
 

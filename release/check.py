@@ -11,9 +11,10 @@ from malmoi.config import keys_of
 from malmoi.errors import InputError
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from pretrain.config import settings
+from pretrain.config.run_plan import RunPlan, plan_from_json
 from pretrain.config.schema import PretrainKeys
 from pretrain.config.settings import MAX_LENGTH, SEED, shown
-from pretrain.plan import RunPlan, as_given, plan_from_json
+from pretrain.resuming import as_given
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
 # which were never the same twice (docs/decisions.md). Of 50 losses the mean difference

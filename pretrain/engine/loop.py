@@ -17,6 +17,7 @@ from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import ExecutionPlan, RunPlan
 from pretrain.config.schema import Rows
 from pretrain.data.batches import Batch, Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus
@@ -27,7 +28,6 @@ from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.losses import SEED_STRIDE, Moment, Objective, StepResult
 from pretrain.objectives.replacing import vocabulary_tables
-from pretrain.plan import ExecutionPlan, RunPlan
 
 # A kill loses no more than these seconds and a step, however long execution.save_steps take.
 _SECONDS_BETWEEN_SAVES = 240.0

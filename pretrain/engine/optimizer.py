@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.model.networks import ElectraPair
-from pretrain.plan import OptimizerPlan
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-6

@@ -20,12 +20,13 @@ import pretrain.data.corpus
 import pretrain.run
 from malmoi.command_line import run_command
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import PRESETS, Preset, PretrainSettings, RunConfig, read_config
 from pretrain.data.batches import Batch
 from pretrain.engine.loop import Trainer
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
 from pretrain.objectives.replacing import VocabularyTables, vocabulary_tables
-from pretrain.plan import Checkpoint, Machine, RunPlan, plan
+from pretrain.plan import Checkpoint, Machine, plan
 from tokenizer.training import train_tokenizer
 
 SMALL = Preset(

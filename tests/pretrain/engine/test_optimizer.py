@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.losses import Objective
-from pretrain.plan import OptimizerPlan
 from tests.pretrain.conftest import Toy, plan_of
 
 PEAK = 5e-4  # of preset tiny
