@@ -26,7 +26,7 @@ from pretrain.resuming import difference
 
 RUNS = runs("pretrain")
 # Of run.json's layout, docs/reference/run-json.md.
-VERSION = 2
+VERSION = 1
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 
 
