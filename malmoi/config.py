@@ -149,6 +149,35 @@ def fill(
     )
 
 
+def read_sections(schema: type[Schema], values: Any, source: str) -> Schema:
+    """The schema as it was written to JSON by `dataclasses.asdict`, every value checked.
+
+    Args:
+        values: the JSON object: a section is an object with exactly the keys of the schema.
+        source: of `values`, for messages.
+
+    Raises:
+        InputError: a section or a key is missing or unknown, or a value of another type.
+    """
+    made: dict[str, Any] = {}
+    hints = get_type_hints(schema)
+    for section in fields(schema):  # type: ignore[arg-type]
+        kinds = get_type_hints(hints[section.name])
+        inside = values.get(section.name) if isinstance(values, dict) else None
+        if not isinstance(inside, dict) or inside.keys() != kinds.keys():
+            found = "none" if not isinstance(inside, dict) else ", ".join(inside)
+            raise InputError(
+                f"{source}: expected {section.name} with {', '.join(kinds)}, found {found}"
+            )
+        made[section.name] = hints[section.name](
+            **{
+                key: _typed(inside[key], kind, f"{source}: {section.name}.{key}", open_words=())
+                for key, kind in kinds.items()
+            }
+        )
+    return schema(**made)
+
+
 def keys_of(schema: type) -> dict[str, Any]:
     """Every dotted key of a schema with its default."""
     hints = get_type_hints(schema)
@@ -193,13 +222,14 @@ def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> s
     return _FLAG.sub(spell, message)
 
 
-def _typed(value: Any, kind: Any, place: str) -> Any:
+def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) -> Any:
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if get_origin(kind) in (Union, types.UnionType):
-        if value in OPEN:
+        inner = next(one for one in get_args(kind) if one is not types.NoneType)
+        # "none" may be a choice of its own.
+        if value is None or (value in open_words and value not in get_args(inner)):
             return None
-        inner = [one for one in get_args(kind) if one is not types.NoneType]
-        return _typed(value, inner[0], place)
+        return _typed(value, inner, place, open_words)
     if choices:
         if value in choices:
             return value

@@ -98,13 +98,13 @@ def check_discriminator_files(directory: str | Path) -> None:
 
 
 def check_generator_files(directory: str | Path) -> None:
-    """Refuse a `--generator-from` without a generator, before anything long is begun."""
+    """Refuse a `generator.init` without a generator, before anything long is begun."""
     for file in ("config.json", "model.safetensors", "tokenizer.json"):
         path = Path(directory) / "generator" / file
         if not path.is_file():
             raise InputError(
-                f"expected a run with a trained generator as --generator-from, found no {path}; "
-                "give one of pretrain/run.py that trained one (short runs: --unigram-fraction 0)"
+                f"expected a run with a trained generator as generator.init, found no {path}; "
+                "give one of pretrain/run.py that trained one (short runs: --recipe electra)"
             )
 
 

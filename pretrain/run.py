@@ -5,7 +5,8 @@ import sys
 
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from pretrain.config.settings import PretrainSettings
+from pretrain.config.checks import check, check_places, check_values
+from pretrain.config.settings import PretrainSettings, read_config
 
 ABOUT = (
     "Pre-train an ELECTRA from scratch on Korean text (replaced-token detection), or go on from a "
@@ -22,8 +23,12 @@ def main(settings: PretrainSettings) -> None:
         SystemExit: as InputError, in all but one of several processes, so that it is said once.
     """
     try:
-        settings.check()
-        settings.check_places()
+        config = read_config(settings)
+        if settings.resume:
+            check_values(config)
+        else:
+            check(config)
+        check_places(config)
     except InputError:
         # Of several processes on a machine, which all fail alike, the first speaks.
         if int(os.environ.get("LOCAL_RANK", "0")) == 0:
@@ -32,7 +37,7 @@ def main(settings: PretrainSettings) -> None:
     # torch takes seconds to import.
     from pretrain.runner import pretrain
 
-    pretrain(settings)
+    pretrain(config)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 
 from malmoi.errors import InputError
 from malmoi.labels.tasks import read_task
-from pretrain.config.settings import FEW_TOKENS, FROM_NOTHING
-from release.check import read_json
+from pretrain.config.settings import FEW_TOKENS
+from release.check import FROM_NOTHING, read_json
 from release.scores_table import linear_on, paragraph, quality_table, weights_sha256
 
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
@@ -36,8 +36,8 @@ LICENCES = {
         "public record; the archive states no licence, Korpora lists it as CC0 1.0",
     ),
 }
-# Settings of the run that the encoder's card names.
-SETTINGS = ("seed", "mask_fraction", "unigram_fraction", "bag_weight")
+# What the encoder's card names of the objective.
+LEARNT = ("mask_fraction", "unigram_fraction", "bag_weight")
 # A laptop's two cores under load, to give the energy an order of magnitude.
 WATTS = 30
 # Of each released encoder, by its weights' hash, what its record does not say of the machine
@@ -149,7 +149,8 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
     try:
         network, progress = record["networks"]["discriminator"], record["progress"]
         hours, millions = progress["seconds"] / 3600, network["parameters"] / 1e6
-        values = _start(record["settings"]["init"]) | {
+        plan = record["plan"]
+        values = _start(plan["start"]["init"]) | {
             "name": folder.name,
             "parameters": f"{millions:.1f} million",
             "layers": network["num_hidden_layers"],
@@ -162,12 +163,10 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
             "cost": paragraph(_cost(folder, record, classifiers)),
             "reviews": REVIEWS,
             "test_files": _test_files(record),
-            "correction": _correction(
-                record.get("correction_weight", record["settings"].get("correction_weight", 0))
-            ),
+            "correction": _correction(plan["objective"]["correction_weight"]),
             "texts": _texts(kept),
-            "batch": f"{record['tokens_per_batch']:,}",
-            "rate": f"{record['learning_rate']:g}",
+            "batch": f"{plan['batching']['tokens_per_batch']:,}",
+            "rate": f"{plan['optimizer']['learning_rate']:g}",
             "sources": _sources(kept),
             "scores": quality_table(folder, f"{millions:.1f}M"),
             "generator": _generator(folder / "generator"),
@@ -175,7 +174,8 @@ def encoder_card(folder: Path, classifiers: Mapping[str, Path], home: Path) -> s
             "path": _path(home, folder.name),
             "memos": f"[{memos.name}](../{memos.name}/README.md)",
             "memo_scores": _memo_scores(memos),
-            **{name: f"{record.get(name, record['settings'].get(name)):g}" for name in SETTINGS},
+            "seed": plan["start"]["seed"],
+            **{name: f"{plan['objective'][name]:g}" for name in LEARNT},
         }
     except (KeyError, TypeError) as error:
         raise _no_record(folder / "run.json", error) from error
@@ -304,7 +304,7 @@ def _test_files(record: dict[str, Any]) -> str:
     if not _is_known(record):
         return OTHER_NSMC
     blocks = [NSMC, paragraph(OTHER_TESTS[record["corpus_sha256"]])]
-    if record["settings"]["init"] not in FROM_NOTHING:
+    if record["plan"]["start"]["init"] not in FROM_NOTHING:
         blocks.append(BEGAN_ELSEWHERE)
     return "\n\n".join(blocks)
 
@@ -315,7 +315,7 @@ def _correction(weight: float) -> str:
         return ""
     return (
         ", and at the masked positions the discriminator also guesses what stood there "
-        f"(`--correction-weight {weight:g}`)"
+        f"(`objective.correction_weight={weight:g}`)"
     )
 
 
@@ -404,10 +404,11 @@ def _generator(folder: Path) -> str:
         return paragraph(
             f"`generator/` ({layers} layers, {width} wide) was trained afterwards, alone, while "
             "the encoder and the embeddings that both have in common stayed as they are "
-            f"(`--schedule {record['settings']['schedule']}`): masked LM on {millions:.0f} million "
-            f"tokens of the same corpus in {minutes:.0f} minutes, which are not in the figures "
-            f"above; over its last steps with a loss of {loss:.2f}, {guessed:.0%} of the masked "
-            "tokens guessed. `--init` goes on with both if `--unigram-fraction 0` is given or "
+            f"(`--recipe {record['plan']['objective']['schedule']}`): masked LM on "
+            f"{millions:.0f} million tokens of the same corpus in {minutes:.0f} minutes, which "
+            "are not in the figures above; over its last steps with a loss of "
+            f"{loss:.2f}, {guessed:.0%} of the masked "
+            "tokens guessed. `--init` goes on with both if `--recipe electra` is given or "
             f"`--max-tokens`, `--max-steps` or `--epochs` make the run longer than {few:.0f} "
             "million tokens; with a copy of this folder without `generator/` it begins a new one."
         )
@@ -439,7 +440,8 @@ def _cost(folder: Path, record: dict[str, Any], classifiers: Mapping[str, Path])
 def _where(record: dict[str, Any], hours: float) -> str:
     if record["device"] != "cpu":
         return f"one {record['device']}"
-    return f"{record['threads']} CPU cores, no GPU (about {_energy(hours)} if they draw {WATTS} W)"
+    threads = record["plan"]["execution"]["threads"]
+    return f"{threads} CPU cores, no GPU (about {_energy(hours)} if they draw {WATTS} W)"
 
 
 def _energy(hours: float) -> str:

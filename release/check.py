@@ -3,13 +3,18 @@
 import json
 import math
 import statistics
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from malmoi.config import keys_of
 from malmoi.errors import InputError
 from malmoi.text.corpus.clean_corpus import corpus_hash
-from pretrain.config.settings import FROM_NOTHING, PretrainSettings
+from pretrain.config import settings
+from pretrain.config.run_plan import RunPlan, plan_from_json
+from pretrain.config.schema import PretrainKeys
+from pretrain.config.settings import MAX_LENGTH, SEED, shown
+from pretrain.resuming import as_given
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
 # which were never the same twice (docs/decisions.md). Of 50 losses the mean difference
@@ -17,17 +22,10 @@ from pretrain.config.settings import FROM_NOTHING, PretrainSettings
 # and in bf16, had a short rise of the loss that the recorded one had not (docs/experiments.md,
 # 2026-11-23). So the mean is what is held to a limit.
 TOLERANCE = 0.01
-# What a check says itself: on what, from what, how long; and where, which changes nothing.
-NOT_REPEATED = {
-    *("corpus", "tokenizer", "vocab_size", "init", "generator_from"),
-    *("epochs", "max_steps", "max_minutes", "max_tokens", "max_flops"),
-    *("output", "resume", "device", "save_steps"),
-}
-# Of defaults, what the run has put in their place.
-RESOLVED = (
-    *("learning_rate", "tokens_per_batch"),
-    *("unigram_fraction", "bag_weight", "correction_weight"),
-)
+# What a check says itself: on what and from what; and what goes by the machine.
+NOT_REPEATED = {"corpus", "tokenizer", "vocab_size", "init", "generator.init", "precision"}
+# Skip-gram vectors: what the first released encoders began with.
+FROM_NOTHING = (*settings.FROM_NOTHING, "skip-gram")
 
 
 def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:
@@ -95,15 +93,17 @@ def read_released(released: Path, init: Path | None) -> ReleaseRecord:
     """
     record = read_json(released / "run.json")
     try:
-        settings = record["settings"]
+        plan = plan_from_json(record["plan"], released / "run.json")
+        if plan.length.limit != "max_tokens":
+            raise ValueError(f"length {plan.length.limit}")
         found = ReleaseRecord(
             corpus_sha256=record["corpus_sha256"],
-            flags=_flags_of(record),
-            tokens=float(settings["max_tokens"]),
+            flags=_flags_of(plan),
+            tokens=plan.length.amount,
             files=files_of(released),
             losses=losses_of(released / "metrics.jsonl"),
         )
-        began = settings["init"]
+        began = plan.start.init
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"expected the records of a released encoder in {released}, found others ({error!r}); "
@@ -135,20 +135,18 @@ def files_of(released: Path) -> list[str]:
     return list(files)
 
 
-def _flags_of(record: dict[str, Any]) -> list[str]:
-    settings = record["settings"] | {name: record[name] for name in RESOLVED if name in record}
-    if "packed" in record:  # what auto takes goes by the device
-        settings["batching"] = "packed" if record["packed"] else "length"
-    flags = ["--init", "random"] if settings["init"] == "random" else []
-    for field in fields(PretrainSettings):
-        value = settings.get(field.name, field.default)
-        if field.name in NOT_REPEATED or value in (None, field.default):
+def _flags_of(plan: RunPlan) -> list[str]:
+    """Flags of pretrain/run.py over the recipe electra, which has every default."""
+    # Of execution, the steps whose losses are compared.
+    given = as_given(plan) | {"execution.log_steps": plan.execution.log_steps}
+    defaults = keys_of(PretrainKeys) | {"max_length": MAX_LENGTH, "seed": SEED}
+    defaults |= {"skip_bad_rows": False}
+    flags = ["--recipe", "electra"]
+    flags += ["--init", "random"] if given["init"] == "random" else []
+    for name, value in given.items():
+        if name in NOT_REPEATED or value is None or value == defaults.get(name):
             continue
-        name = field.name.replace("_", "-")
-        if isinstance(value, bool):
-            flags.append(f"--{name}" if value else f"--no-{name}")
-        else:
-            flags += [f"--{name}", str(value)]
+        flags += ["--set", shown(name, value)] if "." in name else shown(name, value).split(" ", 1)
     return flags
 
 

@@ -78,8 +78,7 @@ NAME = "malmoi-small"
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # The best of what was tried with 5 million tokens (docs/experiments.md, "The discriminator
 # corrects, too"; one seed). With --init the vocabulary is that encoder's.
-RECIPE = ["--vocab-size", "32000", "--unigram-fraction", "1"]
-RECIPE += ["--bag-weight", "5", "--correction-weight", "5"]
+RECIPE = ["--vocab-size", "32000", "--recipe", "few-tokens"]
 # Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.
 TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
@@ -87,7 +86,7 @@ TOKENS = 80e6
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
 # afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
 # tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
-GENERATOR = ["--schedule", "frozen-discriminator"]
+GENERATOR = ["--recipe", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
 # An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
 GENERATOR_SHARE = 0.4
@@ -288,7 +287,7 @@ def remake_generator(settings: ReleaseSettings) -> None:
     corpus = _corpus(settings, sources_of(files_of(encoder)))
     record = read_json(encoder / "run.json")
     check_corpus(corpus, record.get("corpus_sha256"), encoder)
-    tokens = settings.tokens or record["settings"]["max_tokens"]
+    tokens = settings.tokens or record["plan"]["length"]["amount"]
     if not _train_generator(corpus, encoder, settings, tokens, settings.minutes):
         print(SITTING_OVER)
         return
@@ -320,7 +319,7 @@ def _train_generator(
     shutil.copytree(discriminator_folder(encoder), beside, ignore=WITHOUT_GENERATOR)
     if settings.init is not None and (settings.init / "generator").is_dir():
         shutil.copytree(settings.init / "generator", beside / "generator")
-        flags += ["--sharing", "instance"]
+        flags += ["--set", "generator.sharing=instance"]
     flags += ["--init", str(beside)]
     return pretrain(corpus, settings.work / "generator", tokens, minutes, flags)
 

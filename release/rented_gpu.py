@@ -66,10 +66,11 @@ RESULTS = WORK / "results"
 WHEELS = ["zstandard", "tyro", "docstring-parser", "typeguard", "ftfy", "wcwidth"]
 WHEELS += ["openpyxl", "et-xmlfile"]
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-PRETRAINING = ["--preset", "small", "--unigram-fraction", "0.15", "--bag-weight", "5"]
-PRETRAINING += ["--tokens-per-batch", "32768", "--learning-rate", "1e-3", "--dropout", "0.1"]
-# Ahead with noise alone, 5 million tokens, one seed (docs/experiments.md, 2026-11-25).
-PRETRAINING += ["--correction-weight", "5"]
+# The correction of few-tokens, with a generator after the first noise.
+PRETRAINING = ["--preset", "small", "--recipe", "few-tokens"]
+PRETRAINING += ["--set", "objective.unigram_fraction=0.15"]
+PRETRAINING += ["--tokens-per-batch", "32768", "--learning-rate", "1e-3"]
+PRETRAINING += ["--set", "model.dropout=0.1"]
 THERE = """\
 [ -d /tmp/site ] || python3 -m pip install -q --no-index --no-deps --target /tmp/site \
   lease/*.whl || exit
@@ -246,7 +247,8 @@ def _in_a_row(settings: LeaseSettings) -> None:
     if settings.rows:
         limit = ["--max-steps", 2, "--tokens-per-batch", 1024]
     command = [sys.executable, ROOT / "pretrain" / "run.py", "--corpus", corpus, *PRETRAINING]
-    command += [*limit, "--save-steps", 5000, "--log-steps", 100, "--output", pretrained]
+    command += [*limit, "--set", "execution.save_steps=5000"]
+    command += ["--set", "execution.log_steps=100", "--output", pretrained]
     _wait([_start("pretraining", command)])
     _hand_over(pretrained / "discriminator", "discriminator")
     _hand_over(pretrained / "generator", "generator")

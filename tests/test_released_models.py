@@ -168,9 +168,9 @@ def test_the_cards_say_what_the_records_and_results_say_today(
     ("flags", "metric", "least"),
     [
         # It finds replaced tokens from its first step; a new network finds none.
-        (["--unigram-fraction", "1"], "discriminator_recall", 0.3),
+        (["--set", "objective.unigram_fraction=1"], "discriminator_recall", 0.3),
         # Nor does a new generator guess any.
-        (["--unigram-fraction", "0"], "generator_accuracy", 0.1),
+        (["--set", "objective.unigram_fraction=0"], "generator_accuracy", 0.1),
     ],
     ids=["noise", "both networks"],
 )
@@ -182,7 +182,7 @@ def test_pre_training_goes_on_from_the_encoder(
     corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
     command += ["--init", str(ENCODER), *flags, "--max-steps", "3"]
-    command += ["--log-steps", "1", "--tokens-per-batch", "1024", "--output", "run"]
+    command += ["--set", "execution.log_steps=1", "--tokens-per-batch", "1024", "--output", "run"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(rows[0])[metric] > least

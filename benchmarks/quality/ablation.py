@@ -52,31 +52,31 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     "objective": {
         "start alone": ["--max-steps", "0"],
         "ELECTRA": [],
-        "All-Tokens MLM": ["--objective", "all-tokens-mlm"],
-        "Replace MLM": ["--objective", "replace-mlm"],
-        "ELECTRA 15%": ["--objective", "electra-15"],
-        "BERT": ["--objective", "mlm"],
+        "All-Tokens MLM": ["--recipe", "all-tokens-mlm"],
+        "Replace MLM": ["--recipe", "replace-mlm"],
+        "ELECTRA 15%": ["--recipe", "electra-15"],
+        "BERT": ["--recipe", "mlm"],
     },
     "schedule": {
-        "joint": ["--sharing", "none", "--generator-size", "1"],
-        "two-stage": ["--schedule", "two-stage", "--generator-size", "1"],
+        "joint": ["--set", "generator.sharing=none", "--set", "generator.size=1"],
+        "two-stage": ["--set", "objective.schedule=two-stage", "--set", "generator.size=1"],
         "adversarial": [
-            *("--schedule", "adversarial"),
-            *("--sharing", "none", "--generator-size", "1"),
+            *("--set", "objective.schedule=adversarial"),
+            *("--set", "generator.sharing=none", "--set", "generator.size=1"),
         ],
     },
     "sharing": {
-        "none": ["--sharing", "none", "--generator-size", "1"],
-        "word": ["--sharing", "word", "--generator-size", "1"],
-        "instance": ["--generator-size", "1"],
-        "gdes": ["--sharing", "gdes", "--generator-size", "1"],
-        "all": ["--sharing", "all", "--generator-size", "1"],
+        "none": ["--set", "generator.sharing=none", "--set", "generator.size=1"],
+        "word": ["--set", "generator.sharing=word", "--set", "generator.size=1"],
+        "instance": ["--set", "generator.size=1"],
+        "gdes": ["--set", "generator.sharing=gdes", "--set", "generator.size=1"],
+        "all": ["--set", "generator.sharing=all", "--set", "generator.size=1"],
     },
     "generator size": {
-        "1/8": ["--generator-size", "0.125"],
+        "1/8": ["--set", "generator.size=0.125"],
         "1/4": [],
-        "1/2": ["--generator-size", "0.5"],
-        "1": ["--generator-size", "1"],
+        "1/2": ["--set", "generator.size=0.5"],
+        "1": ["--set", "generator.size=1"],
     },
 }
 
@@ -153,10 +153,9 @@ def _measure(
 ) -> dict[str, object]:
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
-    given += [] if "--max-steps" in flags else ["--max-flops", settings.flops]
+    given += [] if "--max-steps" in flags else ["--set", f"length.max_flops={settings.flops}"]
     # Of a flag given twice the last counts.
-    given += ["--save-steps", 500, "--unigram-fraction", 0, "--bag-weight", 0]
-    given += ["--correction-weight", 0, *flags]
+    given += ["--recipe", "electra", "--set", "execution.save_steps=500", *flags]
     if settings.init in ("random", "word-vectors"):  # a checkpoint has a vocabulary
         given += vocabulary_flags(settings.corpus, settings.tokenizer)
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import tyro
 from filelock import FileLock
 from sklearn.metrics import accuracy_score, f1_score
 
@@ -35,19 +34,19 @@ from finetune.training.fit import train_classifier
 from malmoi.devices import choose_device, prefers_bf16
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
+from malmoi.flags import parse_flags
 from malmoi.inference.classifier import Classifier
 from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
-from pretrain.config.settings import PretrainSettings
+from pretrain.config.settings import PretrainSettings, read_config, shown
 from pretrain.data.tokenized import is_tokenized
-from pretrain.engine.run_directory import settings_as_json
 
 ROOT = Path(__file__).parents[2]
 NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
 REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
 # Flags of pretrain/run.py that change nothing of what a run learns.
-_OF_NO_EFFECT = {"output", "resume", "device", "save_steps", "log_steps"}
+_OF_NO_EFFECT = {"device", "execution.save_steps", "execution.log_steps"}
 # Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
 RATING_LABELS = {
     str(rating): label.name
@@ -172,7 +171,8 @@ def pretrain_once(output: Path, flags: Sequence[object], *, corpus: Path) -> Pat
     """
     arguments = ["--corpus", str(corpus), *map(str, flags), "--output", str(output)]
     record = _record_so_far(output)
-    _check_same_run(output, arguments, record.get("settings", {}))
+    if record:
+        _check_same_run(output, arguments, record.get("given", {}))
     if record.get("status") == "finished":
         return output
     if any((output / "state").glob("step-*")):
@@ -194,18 +194,17 @@ def _record_so_far(output: Path) -> dict[str, Any]:
 
 
 def _check_same_run(output: Path, arguments: list[str], made: dict[str, Any]) -> None:
-    settings = tyro.cli(PretrainSettings, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
-    for name, value in settings_as_json(settings).items():
-        found = made.get(name, value)
-        if name == "init":  # a run of ours, checked like this one, or a word; checkouts move
+    settings = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
+    given = read_config(settings).as_json()
+    for name in sorted(given.keys() | made.keys()):
+        value, found = given.get(name), made.get(name)
+        if name == "init" and value and found:  # a run of ours, or a word; checkouts move
             value, found = Path(value).name, Path(found).name
-        # The record has the preset that was taken where none was given.
-        if name in _OF_NO_EFFECT or found == value or (name == "preset" and value is None):
+        if name in _OF_NO_EFFECT or found == value:
             continue
-        flag = name.replace("_", "-")
         raise InputError(
-            f"expected the run in {output} with --{flag} {value}, found --{flag} {found}; move it "
-            "away, or name another file of results by --output"
+            f"expected the run in {output} with {shown(name, value)}, found {shown(name, found)}; "
+            "move it away, or name another file of results by --output"
         )
 
 

@@ -47,57 +47,75 @@ RESULTS = Path(__file__).parents[1] / "results" / "token_budget_word_vectors.jso
 STARTS: dict[str, list[str]] = {
     "random": ["--init", "random"],
     "warm": ["--init", "word-vectors"],
-    "warm, equal sizes": ["--init", "word-vectors", "--generator-size", "1"],
+    "warm, equal sizes": ["--init", "word-vectors", "--set", "generator.size=1"],
     "warm, 4,096 entries": ["--init", "word-vectors", "--vocab-size", "4096"],
 }
 # What the arms begin from; of a flag given twice the last counts.
-AS_IN_PAPER: list[object] = ["--unigram-fraction", 0, "--bag-weight", 0, "--correction-weight", 0]
+AS_IN_PAPER: list[object] = ["--recipe", "electra"]
 # What a run of few tokens learns by default, and what the first released encoder learnt.
-NOISE_BAG = ["--unigram-fraction", "1", "--bag-weight", "5"]
+NOISE_BAG = ["--recipe", "noise"]
 # What the released encoder learnt (release/make.py), but for the tokens.
-RELEASED = [*NOISE_BAG, "--correction-weight", "5"]
+RELEASED = ["--recipe", "few-tokens"]
 RELEASED += ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 # Start and flags of each arm.
 ARMS: dict[str, tuple[str, list[str]]] = {
     "random-rtd": ("random", []),
     "warm-rtd": ("warm", []),
-    "warm-mlm": ("warm", ["--objective", "mlm"]),
-    "warm-mlm-30": ("warm", ["--objective", "mlm", "--mask-fraction", "0.3"]),
-    "warm-noise": ("warm", ["--unigram-fraction", "1"]),
-    "warm-unigram": ("warm", ["--unigram-fraction", "0.5"]),
+    "warm-mlm": ("warm", ["--recipe", "mlm"]),
+    "warm-mlm-30": ("warm", ["--recipe", "mlm", "--set", "masking.fraction=0.3"]),
+    "warm-noise": ("warm", ["--set", "objective.unigram_fraction=1"]),
+    "warm-unigram": ("warm", ["--set", "objective.unigram_fraction=0.5"]),
     "warm-unigram-average": (
         "warm",
-        ["--unigram-fraction", "0.5", "--average-fraction", "0.2"],
+        ["--set", "objective.unigram_fraction=0.5", "--set", "optimizer.average_fraction=0.2"],
     ),
-    "warm-weight-10": ("warm", ["--discriminator-weight", "10"]),
-    "warm-weight-rising": ("warm", ["--weight-warmup", "0.5"]),
-    "warm-decay-10": ("warm", ["--weight-decay", "0.1"]),
+    "warm-weight-10": ("warm", ["--set", "objective.discriminator_weight=10"]),
+    "warm-weight-rising": ("warm", ["--set", "objective.weight_warmup=0.5"]),
+    "warm-decay-10": ("warm", ["--set", "optimizer.weight_decay=0.1"]),
     "warm-mlm-first": (
         "warm, equal sizes",
-        ["--schedule", "two-stage", "--generator-size", "1"],
+        ["--recipe", "two-stage"],
     ),
     "warm-small-vocabulary": ("warm, 4,096 entries", []),
     "warm-short": ("warm", ["--max-length", "32"]),
-    "warm-muon": ("warm", ["--optimizer", "muon"]),
-    "warm-gdes": ("warm", ["--sharing", "gdes"]),
-    "warm-sentence": ("warm", ["--unigram-fraction", "0.5", "--sentence-weight", "5"]),
-    "warm-mask-30": ("warm", ["--unigram-fraction", "0.5", "--mask-fraction", "0.3"]),
+    "warm-muon": ("warm", ["--recipe", "muon"]),
+    "warm-gdes": ("warm", ["--recipe", "gdes"]),
+    "warm-sentence": (
+        "warm",
+        ["--set", "objective.unigram_fraction=0.5", "--set", "objective.sentence_weight=5"],
+    ),
+    "warm-mask-30": (
+        "warm",
+        ["--set", "objective.unigram_fraction=0.5", "--set", "masking.fraction=0.3"],
+    ),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
     "warm-noise-bag": ("warm", NOISE_BAG),
-    "warm-noise-bag-packed": ("warm", [*NOISE_BAG, "--batching", "packed"]),
-    "warm-noise-bag-muon": ("warm", [*NOISE_BAG, "--optimizer", "muon"]),
-    "warm-noise-bag-mask-30": ("warm", [*NOISE_BAG, "--mask-fraction", "0.3"]),
+    "warm-noise-bag-packed": ("warm", [*NOISE_BAG, "--set", "batching.rows=packed"]),
+    "warm-noise-bag-muon": ("warm", [*NOISE_BAG, "--set", "optimizer.name=muon"]),
+    "warm-noise-bag-mask-30": ("warm", [*NOISE_BAG, "--set", "masking.fraction=0.3"]),
     "warm-noise-bag-rate-10": ("warm", [*NOISE_BAG, "--learning-rate", "1e-3"]),
-    "warm-unigram-bag": ("warm", ["--unigram-fraction", "0.5", "--bag-weight", "5"]),
-    "warm-noise-bag-correction": ("warm", [*NOISE_BAG, "--correction-weight", "5"]),
+    "warm-unigram-bag": ("warm", ["--recipe", "noise-first"]),
+    "warm-noise-bag-correction": ("warm", ["--recipe", "few-tokens"]),
     "released": ("warm", RELEASED),
-    "warm-noise-correction": ("warm", ["--unigram-fraction", "1", "--correction-weight", "5"]),
-    "warm-mlm-bag": ("warm", ["--objective", "mlm", "--bag-weight", "1"]),
-    "warm-noise-muon": ("warm", ["--unigram-fraction", "1", "--optimizer", "muon"]),
-    "warm-mlm-muon": ("warm", ["--objective", "mlm", "--optimizer", "muon"]),
-    "warm-unigram-muon": ("warm", ["--unigram-fraction", "0.5", "--optimizer", "muon"]),
-    "warm-unigram-rate-15": ("warm", ["--unigram-fraction", "0.5", "--learning-rate", "1.5e-3"]),
-    "warm-mlm-rate-15": ("warm", ["--objective", "mlm", "--learning-rate", "1.5e-3"]),
+    "warm-noise-correction": (
+        "warm",
+        ["--set", "objective.unigram_fraction=1", "--set", "objective.correction_weight=5"],
+    ),
+    "warm-mlm-bag": ("warm", ["--recipe", "mlm", "--set", "objective.bag_weight=1"]),
+    "warm-noise-muon": (
+        "warm",
+        ["--set", "objective.unigram_fraction=1", "--set", "optimizer.name=muon"],
+    ),
+    "warm-mlm-muon": ("warm", ["--recipe", "mlm", "--set", "optimizer.name=muon"]),
+    "warm-unigram-muon": (
+        "warm",
+        ["--set", "objective.unigram_fraction=0.5", "--set", "optimizer.name=muon"],
+    ),
+    "warm-unigram-rate-15": (
+        "warm",
+        ["--set", "objective.unigram_fraction=0.5", "--learning-rate", "1.5e-3"],
+    ),
+    "warm-mlm-rate-15": ("warm", ["--recipe", "mlm", "--learning-rate", "1.5e-3"]),
 }
 
 
@@ -207,7 +225,7 @@ def _progress(encoder: Path) -> dict[str, Any]:
 def pretraining_flags(arm: str, tokens: int, seed: int) -> list[object]:
     """Flags of pretrain/run.py for an arm, but for what it begins with."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-tokens", tokens]
-    return flags + ["--save-steps", 500, *AS_IN_PAPER, *ARMS[arm][1]]
+    return flags + ["--set", "execution.save_steps=500", *AS_IN_PAPER, *ARMS[arm][1]]
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:

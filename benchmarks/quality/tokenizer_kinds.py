@@ -76,7 +76,7 @@ def main(settings: KindsSettings) -> None:
                 runs_of(settings.output) / f"{name}-{settings.tokens}-{seed}",
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
                 + ["--max-tokens", settings.tokens]
-                + ["--unigram-fraction", 0, "--bag-weight", 0, "--correction-weight", 0],
+                + ["--recipe", "electra"],
                 corpus=settings.corpus,
             )
             record = read_record(encoder)

@@ -47,8 +47,8 @@ class KillSettings:
     corpus: Path = ROOT / "corpora" / "comments"
     """Texts to train on."""
     flags: str = (
-        "--init random --unigram-fraction 0 --vocab-size 1024 --tokens-per-batch 256 "
-        "--average-fraction 0.2"
+        "--init random --recipe electra --vocab-size 1024 --tokens-per-batch 256 "
+        "--set optimizer.average_fraction=0.2"
     )
     """Other flags of pretrain/run.py."""
     seed: int = 0
@@ -185,7 +185,8 @@ def _start(settings: KillSettings, folder: Path, *, resume: bool) -> Sitting:
     folder.mkdir(exist_ok=True)
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--output", "run"]
     command += ["--corpus", str(settings.corpus.resolve()), "--max-steps", str(settings.steps)]
-    command += ["--save-steps", str(settings.save_steps), "--log-steps", "1", "--device", "cpu"]
+    command += ["--set", f"execution.save_steps={settings.save_steps}"]
+    command += ["--set", "execution.log_steps=1", "--device", "cpu"]
     command += [*settings.flags.split(), *(["--resume"] if resume else [])]
     process = subprocess.Popen(
         command,

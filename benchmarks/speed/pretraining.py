@@ -38,12 +38,18 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedTokenizerFast
 
 from malmoi.command_line import run_command
-from malmoi.devices import attention_for, choose_device, keep_freed_memory, matrix_dtype
+from malmoi.devices import (
+    attention_for,
+    choose_device,
+    keep_freed_memory,
+    matrix_dtype,
+    prefers_bf16,
+)
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
-from pretrain.config.settings import PRESETS, PresetName, PretrainSettings, batch_tokens
+from pretrain.config.settings import PRESETS, PresetName, PretrainSettings, read_config
 from pretrain.data.batches import Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from pretrain.engine.checkpoint import TrainerState
@@ -53,6 +59,7 @@ from pretrain.engine.processes import Processes
 from pretrain.model.cost import hardware_flops, matrix_seconds
 from pretrain.model.networks import ElectraPair, build_pair
 from pretrain.objectives.cost import matrix_shapes
+from pretrain.plan import Machine, plan
 from tokenizer.training import train_tokenizer
 
 RESULTS = Path(__file__).parents[1] / "results" / "pretraining.json"
@@ -137,34 +144,48 @@ class Ours:
         *,
         batching: Literal["length", "packed"],
     ) -> None:
-        self.settings = PretrainSettings(
+        given = PretrainSettings(
             corpus=Path("-"),
+            recipe="electra",
             max_steps=10**9,
+            max_length=MAX_LENGTH,
             preset=speed.preset,
-            batching=batching,
             tokens_per_batch=speed.tokens_per_batch,
+            set=(f"batching.rows={batching}",),
+        )
+        self.plan = plan(
+            read_config(given),
+            lengths=corpus.lengths,
+            checkpoint=None,
+            machine=Machine(device=device.type, prefers_bf16=prefers_bf16(device)),
         )
         torch.manual_seed(0)
         self.pair: ElectraPair = build_pair(PRESETS[speed.preset], tokenizer).to(device).train()
         self.pair.set_attention(attention_for(device))
-        compiled = compile_networks(self.pair, self.settings, device)
+        compiled = compile_networks(self.pair, self.plan.execution, batching)
         processes = Processes(device=device)
         self.trainer = Trainer(
             self.pair,
-            Optimizers(self.pair, self.settings),
-            make_objective(self.pair, corpus, tokenizer, self.settings, processes),
-            self.settings,
+            Optimizers(self.pair, self.plan.optimizer),
+            make_objective(
+                self.pair,
+                corpus,
+                tokenizer,
+                self.plan.objective,
+                processes,
+                self.plan.networks.precision,
+            ),
+            self.plan,
             processes,
             TrainerState(),
-            total_steps=10**9,
             flops_per_token=0.0,
             compiled=compiled,
         )
         plans = iter_plans(
             corpus.lengths,
-            batch_tokens(self.settings),
+            self.plan.batching.tokens_per_batch,
             0,
-            row_length=MAX_LENGTH if batching == "packed" else None,
+            row_length=self.plan.batching.row_length,
         )
         self.batches = Prefetcher(corpus, plans, tokenizer, device)
         self.counts = torch.zeros(1)
@@ -180,7 +201,7 @@ class Ours:
     def shapes(self) -> dict[tuple[int, int, int], int]:
         """Of the last step's matrix products."""
         positions, masked = self.trainer.last_positions, int(self.counts[0])
-        return matrix_shapes(self.pair, self.settings.recipe(), positions, masked)
+        return matrix_shapes(self.pair, self.plan.objective, positions, masked)
 
 
 ARMS: dict[str, Callable[..., Any]] = {
@@ -242,7 +263,7 @@ def main(settings: SpeedSettings) -> None:
         "dtype": str(dtype).removeprefix("torch."),
         "texts": settings.texts,
         "mean_tokens_a_text": float(corpus.lengths.mean()) + 2,
-        "tokens_per_batch": batch_tokens(ours.settings),
+        "tokens_per_batch": ours.plan.batching.tokens_per_batch,
         "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
         "median_ratio_to_plain_loop": {k: round(v, 2) for k, v in ratios.items()},
         "median_share_of_matrix_rate": medians_of("share of matrix rate"),

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import sys
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,10 +22,9 @@ from malmoi.text.corpus.clean_corpus import (
 )
 from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.notes import ReadingNotes
-from malmoi.text.reading.options import ReadOptions, read_options
 from malmoi.text.reading.records import READER_VERSION, iter_records
 from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
-from pretrain.config.settings import PretrainSettings
+from pretrain.config.run_plan import CorpusPlan
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import sample_evenly
@@ -36,7 +35,7 @@ _DAY = 86_400.0
 
 
 def prepare_corpus(
-    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+    plan: CorpusPlan, tokenizer: PreTrainedTokenizerFast | None
 ) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
     """Clean and tokenise the texts, or open what an earlier run has made of them.
 
@@ -46,19 +45,20 @@ def prepare_corpus(
     Raises:
         InputError: the texts cannot be read, or the arrays do not go with the flags.
     """
-    if is_tokenized(settings.corpus):
-        return _open_corpus(settings, tokenizer)
-    source_hash = corpus_hash(settings.corpus)
-    clean_directory = _prepare_clean_corpus(settings, source_hash)
+    if is_tokenized(plan.path):
+        return _open_corpus(plan, tokenizer)
+    source_hash = corpus_hash(plan.path)
+    clean_directory = _prepare_clean_corpus(plan, source_hash)
     mark_used(clean_directory)
     if tokenizer is None:
-        tokenizer = _trained_tokenizer(clean_directory, settings.vocab_size)
+        assert plan.vocab_size is not None
+        tokenizer = _trained_tokenizer(clean_directory, plan.vocab_size)
     print("tokenizing the corpus", flush=True)
     corpus = tokenize_corpus(
         clean_directory,
         tokenizer,
         corpus_sha256=source_hash,
-        max_length=settings.max_length,
+        max_length=plan.max_length,
         cache=CACHE / "tokenized",
     )
     in_use = [clean_directory, corpus.directory]
@@ -108,34 +108,28 @@ def _trained_tokenizer(clean_directory: Path, vocab_size: int) -> PreTrainedToke
 
 
 def _open_corpus(
-    settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast | None
+    plan: CorpusPlan, tokenizer: PreTrainedTokenizerFast | None
 ) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
-    for flag in ("vocab_size", *(item.name for item in fields(ReadOptions))):
-        if getattr(settings, flag) != getattr(PretrainSettings, flag):
-            raise InputError(
-                f"{settings.corpus} is tokenized already, so --{flag.replace('_', '-')} has no "
-                "effect; leave it out, or give the texts themselves as --corpus"
-            )
-    corpus, own = open_tokenized(settings.corpus)
+    corpus, own = open_tokenized(plan.path)
     if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
         raise InputError(
-            f"expected the tokenizer that {settings.corpus} was tokenized with, found another one "
-            "given by --tokenizer, --init, --generator-from or --resume; give the texts themselves "
+            f"expected the tokenizer that {plan.path} was tokenized with, found another one "
+            "given by --tokenizer, --init, generator.init or --resume; give the texts themselves "
             "as --corpus"
         )
     longest = corpus.facts["max_length"]
-    if settings.max_length < longest:
+    if plan.max_length < longest:
         raise InputError(
-            f"expected --max-length of at least {longest}, at which {settings.corpus} was cut, "
-            f"found {settings.max_length}; give the texts themselves as --corpus"
+            f"expected --max-length of at least {longest}, at which {plan.path} was cut, "
+            f"found {plan.max_length}; give the texts themselves as --corpus"
         )
     print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
     return corpus, own
 
 
-def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
+def _prepare_clean_corpus(plan: CorpusPlan, source_hash: str) -> Path:
     cleaning = CleaningSettings()
-    options = read_options(settings)
+    options = plan.reading()
     key = [source_hash, asdict(options), READER_VERSION, asdict(cleaning), CLEANER_VERSION]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     directory = CACHE / "clean" / name
@@ -143,9 +137,9 @@ def _prepare_clean_corpus(settings: PretrainSettings, source_hash: str) -> Path:
         print(f"warning: {directory} is damaged; made again", file=sys.stderr, flush=True)
         shutil.rmtree(directory, ignore_errors=True)  # two runs may find it at once
     if not directory.is_dir():
-        print(f"reading and cleaning {settings.corpus}", flush=True)
+        print(f"reading and cleaning {plan.path}", flush=True)
         notes = ReadingNotes(say=lambda line: print(line, flush=True))
-        records = iter_records(settings.corpus, options=options, notes=notes)
+        records = iter_records(plan.path, options=options, notes=notes)
         write_clean_corpus(records, directory, cleaning, notes)
     print(CleaningReport.read_from(directory).summary())
     return directory

@@ -169,7 +169,7 @@ def _check_shapes(path: Path, pair: ElectraPair, weights: dict[str, torch.Tensor
         raise InputError(
             f"expected the networks that the run began with, found other ones: {name} of "
             f"{expected.get(name)} where the checkpoint {path} has {found.get(name)}; put back "
-            "what --init or --generator-from named, or start again with another --output"
+            "what --init or generator.init named, or start again with another --output"
         )
 
 

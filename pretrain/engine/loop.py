@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
+from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
 from malmoi.schedule import warmup_then_decay
-from pretrain.config.settings import PretrainSettings, batch_tokens, peak_learning_rate
-from pretrain.data.batches import Batch, BatchPlan, Prefetcher, iter_plans, planned_batches
+from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import ExecutionPlan, RunPlan
+from pretrain.config.schema import Rows
+from pretrain.data.batches import Batch, BatchPlan, Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.checkpoint import TrainerState, save_state
 from pretrain.engine.monitor import Monitor
@@ -28,116 +30,45 @@ from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import SEED_STRIDE, Moment, StepResult, TrainingObjective
 from pretrain.objectives.vocabulary import vocabulary_tables
 
-# A kill loses no more than these seconds and a step, however long --save-steps take.
+# A kill loses no more than these seconds and a step, however long execution.save_steps take.
 _SECONDS_BETWEEN_SAVES = 240.0
 # First steps of a sitting or stage: without the compiled networks, compiling, recording graphs.
 _COMPILING_STEPS = 5
 
 
-def packs_rows(settings: PretrainSettings, device: torch.device) -> bool:
-    """Whether rows are filled with several texts.
-
-    On a CPU the two are equally fast (docs/performance.md), and rows of like lengths need no mask
-    of every row. A GPU wants one shape, for torch.compile and CUDA graphs.
-    """
-    if settings.batching == "auto":
-        return device.type == "cuda"
-    return settings.batching == "packed"
-
-
-def compile_mode(
-    settings: PretrainSettings, device: torch.device
-) -> Literal["graphs", "on", "off"]:
-    """What `--compile` comes to on a device.
-
-    An encoder of 12 layers is some thousand small kernels a step, and a host needs longer to start
-    them than a GPU to run them (docs/performance.md): graphs start them all at once. They want the
-    same shape in every step, which packed rows have.
-
-    Raises:
-        InputError: graphs are asked for where there can be none.
-    """
-    packed = packs_rows(settings, device)
-    if settings.compile == "graphs" and (device.type != "cuda" or not packed):
-        raise InputError(
-            f"--compile graphs needs a GPU and --batching packed, found {device.type} and "
-            f"{'packed' if packed else 'length'}; take --compile on"
-        )
-    if settings.compile != "auto":
-        return settings.compile
-    if device.type == "cpu":
-        return "off"
-    return "graphs" if packed else "on"
-
-
-def compile_networks(pair: ElectraPair, settings: PretrainSettings, device: torch.device) -> bool:
-    """Compile both encoders if the flags and the device want it; whether they are."""
-    mode = compile_mode(settings, device)
-    if mode == "off":
+def compile_networks(pair: ElectraPair, execution: ExecutionPlan, rows: Rows) -> bool:
+    """Compile both encoders if the plan says so; whether they are."""
+    if execution.compile == "off":
         return False
     for network in pair.networks().values():
         network.electra.compile(
-            dynamic=not packs_rows(settings, device),
-            mode="reduce-overhead" if mode == "graphs" else None,
+            dynamic=rows != "packed",
+            mode="reduce-overhead" if execution.compile == "graphs" else None,
         )
     return True
 
 
-def planned_steps(
-    settings: PretrainSettings, corpus: TokenizedCorpus, device: torch.device
-) -> int | None:
-    """Steps the run will take; None when it is bounded by time, tokens or operations."""
-    if any((settings.max_minutes, settings.max_tokens, settings.max_flops)):
-        return None
-    if settings.max_steps is not None:
-        return settings.max_steps
-    return planned_batches(
-        corpus.lengths,
-        batch_tokens(settings),
-        settings.seed,
-        epochs=settings.epochs,
-        row_length=settings.max_length if packs_rows(settings, device) else None,
-    )
-
-
-def planned_tokens(
-    settings: PretrainSettings, tokens_an_epoch: int, device: torch.device
-) -> float | None:
-    """Tokens the run will see at most; None where that is unknown or none.
-
-    `--max-minutes` tell nothing; on a CPU they count as few (0): two cores see
-    less than a million in one (docs/performance.md). What a token costs, which `--max-flops` asks
-    for, is not known before there are networks.
-    """
-    if settings.max_flops is not None or settings.max_steps == 0:
-        return None
-    if settings.max_minutes is not None:
-        return 0 if device.type == "cpu" else None
-    if settings.max_steps is not None:
-        return settings.max_steps * batch_tokens(settings)
-    if settings.max_tokens is not None:
-        return settings.max_tokens
-    return settings.epochs * tokens_an_epoch
 
 
 def make_objective(
     pair: ElectraPair,
     corpus: TokenizedCorpus,
     tokenizer: PreTrainedTokenizerFast,
-    settings: PretrainSettings,
+    recipe: Recipe,
     processes: Processes,
+    precision: Precision,
 ) -> TrainingObjective:
-    """The objective of the flags, over this corpus and vocabulary."""
+    """The objective of a recipe, over this corpus and vocabulary."""
     device = processes.device
     return TrainingObjective(
-        recipe=settings.recipe(),
+        recipe=recipe,
         tables=vocabulary_tables(
             tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), device
         ),
         rank=processes.rank,
         world_size=processes.world_size,
         add_up=processes.add_up,
-        mask_dtype=matrix_dtype(device, settings.precision),
+        mask_dtype=matrix_dtype(device, precision),
     )
 
 
@@ -184,18 +115,17 @@ class Trainer:
         pair: ElectraPair,
         optimizers: Optimizers,
         objective: TrainingObjective,
-        settings: PretrainSettings,
+        plan: RunPlan,
         processes: Processes,
         progress: TrainerState,
         *,
-        total_steps: int | None,
         flops_per_token: float,
         compiled: bool = False,
     ) -> None:
         self.pair = pair
         self.optimizers = optimizers
         self.objective = objective
-        self.settings = settings
+        self.plan = plan
         self.processes = processes
         self.progress = progress
         self.compiled = compiled
@@ -204,9 +134,7 @@ class Trainer:
         """Positions of this sitting's last batch, padding included."""
         self.last_gradient_norm = torch.zeros(())
         """Norm of its gradients, before they were clipped."""
-        self._total_steps = total_steps
-        limits = (total_steps, settings.max_tokens, settings.max_flops, settings.max_minutes)
-        self._length = " ".join(map(str, limits))
+        self._length = f"{plan.length.limit} {plan.length.amount:.15g}"
         self._flops_per_token = flops_per_token
         self._random = torch.Generator(device=processes.device)
         self._checked_step = progress.step
@@ -217,15 +145,15 @@ class Trainer:
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
-        if self._total_steps is not None:
-            return self.progress.step / self._total_steps if self._total_steps else 1.0
-        if self.settings.max_tokens is not None:
-            return self.progress.tokens / self.settings.max_tokens
-        if self.settings.max_flops is not None:
-            return self.progress.flops / self.settings.max_flops
+        length, progress = self.plan.length, self.progress
+        if length.limit == "max_steps":
+            return progress.step / length.amount if length.amount else 1.0
+        if length.limit == "max_tokens":
+            return progress.tokens / length.amount
+        if length.limit == "max_flops":
+            return progress.flops / length.amount
         # Clocks differ, and learning rates must not.
-        seconds = float(self.processes.from_main(self._clock()))
-        return seconds / ((self.settings.max_minutes or 0) * 60)
+        return float(self.processes.from_main(self._clock())) / (length.amount * 60)
 
     def _clock(self) -> float:
         """Seconds of training in earnest.
@@ -243,12 +171,13 @@ class Trainer:
 
     def _fraction_of(self, batch: Batch) -> float:
         """How much of the run a step on this batch is; 0 where the time it takes decides."""
-        if self._total_steps is not None:
-            return 1 / self._total_steps
-        if self.settings.max_tokens is not None:
-            return batch.num_tokens / self.settings.max_tokens
-        if self.settings.max_flops is not None:
-            return batch.num_tokens * self._flops_per_token / self.settings.max_flops
+        length = self.plan.length
+        if length.limit == "max_steps":
+            return 1 / length.amount
+        if length.limit == "max_tokens":
+            return batch.num_tokens / length.amount
+        if length.limit == "max_flops":
+            return batch.num_tokens * self._flops_per_token / length.amount
         return 0.0
 
     def run(
@@ -294,13 +223,11 @@ class Trainer:
 
     def _plans(self, corpus: TokenizedCorpus) -> Iterator[BatchPlan]:
         """Batches from the step on that this sitting begins with."""
-        settings = self.settings
-        packs = packs_rows(settings, self.processes.device)
         return iter_plans(
             corpus.lengths,
-            batch_tokens(settings),
-            settings.seed,
-            row_length=settings.max_length if packs else None,
+            self.plan.batching.tokens_per_batch,
+            self.plan.start.seed,
+            row_length=self.plan.batching.row_length,
             skip=self.progress.step,
         )
 
@@ -356,9 +283,9 @@ class Trainer:
         Returns:
             Whether a signal asks to stop here.
         """
-        settings, step, processes = self.settings, self.progress.step, self.processes
+        execution, step, processes = self.plan.execution, self.progress.step, self.processes
         last = fraction >= 1
-        reporting = last or step % settings.log_steps == 0
+        reporting = last or step % execution.log_steps == 0
         # Several GPUs ask each other seldom: asking waits for them.
         asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
         # After the last step there is nothing to leave out but the export.
@@ -366,7 +293,7 @@ class Trainer:
         # The last one before the average of weights takes their place: a run that is killed before
         # the networks are written goes on from the weights themselves.
         overdue = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES
-        saving = stopping or last or step % settings.save_steps == 0
+        saving = stopping or last or step % execution.save_steps == 0
         saving = saving or (asks and processes.any_of(overdue))
         # Reading losses and gradients waits for the device, so only when something depends
         # on it: weights that are no longer numbers must not become a checkpoint.
@@ -395,11 +322,11 @@ class Trainer:
 
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""
-        settings, progress = self.settings, self.progress
+        plan, progress = self.plan, self.progress
         stage = self.objective.resolved.schedule.enter_stage(self.pair, progress.stage, fraction)
         if stage != progress.stage:
             progress.begin_stage(stage)
-        step_seed = settings.seed * 1_000_003 + progress.step
+        step_seed = plan.start.seed * 1_000_003 + progress.step
         # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
         torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
         self._random.manual_seed(step_seed + 1)  # masks and samples
@@ -409,13 +336,14 @@ class Trainer:
         # A step's rate is that of its middle, so that neither first nor last is zero (by the clock,
         # which knows no step's length before it, the first is). The last may be cut short.
         middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
+        optimizer = plan.optimizer
         rate = warmup_then_decay(
-            middle, 1, settings.warmup_fraction, peak=peak_learning_rate(settings)
+            middle, 1, optimizer.warmup_fraction, peak=optimizer.learning_rate
         )
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):
-            with autocast(self.processes.device, settings.precision):
+            with autocast(self.processes.device, plan.networks.precision):
                 result = self.objective(
                     self.pair, batch, self._random, Moment(fraction=fraction, stage=stage)
                 )
@@ -427,9 +355,11 @@ class Trainer:
             )
         self.last_positions = batch.input_ids.numel()
         self.processes.add_up_gradients(self.pair.parameters())
-        self.last_gradient_norm = clip_gradients(self.pair.parameters(), settings.max_gradient_norm)
+        self.last_gradient_norm = clip_gradients(
+            self.pair.parameters(), optimizer.max_gradient_norm
+        )
         self.optimizers.step()
-        if settings.average_fraction > 0 and fraction >= 1 - settings.average_fraction:
+        if optimizer.average_fraction > 0 and fraction >= 1 - optimizer.average_fraction:
             self.average.add(self.pair)
             progress.averaged = self.average.count
         return rate, result
@@ -450,8 +380,8 @@ class Trainer:
 
     def _check(self, loss: float, rate: float, monitor: Monitor) -> None:
         half = "half the --learning-rate"
-        if self.settings.optimizer == "muon":
-            half += " and --muon-learning-rate"
+        if self.plan.optimizer.name == "muon":
+            half += " and optimizer.muon_learning_rate"
         first, last = self._checked_step + 1, self.progress.step
         self._checked_step = last
         steps = f"at step {last:,}" if first == last else f"in steps {first:,} to {last:,}"

@@ -308,7 +308,7 @@ class Monitor:
             "released checkpoint)"
         )
         if self._recipe.schedule.takes_noise and recipe.unigram_fraction < 1:
-            warning += " or replacements that are easier to find (--unigram-fraction 1)"
+            warning += " or replacements that are easier to find (--recipe noise)"
         self.warn(warning)
 
 

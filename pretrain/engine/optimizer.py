@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from pretrain.config.settings import PretrainSettings, peak_learning_rate
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.model.networks import ElectraPair
 
 _BETAS = (0.9, 0.999)
@@ -18,20 +18,20 @@ _EPSILON = 1e-6
 class Optimizers:
     """AdamW for all parameters, or for all but the hidden matrices, which Muon takes then."""
 
-    def __init__(self, pair: ElectraPair, settings: PretrainSettings) -> None:
-        self._peak = peak_learning_rate(settings)
-        self._corrects_bias = settings.adam_bias_correction
-        self._muon_scale = settings.muon_learning_rate / self._peak
-        hidden = _hidden_matrices(pair) if settings.optimizer == "muon" else set()
+    def __init__(self, pair: ElectraPair, plan: OptimizerPlan) -> None:
+        self._peak = plan.learning_rate
+        self._corrects_bias = plan.adam_bias_correction
+        self._muon_scale = plan.muon_learning_rate / self._peak
+        hidden = _hidden_matrices(pair) if plan.name == "muon" else set()
         groups = []
         # One group for each network, for in a two-stage run they do not begin together and
         # Adam's correction depends on a parameter's own number of steps.
         for parameters in _by_network(pair):
             rest = [p for p in parameters if id(p) not in hidden]
-            plain = [p for p in rest if p.dim() < 2 and not settings.decay_all]
+            plain = [p for p in rest if p.dim() < 2 and not plan.decay_all]
             plain_ids = {id(p) for p in plain}
             decayed = [p for p in rest if id(p) not in plain_ids]
-            for members, decay in ((decayed, settings.weight_decay), (plain, 0.0)):
+            for members, decay in ((decayed, plan.weight_decay), (plain, 0.0)):
                 if members:
                     groups.append(
                         {"params": members, "weight_decay": decay, "decay": decay, "done": 0}
@@ -41,8 +41,8 @@ class Optimizers:
         if hidden:
             self.muon = torch.optim.Muon(
                 [p for p in pair.parameters() if id(p) in hidden],
-                lr=settings.muon_learning_rate,
-                weight_decay=settings.weight_decay,
+                lr=plan.muon_learning_rate,
+                weight_decay=plan.weight_decay,
                 # The update's size is that of AdamW's (Moonlight, Liu et al. 2025).
                 adjust_lr_fn="match_rms_adamw",
             )

@@ -1,10 +1,9 @@
 """The directory of a run: made, found again for `--resume`, held by one process at a time."""
 
-import dataclasses
 import json
 import os
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,55 +18,33 @@ from malmoi.files import sync, sync_tree, write_at_once
 from malmoi.model_folders import discriminator_folder
 from malmoi.paths import runs
 from pretrain.config.objective import Sharing
-from pretrain.config.settings import PretrainSettings
-from pretrain.data.tokenized import is_tokenized
+from pretrain.config.run_plan import RunPlan, plan_from_json
+from pretrain.config.settings import RunConfig
 from pretrain.engine.checkpoint import has_state
 from pretrain.model.networks import ElectraPair
+from pretrain.resuming import difference
 
 RUNS = runs("pretrain")
-# When a run ends, and how fast it learns: a resumed one may be given others. What belongs together
-# is left out, or given, together.
-_LENGTH_AND_RATES = (
-    ("max_steps", "max_minutes", "max_tokens", "max_flops", "epochs"),
-    ("learning_rate",),
-    ("muon_learning_rate",),
-)
-# Settings that may differ between a run and its --resume: these, and where it is computed and
-# shown, not what it learns from.
-_FREE_ON_RESUME = {
-    *(name for group in _LENGTH_AND_RATES for name in group),
-    "output",
-    "resume",
-    "device",
-    "compile",
-    "log_steps",
-    "save_steps",
-}
-# What a run did before these flags existed; of others the default is what it did.
-_BEFORE: dict[str, Any] = {"unchanged_fraction": 0.0}
-_PATHS = {"corpus", "tokenizer", "generator_from", "init"}
-_NEEDED_TO_RESUME = {"settings", "packed", "bf16", "sharing"}
+# Of run.json's layout, docs/reference/run-json.md.
+VERSION = 1
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 
 
-def settings_as_json(settings: PretrainSettings) -> dict[str, Any]:
-    """The flags with paths as strings."""
-    values = dataclasses.asdict(settings)
-    return {key: str(v) if isinstance(v, Path) else v for key, v in values.items()}
-
-
-def new_directory(settings: PretrainSettings) -> Path:
+def new_directory(output: Path | None, corpus: Path, preset: str) -> Path:
     """Where a new run will be written; nothing is made yet.
+
+    Args:
+        output: the flag; None: a name of `corpus`, `preset` and the time.
 
     Raises:
         InputError: the directory cannot be made, holds something else, or a run that can be
             resumed.
     """
-    if settings.output is not None:
-        directory = settings.output
+    if output is not None:
+        directory = output
     else:
-        name = settings.corpus.name.split(".")[0]
-        directory = RUNS / f"{name}-{settings.preset}-{datetime.now():%Y%m%d-%H%M%S}"
+        name = corpus.name.split(".")[0]
+        directory = RUNS / f"{name}-{preset}-{datetime.now():%Y%m%d-%H%M%S}"
     # Before the hours that a large corpus takes: where it will be made, or is.
     there = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
     if not there.is_dir():
@@ -128,88 +105,92 @@ def hold(directory: Path, *, new: bool) -> FileLock:
     return lock
 
 
-def resumed_directory(settings: PretrainSettings) -> tuple[Path, dict[str, Any]]:
-    """The unfinished run that these settings go on with, and its record.
+@dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """An unfinished run to go on with: its plan, and all that run.json says."""
+
+    directory: Path
+    plan: RunPlan
+    record: dict[str, Any]
+
+
+def resumed_directory(config: RunConfig) -> Resumed:
+    """The unfinished run that is to be gone on with.
 
     Raises:
-        InputError: there is none, it is complete, or its settings differ.
+        InputError: there is none, it is complete, or it is another run than what is given.
     """
-    if settings.output is not None:
-        if not has_state(settings.output / "state"):
+    output = config.flags.output
+    if output is not None:
+        if not has_state(output / "state"):
             raise InputError(
-                f"expected an unfinished run to resume, found no checkpoint in {settings.output}; "
+                f"expected an unfinished run to resume, found no checkpoint in {output}; "
                 "run without --resume"
             )
-        record = _read_record(settings.output)
-        if record is None or not record.keys() >= _NEEDED_TO_RESUME:
+        resumed = _read_resumed(output)
+        if resumed.record.get("status") == "finished":
             raise InputError(
-                f"expected the record of the run in {settings.output / 'run.json'}, found it "
-                "missing or damaged; put it back from a copy, or start again with another --output"
+                f"expected an unfinished run to resume, found {output} complete; "
+                f"go on from its weights with --init {output}"
             )
-        if record.get("status") == "finished":
-            raise InputError(
-                f"expected an unfinished run to resume, found {settings.output} complete; "
-                f"go on from its weights with --init {settings.output}"
-            )
-        if difference := _difference(settings, record):
-            raise InputError(f"cannot resume {settings.output}: {difference}")
-        return settings.output, record
-    nearest, found = "", []
+        if found := difference(config, resumed.plan):
+            raise InputError(f"cannot resume {output}: {found}")
+        return resumed
+    nearest, fitting = "", []
     for file in sorted(RUNS.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
         directory = file.parent
-        record = _read_record(directory)
-        if record is None or not record.keys() >= _NEEDED_TO_RESUME:
-            continue
-        if record.get("status") == "finished":
-            continue
         if not has_state(directory / "state") or _is_held(directory):
             continue
-        difference = _difference(settings, record)
-        if not difference:
-            found.append((directory, record))
-        nearest = nearest or f" ({directory}: {difference})"
-    if found:
-        # Of a sweep the one with the length and rates that are given; the newest of equals.
-        return min(found, key=lambda one: len(changes(as_it_was(settings, one[1]), one[1])))
+        try:
+            resumed = _read_resumed(directory)
+        except InputError:
+            continue
+        if resumed.record.get("status") == "finished":
+            continue
+        if found := difference(config, resumed.plan):
+            nearest = nearest or f" ({directory}: {found})"
+        else:
+            fitting.append(resumed)
+    if fitting:
+        # The one begun by the same command, as far as it goes; the newest of equals.
+        return min(fitting, key=lambda one: _given_otherwise(config, one.record))
     raise InputError(
-        f"expected an unfinished run under {RUNS} with these settings to resume, found none"
+        f"expected an unfinished run under {RUNS} of what is given to resume, found none"
         f"{nearest}; run without --resume, or name the run with --output"
     )
 
 
-def as_it_was(settings: PretrainSettings, record: dict[str, Any]) -> PretrainSettings:
-    """The settings of a resumed run, with its own length and rates where no flag gives others.
+def _read_resumed(directory: Path) -> Resumed:
+    path = directory / "run.json"
+    record = _read_record(directory)
+    if record is None or not record.keys() >= {"version", "plan"}:
+        raise InputError(
+            f"expected the record of the run in {path}, found it missing or damaged; put it back "
+            "from a copy, or start again with another --output"
+        )
+    if record["version"] != VERSION:
+        raise InputError(
+            f"expected version {VERSION} of {path}, found {record['version']}, by which another "
+            "version of this program began; go on with that one, or from the run's weights with "
+            f"--init {directory}"
+        )
+    return Resumed(directory=directory, plan=plan_from_json(record["plan"], path), record=record)
 
-    The default given by hand cannot be told from a flag left out.
-    """
-    before = record.get("settings", {})
-    kept = {
-        name: before[name]
-        for group in _LENGTH_AND_RATES
-        if all(getattr(settings, name) == getattr(PretrainSettings, name) for name in group)
-        for name in group
-        if name in before
-    }
-    return replace(settings, **kept)
 
-
-def changes(settings: PretrainSettings, record: dict[str, Any]) -> list[str]:
-    """In what length and rates differ from the run's, as `--flag new (was old)`."""
-    before = record.get("settings", {})
-    return [
-        f"--{name.replace('_', '-')} {getattr(settings, name)} (was {before[name]})"
-        for group in _LENGTH_AND_RATES
-        for name in group
-        if name in before and getattr(settings, name) != before[name]
-    ]
+def _given_otherwise(config: RunConfig, record: dict[str, Any]) -> int:
+    """In how many flags and keys a command differs from the one that a run began with."""
+    before = record.get("given")
+    before = before if isinstance(before, dict) else {}
+    now = config.as_json()
+    return sum(before.get(name) != now.get(name) for name in before.keys() | now.keys())
 
 
 def known_sharing(directory: str | Path) -> Sharing | None:
     """What the networks of a run shared, by its record; else what their weights still have in
     common: copies of networks travel without it. None where neither tells."""
-    sharing: Sharing | None = (_read_record(Path(directory)) or {}).get("sharing")
-    if sharing is not None:
-        return sharing
+    recorded: Sharing | None = _planned(_read_record(Path(directory)), "networks").get("sharing")
+    if recorded is not None:
+        return recorded
     prefix = "electra.embeddings."
     found: list[dict[str, torch.Tensor]] = []
     for network in (discriminator_folder(directory), Path(directory) / "generator"):
@@ -236,62 +217,18 @@ def learnt_with_generator(directory: str | Path) -> bool:
     One that tells nothing has a generator if it lies beside it.
     """
     record = _read_record(Path(directory)) or {}
-    noise = recorded_replacements(record).get("unigram_fraction")
+    objective = _planned(record, "objective")
     # Nor does one that was killed between its last export and its last record.
-    if noise is None or "progress" not in record:
+    if "unigram_fraction" not in objective or "progress" not in record:
         return (Path(directory) / "generator").is_dir()
-    steps = record["progress"].get("step", 0)
-    objective = record.get("settings", {}).get("objective")
-    return bool(steps > 0 and objective != "mlm" and noise < 1)
+    steps, noise = record["progress"].get("step", 0), objective["unigram_fraction"]
+    return bool(steps > 0 and objective.get("objective") != "mlm" and noise < 1)
 
 
-def recorded_replacements(record: dict[str, Any]) -> dict[str, Any]:
-    """What a run has decided where no flag did, as flags; in earlier versions only flags did."""
-    names = ("unigram_fraction", "bag_weight", "correction_weight")
-    settings = record.get("settings", {})
-    found = {name: record.get(name, settings.get(name)) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _difference(settings: PretrainSettings, record: dict[str, Any]) -> str:
-    """The first setting in which the run differs, as a sentence; empty if it is the same run."""
-    before = record.get("settings", {})
-    decided = recorded_replacements(record)
-    for name, value in settings_as_json(settings).items():
-        found = before.get(name, _BEFORE.get(name, getattr(PretrainSettings, name, None)))
-        if name in _FREE_ON_RESUME or found == value:
-            continue
-        # Left out, or given as it was decided: the same run.
-        if name in decided and value in (None, decided[name]):
-            continue
-        if name in _idle(settings):  # it was accepted once
-            continue
-        if name in _PATHS and _same_place(found, value):
-            continue
-        # Begun by an earlier version; what it began with is in its checkpoint.
-        if name == "init" and (found, value) == ("skip-gram", "word-vectors"):
-            continue
-        flag = name.replace("_", "-")
-        return f"it has --{flag} {found}, found --{flag} {value}; give the same flags"
-    return ""
-
-
-def _same_place(found: Any, value: Any) -> bool:
-    """Whether two paths are one, however they were written."""
-    return None not in (found, value) and Path(found).resolve() == Path(value).resolve()
-
-
-def _idle(settings: PretrainSettings) -> set[str]:
-    """Flags that say nothing of a run with these others."""
-    tokenized = is_tokenized(settings.corpus)
-    trains = (settings.tokenizer, settings.generator_from) == (None, None)
-    fixed = tokenized or not trains or settings.continues()
-    idle = {
-        "vocab_size": fixed,
-        "text_column": tokenized,
-        "unchanged_fraction": settings.sentence_weight == 0,
-    }
-    return {name for name, says_nothing in idle.items() if says_nothing}
+def _planned(record: dict[str, Any] | None, section: str) -> dict[str, Any]:
+    """A section of the plan in a record, empty where there is none."""
+    found = (record or {}).get("plan", {}).get(section)
+    return found if isinstance(found, dict) else {}
 
 
 def _is_held(directory: Path) -> bool:
@@ -309,12 +246,15 @@ def _read_record(directory: Path) -> dict[str, Any] | None:
         record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    parts = [record, record.get("settings", {}), record.get("progress", {})] if record else []
+    if not isinstance(record, dict):
+        return None
+    parts = [record, record.get("plan", {}), record.get("progress", {})] if record else []
     return record if parts and all(isinstance(part, dict) for part in parts) else None
 
 
 def write_record(directory: Path, record: dict[str, Any]) -> None:
     """Write run.json through a temporary name."""
+    record = {"version": VERSION} | record
     write_at_once(directory / "run.json", json.dumps(record, ensure_ascii=False, indent=2))
 
 

@@ -1,4 +1,4 @@
-"""Where a run begins: what --init or --generator-from names, found and looked at, not loaded."""
+"""Where a run begins: what --init or generator.init names, found and looked at, not loaded."""
 
 import hashlib
 from functools import cache

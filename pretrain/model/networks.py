@@ -369,7 +369,7 @@ def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tupl
             if other % its_heads == 0 and other >= _LEAST_WIDTH:
                 fit.append(name)
         raise InputError(
-            f"expected --generator-size so that {hidden_size} x it can be split into heads of "
+            f"expected generator.size so that {hidden_size} x it can be split into heads of "
             f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take "
             f"{' or '.join(fit)}"
         )
@@ -477,7 +477,7 @@ def _check_tables(
     shares = shape.sharing != "none" or shape.one_size
     if one_vocabulary and (theirs == ours or not shares):
         return
-    other = "--sharing none or " if one_vocabulary and not shape.one_size else ""
+    other = "--set generator.sharing=none or " if one_vocabulary and not shape.one_size else ""
     raise InputError(
         f"expected generator and discriminator in {path} with the same embeddings, found "
         f"{theirs} and {ours} (vocabulary, width); give {other}a copy of it without generator/"
@@ -489,7 +489,7 @@ def _check_sizes(
 ) -> None:
     """Refuse a generator that the flags would have otherwise: it is as it is."""
     if (shape.sharing == "all" or shape.one_size) and _sizes(generator) != _sizes(discriminator):
-        flag = "--sharing all" if shape.sharing == "all" else "--schedule two-stage"
+        flag = "generator.sharing=all" if shape.sharing == "all" else "objective.schedule=two-stage"
         raise InputError(
             f"expected networks of one size in {path} for {flag}, found generator "
             f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads, "
@@ -499,17 +499,17 @@ def _check_sizes(
     asked = [
         # The default asks for nothing.
         (
-            "--generator-size",
+            "generator.size",
             round(width * shape.generator_size) / width,
             generator.hidden_size / width,
             round(width * GENERATOR_SIZE) / width,
         ),
-        ("--generator-layers", shape.generator_layers, generator.num_hidden_layers, None),
+        ("generator.layers", shape.generator_layers, generator.num_hidden_layers, None),
     ]
     for flag, wanted, found, default in asked:
         if wanted not in (default, found):
             raise InputError(
-                f"expected {flag} {found:g}, as the generator in {path} has it, found {wanted:g}; "
+                f"expected {flag}={found:g}, as the generator in {path} has it, found {wanted:g}; "
                 f"leave {flag} out, or give a copy of it without generator/, which begins a new one"
             )
 

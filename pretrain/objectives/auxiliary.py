@@ -75,7 +75,7 @@ class SentenceDetection(AuxiliaryLoss):
 
     @staticmethod
     def weight_in(recipe: Recipe) -> float:
-        """`--sentence-weight`."""
+        """`objective.sentence_weight`."""
         return recipe.sentence_weight
 
     def loss(self, run: EncoderPass, objective: TokenLosses) -> torch.Tensor:
@@ -100,7 +100,7 @@ class BagOfWords(AuxiliaryLoss):
 
     @staticmethod
     def weight_in(recipe: Recipe) -> float:
-        """`--bag-weight`."""
+        """`objective.bag_weight`."""
         return recipe.bag_weight
 
     def loss(self, run: EncoderPass, objective: TokenLosses) -> torch.Tensor:
@@ -138,7 +138,7 @@ class CorrectiveLM(AuxiliaryLoss):
 
     @staticmethod
     def weight_in(recipe: Recipe) -> float:
-        """`--correction-weight`."""
+        """`objective.correction_weight`."""
         return recipe.correction_weight
 
     def loss(self, run: EncoderPass, objective: TokenLosses) -> torch.Tensor:

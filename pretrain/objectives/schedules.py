@@ -154,7 +154,7 @@ class TwoStage(NetworkSchedule):
         return (
             "the run ended before its second stage began, so the discriminator is a copy of the "
             "generator and has learnt nothing of its own; take a longer run or a smaller "
-            "--first-stage"
+            "objective.first_stage"
         )
 
     def trains_generator(self, stage: int) -> bool:

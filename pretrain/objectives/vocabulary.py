@@ -26,7 +26,7 @@ class VocabularyTables:
     starts_word: torch.Tensor
     """bool [V]."""
     rarity: torch.Tensor
-    """float32 [V]: weights of `--masking rare`."""
+    """float32 [V]: weights of `masking.strategy=rare`."""
     noise: torch.Tensor
     """float64 [V]: cumulative distribution of unigram noise."""
     proposable: torch.Tensor

@@ -2,17 +2,18 @@
 
 import importlib
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tyro
 
 from malmoi.errors import InputError
-from pretrain.config.objective import Recipe
-from pretrain.config.settings import PretrainSettings
-from pretrain.engine.run_directory import settings_as_json
+from malmoi.flags import parse_flags
+from pretrain.config.run_plan import RunPlan, plan_from_json
+from pretrain.config.settings import PretrainSettings, read_config
+from pretrain.plan import Machine, plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,26 +25,30 @@ def test_no_arm_of_the_token_budgets_is_refused() -> None:
     without_generator.add("released")
     for name, (start, _) in budgets.ARMS.items():
         made, gone_on_with = (
-            tyro.cli(PretrainSettings, args=["--corpus", "texts.txt", *map(str, each)])
+            planned(*each)
             for each in (budgets.STARTS[start], budgets.pretraining_flags(name, 1_000_000, 0))
         )
-        made.check()
-        gone_on_with.check()
         # What an arm learns from is said by its flags, not by how short it is.
-        assert gone_on_with.for_tokens(1e6).recipe() == gone_on_with.recipe()
-        assert gone_on_with.recipe().needs_generator == (name not in without_generator)
+        assert gone_on_with.start.reason == "as given"
+        assert gone_on_with.objective.needs_generator == (name not in without_generator)
         # What is begun with has to be of the size that is asked for.
-        assert made.generator_size == gone_on_with.generator_size
+        assert made.networks.generator_size == gone_on_with.networks.generator_size
+
+
+def planned(*flags: object) -> RunPlan:
+    arguments = ["--corpus", "texts.txt", *map(str, flags)]
+    given = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
+    cpu = Machine(device="cpu", prefers_bf16=True)
+    return plan(read_config(given), lengths=np.full(99, 9), checkpoint=None, machine=cpu)
 
 
 def test_the_released_arm_learns_what_the_released_encoder_learnt() -> None:
     budgets = importlib.import_module("benchmarks.quality.token_budget")
-    flags = ["--corpus", "texts.txt", *map(str, budgets.pretraining_flags("released", 10**6, 0))]
-    arm = settings_as_json(tyro.cli(PretrainSettings, args=flags))
-    record = json.loads((ROOT / "checkpoints/malmoi-small/run.json").read_text())["settings"]
-    learnt = [field.name for field in fields(Recipe)]
-    for name in (*learnt, "tokens_per_batch", "learning_rate", "optimizer", "dropout", "sharing"):
-        assert arm[name] == record[name], name
+    arm = planned(*budgets.pretraining_flags("released", 10**6, 0))
+    path = ROOT / "checkpoints" / "malmoi-small" / "run.json"
+    released = plan_from_json(json.loads(path.read_text(encoding="utf-8"))["plan"], path)
+    for section in ("objective", "optimizer", "networks", "batching"):
+        assert getattr(arm, section) == getattr(released, section), section
 
 
 def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(

@@ -1,16 +1,20 @@
 """Recipes and `--set`: what is given, by whom, and what a mistake is answered."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from malmoi.config import (
     fill,
+    keys_by_flag,
     keys_of,
     read_assignments,
     read_recipe,
+    read_sections,
     spell_flags_as_keys,
 )
 from malmoi.errors import InputError
@@ -20,6 +24,7 @@ from malmoi.errors import InputError
 class Heat:
     temperature: float = 1.0
     first: float | None = None
+    sharing: Literal["none", "all"] | None = None
     kind: Literal["inverse", "gumbel"] = "inverse"
 
 
@@ -71,6 +76,10 @@ def test_a_recipe_may_be_a_file_of_ones_own(folder: Path, tmp_path: Path) -> Non
 def test_an_open_value_is_left_open_again() -> None:
     given = fill(Schema, {"heat.first": 2.0}, read_assignments(["heat.first=none"]), "it")
     assert given.values.heat.first is None and "heat.first" in given.chosen
+    # A choice of that name is a choice.
+    for word, expected in (("none", "none"), ("auto", None)):
+        given = fill(Schema, {}, read_assignments([f"heat.sharing={word}"]), "it")
+        assert given.values.heat.sharing == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +125,50 @@ def test_one_key_twice_is_refused() -> None:
 
 
 def test_every_key_is_known_with_its_default() -> None:
-    assert keys_of(Schema)["size.layers"] == 12 and len(keys_of(Schema)) == 7
+    assert keys_of(Schema)["size.layers"] == 12 and len(keys_of(Schema)) == 8
+
+
+def test_a_key_may_be_tried_as_a_flag_by_each_of_its_names() -> None:
+    names = keys_by_flag(Schema, {"hot": "heat.kind"})
+    assert names["temperature"] == names["heat_temperature"] == "heat.temperature"
+    assert names["hot"] == names["kind"] == "heat.kind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same:
+    heat: Heat = Heat()
+    other: Heat = Heat()
+
+
+def test_a_name_in_two_sections_is_no_name_of_either() -> None:
+    names = keys_by_flag(Same, {})
+    assert "temperature" not in names and names["other_temperature"] == "other.temperature"
+
+
+def test_sections_are_read_as_they_were_written() -> None:
+    written = Schema(heat=Heat(first=2.0), size=Size(start="none", layers=3))
+    values = json.loads(json.dumps(asdict(written)))
+    assert read_sections(Schema, values, "it") == written
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda v: v.pop("size"), "it: expected size with layers, .* found none"),
+        (lambda v: v["size"].pop("layers"), "expected size with layers, .* found shared, start"),
+        (lambda v: v["heat"].update(more=1), "expected heat with temperature, .*more"),
+        (lambda v: v["heat"].update(temperature="hot"), "it: heat.temperature: expected a number"),
+        (lambda v: v["heat"].update(temperature=None), "it: heat.temperature: expected a number"),
+        (lambda v: v["heat"].update(kind="warm"), "it: heat.kind: expected inverse, gumbel"),
+    ],
+)
+def test_damaged_sections_are_named(change: Callable[[Any], Any], said: str) -> None:
+    values = asdict(Schema())
+    change(values)
+    with pytest.raises(InputError, match=said):
+        read_sections(Schema, values, "it")
+    with pytest.raises(InputError, match="expected heat with"):
+        read_sections(Schema, [], "it")
 
 
 @pytest.mark.parametrize(

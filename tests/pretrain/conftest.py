@@ -3,8 +3,8 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,14 @@ import pretrain.data.corpus
 import pretrain.run
 from malmoi.command_line import run_command
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PRESETS, Preset, PretrainSettings
+from pretrain.config.run_plan import RunPlan
+from pretrain.config.settings import PRESETS, Preset, PretrainSettings, RunConfig, read_config
 from pretrain.data.batches import Batch
 from pretrain.engine.loop import Trainer
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
 from pretrain.objectives.registry import resolve_recipe
 from pretrain.objectives.vocabulary import VocabularyTables, vocabulary_tables
+from pretrain.plan import Checkpoint, Machine, plan
 from tokenizer.training import train_tokenizer
 
 SMALL = Preset(
@@ -76,7 +78,7 @@ def pretrain_here(
     """The command in this process, with a tiny preset of two layers: (exit code, stdout, stderr).
 
     It begins with random weights, trains a generator too and is written to `run`, unless --init,
-    --unigram-fraction and --output say otherwise.
+    --recipe and --output say otherwise; a key that is set here may be set again.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain.data.corpus, "CACHE", cache)
@@ -84,18 +86,54 @@ def pretrain_here(
     if not (cache / "tokenizer").is_dir():
         tokenizer.save_pretrained(cache / "tokenizer")
     anew = ["--init", "random", "--tokenizer", str(cache / "tokenizer")]
-    fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--save-steps", "4"]
-    fixed += ["--log-steps", "2", "--device", "cpu", "--unigram-fraction", "0"]
+    fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--device", "cpu"]
+    fixed += ["--recipe", "electra"]
 
     def call(*flags: str) -> tuple[int, str, str]:
         output = [] if "--output" in flags else ["--output", "run"]
         start = [] if "--init" in flags else anew
-        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *start, *output, *flags])
+        often = keys_unless(flags, save_steps=4, log_steps=2)
+        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *start, *output, *often, *flags])
         code = run_command(PretrainSettings, pretrain.run.main, "")
         out, err = capsys.readouterr()
         return code, out, err
 
     return call
+
+
+def keys_unless(flags: Sequence[str], **execution: int) -> list[str]:
+    """These keys of [execution] as flags, but for those that `flags` set."""
+    keys = {f"execution.{name}": value for name, value in execution.items()}
+    given = {flag.partition("=")[0] for flag in flags}
+    return [word for key, n in keys.items() if key not in given for word in ("--set", f"{key}={n}")]
+
+
+def config_of(**given: Any) -> RunConfig:
+    """What a command is given, by flags and by keys as they could be called: `temperature=2`."""
+    flags = {item.name for item in fields(PretrainSettings)}
+    assignments = tuple(
+        f"{PretrainSettings.KEYS[name]}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in given.items()
+        if name not in flags
+    )
+    named = {name: value for name, value in given.items() if name in flags}
+    return read_config(PretrainSettings(**{"corpus": Path("-"), "set": assignments} | named))
+
+
+CPU = Machine(device="cpu", prefers_bf16=False)
+GPU = Machine(device="cuda", prefers_bf16=True)
+
+
+def plan_of(
+    *,
+    machine: Machine = CPU,
+    checkpoint: Checkpoint | None = None,
+    tokens: int = 1_000,
+    **given: Any,
+) -> RunPlan:
+    """The plan of a run on a corpus of so many tokens, [CLS] and [SEP] counted, in texts of ten."""
+    lengths = np.full(tokens // 10, 8)
+    return plan(config_of(**given), lengths=lengths, checkpoint=checkpoint, machine=machine)
 
 
 @pytest.fixture

@@ -39,9 +39,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     generator."""
     folder = tmp_path_factory.mktemp("runs")
     flags = ["--corpus", str(COMMENTS), "--max-steps", "24", "--output", "run", "--device", "cpu"]
-    flags += ["--unigram-fraction", "0"]
+    flags += ["--set", "objective.unigram_fraction=0"]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *flags, "--tokens-per-batch", "512", "--log-steps", "6"],
+        [
+            sys.executable,
+            str(SCRIPT),
+            *flags,
+            "--tokens-per-batch",
+            "512",
+            "--set",
+            "execution.log_steps=6",
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -89,7 +97,7 @@ def test_progress_and_record_say_what_was_done(finished: Path) -> None:
     cost = record["cost"]
     assert cost["paper_flops"] == record["progress"]["flops"]
     assert cost["model_flops_utilization"] > 0
-    assert record["settings"]["init"] == "word-vectors"
+    assert record["plan"]["start"]["init"] == "word-vectors"
     assert len(record["corpus_sha256"]) == 64
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [6, 12, 18, 24]
@@ -168,14 +176,14 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--objective", "mlm"],
-        ["--objective", "replace-mlm", "--optimizer", "muon"],
-        ["--schedule", "adversarial"],
-        ["--schedule", "two-stage", "--generator-size", "1"],
-        ["--sharing", "gdes"],
-        ["--sharing", "all", "--generator-size", "1"],
-        ["--unigram-fraction", "1"],
-        ["--unigram-fraction", "1", "--correction-weight", "5"],
+        ["--recipe", "mlm"],
+        ["--recipe", "replace-mlm", "--set", "optimizer.name=muon"],
+        ["--recipe", "adversarial"],
+        ["--recipe", "two-stage"],
+        ["--recipe", "gdes"],
+        ["--recipe", "one-encoder"],
+        ["--set", "objective.unigram_fraction=1"],
+        ["--recipe", "few-tokens"],
     ],
     ids=" ".join,
 )
@@ -185,7 +193,7 @@ def test_every_recipe_leaves_stock_networks(
     code, _, errors = pretrain_here("--max-steps", "4", *flags)
     assert code == 0, errors
     folders = sorted(path.parent.name for path in (tmp_path / "run").glob("*/model.safetensors"))
-    alone = "--unigram-fraction" in flags
+    alone = "objective.unigram_fraction=1" in flags or "few-tokens" in flags
     assert folders == ["discriminator", *([] if alone else ["generator"])]
     for folder in folders:
         loader = ElectraForPreTraining if folder == "discriminator" else ElectraForMaskedLM
@@ -211,14 +219,21 @@ def test_rows_longer_than_a_checkpoint_has_positions_are_refused_before_the_long
     assert code == 2 and "--max-length of at most 64" in errors and "found 128" in errors
     assert "cleaning" not in printed and not (tmp_path / "run").exists()
     assert pretrain_here("--max-steps", "2", "--init", "first", "--max-length", "64")[0] == 0
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first", "--output", "other"]
+    flags = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--output",
+        "other",
+    ]
     code, _, errors = pretrain_here("--max-steps", "2", *flags)
     assert code == 2 and "--max-length of at most 64" in errors
 
 
 def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path: Path) -> None:
     assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first"]
+    flags = ["--set", "objective.schedule=frozen-generator", "--set", "generator.init=first"]
     code, _, errors = pretrain_here("--max-steps", "3", *flags)
     assert code == 0, errors
     before, after = weights_of(tmp_path / "first"), weights_of(tmp_path / "run")
@@ -231,14 +246,28 @@ def test_a_frozen_generator_is_that_of_its_run(pretrain_here: Command, tmp_path:
 def test_a_discriminator_gets_a_generator_of_its_own_and_stays_as_it_is(
     pretrain_here: Command, tmp_path: Path
 ) -> None:
-    assert pretrain_here("--max-steps", "2", "--unigram-fraction", "1", "--output", "first")[0] == 0
+    assert (
+        pretrain_here(
+            "--max-steps", "2", "--set", "objective.unigram_fraction=1", "--output", "first"
+        )[0]
+        == 0
+    )
     file = tmp_path / "first" / "discriminator" / "model.safetensors"
     with_signs = safetensors.torch.load_file(file)
     with_signs["electra.embeddings.word_embeddings.weight"][7, 0] = -0.0
     safetensors.torch.save_file(with_signs, file, metadata={"format": "pt"})
     before = weights_of(tmp_path / "first")
-    flags = ["--schedule", "frozen-discriminator", "--learning-rate", "5e-3", "--max-steps", "40"]
-    code, output, errors = pretrain_here(*flags, "--average-fraction", "0.5", "--init", "first")
+    flags = [
+        "--set",
+        "objective.schedule=frozen-discriminator",
+        "--learning-rate",
+        "5e-3",
+        "--max-steps",
+        "40",
+    ]
+    code, output, errors = pretrain_here(
+        *flags, "--set", "optimizer.average_fraction=0.5", "--init", "first"
+    )
     assert code == 0, errors
     after = weights_of(tmp_path / "run")
     assert not any(name.startswith("generator/") for name in before)
@@ -263,7 +292,14 @@ def test_a_frozen_generator_brings_its_tokenizer(
     other = tmp_path / "other"
     train_tokenizer(comments, vocab_size=2_048).save(other)
     assert pretrain_here("--max-steps", "1", "--output", "first", "--tokenizer", str(other))[0] == 0
-    frozen = ["--schedule", "frozen-generator", "--generator-from", "first", "--max-steps", "1"]
+    frozen = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--max-steps",
+        "1",
+    ]
     code, output, errors = pretrain_here(*frozen)  # with the --tokenizer of the fixture
     assert code == 2 and errors.count("\n") == 1
     assert "expected --tokenizer with the tokenizer of the generator in first" in errors
@@ -271,8 +307,8 @@ def test_a_frozen_generator_brings_its_tokenizer(
     settings = PretrainSettings(
         corpus=tmp_path / "comments.txt",
         init="random",
-        schedule="frozen-generator",
-        generator_from=tmp_path / "first",
+        recipe="frozen-generator",
+        set=(f"generator.init={tmp_path / 'first'}",),
         max_steps=1,
         tokens_per_batch=256,
         output=tmp_path / "run",
@@ -306,7 +342,10 @@ BAD_CORPORA: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
     "folder": (lambda d: empty_folder(d / "folder"), ["folder"]),
     "binary": (lambda d: write(d / "b.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), ["b.txt"]),
     "kind": (lambda d: write(d / "p.pdf", "글"), ["p.pdf", ".csv"]),
-    "column": (lambda d: write(d / "c.csv", "번호,평점\n1,5\n"), ["번호", "평점", "--text-column"]),
+    "column": (
+        lambda d: write(d / "c.csv", "번호,평점\n1,5\n"),
+        ["번호", "평점", "--set reading.no_header=true"],
+    ),
     "short": (lambda d: write(d / "s.txt", "네\n응\n"), ["none left of 2", "too-short"]),
 }
 
@@ -353,13 +392,20 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
     ("flags", "message"),
     [
         ("--max-steps 1 --max-minutes 1", "found"),
-        ("--mask-fraction 15", "--mask-fraction from 0.01 to 0.9, found 15"),
+        ("--max-steps 1 --set length.max_flops=1e9", "both --max-steps and length.max_flops"),
+        ("--set masking.fraction=15", "masking.fraction from 0.01 to 0.9, found 15"),
         ("--max-steps -1", "--max-steps"),
         ("--learning-rate 0", "--learning-rate"),
         ("--tokens-per-batch 64", "--tokens-per-batch of 128 or more, found 64"),
         ("--max-tokens inf", "--max-tokens of 1 or more, found inf"),
-        ("--discriminator-weight inf", "--discriminator-weight of 0 or more, found inf"),
-        ("--schedule adversarial --discriminator-weight 0", "would not train; take more"),
+        (
+            "--set objective.discriminator_weight=inf",
+            "objective.discriminator_weight of 0 or more, found inf",
+        ),
+        (
+            "--recipe adversarial --set objective.discriminator_weight=0",
+            "would not train; take more",
+        ),
         ("--init some/run --vocab-size 2048", "--init has its own vocabulary"),
         ("--resume", "expected an unfinished run under runs/pretrain"),
         ("--resume --output no-run", "found no checkpoint in no-run"),
@@ -367,22 +413,41 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--tokenizer no/such/tokenizer", "tokenizer.json"),
         ("--device tpu9", "--device"),
         ("--device cuda:99", "--device cuda:99"),
-        ("--device cpu --compile graphs", "found cpu and length; take --compile on"),
-        ("--objective mlm --schedule two-stage", "--objective mlm"),
-        ("--objective mlm --sharing gdes", "--sharing gdes"),
-        ("--generator-head sbo", "add --masking span"),
-        ("--replaced-spans", "--masking token has none"),
-        ("--schedule two-stage", "found --generator-size 0.25; take 1"),
-        ("--schedule two-stage --generator-size 1 --sharing word", "leave out --sharing word"),
-        ("--sharing all", "--sharing all needs networks of one size"),
-        ("--schedule frozen-generator", "--generator-from"),
-        ("--generator-from somewhere", "--generator-from is read by"),
         (
-            "--schedule frozen-generator --generator-from no-run",
-            "expected a run with a trained generator as --generator-from, found no no-run/gen",
+            "--device cpu --set execution.compile=graphs",
+            "found cpu and length; take --set execution.compile=on",
         ),
-        ("--kept-fraction 0.6 --random-fraction 0.6", "together at most 1"),
-        ("--objective replace-mlm --sentence-weight 1", "--sentence-weight"),
+        ("--recipe mlm --set objective.schedule=two-stage", "objective.name=mlm"),
+        ("--recipe mlm --set generator.sharing=gdes", "generator.sharing=gdes"),
+        ("--set generator.head=sbo", "add --set masking.strategy=span"),
+        ("--set objective.replaced_spans=true", "masking.strategy=token has none"),
+        ("--set objective.schedule=two-stage", "found generator.size=0.25; take 1"),
+        (
+            "--recipe two-stage --set generator.sharing=word",
+            "leave out generator.sharing=word",
+        ),
+        ("--set generator.sharing=all", "generator.sharing=all needs networks of one size"),
+        ("--recipe frozen-generator", "--set generator.init=DIRECTORY"),
+        ("--set generator.init=somewhere", "generator.init is read by"),
+        (
+            "--recipe frozen-generator --set generator.init=no-run",
+            "expected a run with a trained generator as generator.init, found no no-run/gen",
+        ),
+        (
+            "--set masking.kept_fraction=0.6 --set masking.random_fraction=0.6",
+            "together at most 1",
+        ),
+        ("--recipe replace-mlm --set objective.sentence_weight=1", "objective.sentence_weight"),
+        ("--recipe elektra", "did you mean electra or"),
+        ("--set objective.temprature=2", "did you mean objective.temperature"),
+        ("--set temperature=2", "expected --set section.key=value"),
+        ("--temperature 1.2", "expected --set objective.temperature=1.2, found --temperature 1.2"),
+        ("--generator-from=run", "expected --set generator.init=run, found --generator-from=run"),
+        ("--forbid-original", "--set objective.forbid_original=true, found --forbid-original"),
+        (
+            "--no-adam-bias-correction --seed 1",
+            "--set optimizer.adam_bias_correction=false, found --no-adam-bias-correction",
+        ),
     ],
 )
 def test_bad_flags_are_one_line_and_write_nothing(
@@ -405,7 +470,14 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
     try:
-        flags = ["--max-steps", "30", "--save-steps", "3", "--output", str(disk / "run")]
+        flags = [
+            "--max-steps",
+            "30",
+            "--set",
+            "execution.save_steps=3",
+            "--output",
+            str(disk / "run"),
+        ]
         code, _, errors = pretrain_here(*flags)
         assert code == 2 and errors.count("\n") == 1 and "the disk is full" in errors
         assert not (disk / "run" / "discriminator").exists()

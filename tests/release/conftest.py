@@ -16,31 +16,34 @@ import pytest
 import safetensors.numpy
 
 from tests.finetune.conftest import classifier_directory, encoder
+from tests.pretrain.conftest import plan_of as pretrain_plan
 
 __all__ = ["classifier_directory", "encoder"]
 
 ROOT = Path(__file__).parents[2]
 STEPS = 20
 RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in range(300)]
-RECORD = {
-    "settings": {
-        "seed": 7,
-        "preset": "tiny",
-        "init": "skip-gram",
-        "mask_fraction": 0.15,
-        "unigram_fraction": 1.0,
-        "bag_weight": 5.0,
-        "max_tokens": 5e7,
-    },
+
+
+def plan_of(**given: Any) -> dict[str, Any]:
+    """A plan of 50 million tokens with seed 7 as run.json has it, of flags and of keys."""
+    start = given.pop("init", "random")
+    planned = pretrain_plan(
+        **{"recipe": "noise", "seed": 7, "max_tokens": 5e7, "init": "random"} | given
+    ).as_json()
+    planned["start"]["init"] = start  # what a test goes on from need not be there
+    planned["execution"]["threads"] = 2
+    return planned
+
+
+RECORD: dict[str, Any] = {
+    "plan": plan_of(init="skip-gram"),
     "networks": {
         "discriminator": {"parameters": 7_420_161, "num_hidden_layers": 4, "hidden_size": 256}
     },
     "vocab_size": 32_000,
-    "learning_rate": 5e-4,
-    "tokens_per_batch": 4096,
     "progress": {"tokens": 49_999_999, "step": 12_345, "seconds": 7_200},
     "device": "cpu",
-    "threads": 2,
 }
 CORPUS = {
     "sources": {
@@ -68,7 +71,13 @@ def release() -> ModuleType:
 def small_recipe() -> list[str]:
     """A recipe of seconds."""
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
-    return [*recipe, "--bag-weight", "5", "--log-steps", str(STEPS // 2)]
+    return [
+        *recipe,
+        "--set",
+        "objective.bag_weight=5",
+        "--set",
+        f"execution.log_steps={STEPS // 2}",
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,14 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from malmoi.errors import InputError
-from tests.release.conftest import RECORD, ROOT, write_json, write_records, write_weights
+from tests.release.conftest import (
+    RECORD,
+    ROOT,
+    plan_of,
+    write_json,
+    write_records,
+    write_weights,
+)
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
         "its classifier has macro F1 0.8100: [malmoi-small-memos](../malmoi-small-memos/",
     ):
         assert fact in encoder
-    assert "Not measured yet" not in encoder and "--correction-weight" not in encoder
+    assert "Not measured yet" not in encoder and "correction_weight" not in encoder
     assert "on everyday sentences, comments of 12 platforms and petitions to the" in encoder
     assert (
         "| 14,455 | MIT |" in encoder
@@ -76,10 +83,10 @@ def test_cards_say_what_the_records_say(measured: ModuleType, released: Path) ->
 
 
 def test_the_card_names_a_discriminator_that_corrects(released: Path) -> None:
-    settings = RECORD["settings"] | {"correction_weight": 5.0}
-    write_json(released / "malmoi-small" / "run.json", RECORD | {"settings": settings})
+    record = RECORD | {"plan": plan_of(recipe="few-tokens")}
+    write_json(released / "malmoi-small" / "run.json", record)
     assert (
-        "guesses what stood there (`--correction-weight 5`), in batches of 4,096 tokens at"
+        "guesses what stood there (`objective.correction_weight=5`), in batches of 4,096 tokens at"
         in card_of(released)
     )
 
@@ -190,14 +197,14 @@ def test_what_is_said_of_test_files_is_said_of_the_corpus_it_is_true_of(
     # Whose machine it was only the weights tell.
     assert "rented" not in encoder and "card of the encoder" not in encoder
     assert "and none of the question pairs" in encoder
-    record = record | {"settings": RECORD["settings"] | {"init": "checkpoints/mine"}}
+    record = record | {"plan": plan_of(init="checkpoints/mine")}
     write_json(released / "malmoi-small" / "run.json", record)
     assert "see the card of the encoder that it went on from, too." in card_of(released)
 
 
 def test_a_card_says_what_its_encoder_went_on_from(released: Path) -> None:
-    settings = RECORD["settings"] | {"init": "checkpoints/mine"}
-    write_json(released / "malmoi-small" / "run.json", RECORD | {"settings": settings})
+    record = RECORD | {"plan": plan_of(init="checkpoints/mine")}
+    write_json(released / "malmoi-small" / "run.json", record)
     card = card_of(released)
     assert "further from `mine`" in card and "It went on from `mine`, with its tokenizer" in card
     assert "from nothing" not in card and "skip-gram" not in card
@@ -305,7 +312,7 @@ def test_the_card_says_where_the_generator_comes_from(measured: ModuleType, rele
     folder.mkdir()
     assert "`generator/` was trained beside it" in card_of(released)
     record = {
-        "settings": {"schedule": "frozen-discriminator"},
+        "plan": {"objective": {"schedule": "frozen-discriminator"}},
         "networks": {"generator": {"num_hidden_layers": 4, "hidden_size": 64}},
         "progress": {"tokens": 20_000_238, "seconds": 1_800},
     }
@@ -351,6 +358,6 @@ def test_cards_of_what_is_no_release_are_refused_and_none_is_written(
 
 
 def test_a_damaged_record_is_named(released: Path) -> None:
-    (released / "malmoi-small" / "run.json").write_text('{"settings": ', encoding="utf-8")
+    (released / "malmoi-small" / "run.json").write_text('{"plan": ', encoding="utf-8")
     with pytest.raises(InputError, match=r"expected JSON in .*run\.json, found Expecting value"):
         card_of(released)

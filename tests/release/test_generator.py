@@ -28,7 +28,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     corpus = Path(copy(trained.corpus, tmp_path))
     sources: list[Any] = []
     monkeypatch.setattr(small, "_corpus", lambda _, *of: sources.append(of) or corpus)
-    often = ["--tokens-per-batch", "512", "--log-steps", "2"]
+    often = ["--tokens-per-batch", "512", "--set", "execution.log_steps=2"]
     monkeypatch.setattr(small, "GENERATOR", [*small.GENERATOR, *often])
     monkeypatch.setattr(small, "GENERATOR_SHARE", 2)
     settings = small.ReleaseSettings(work=tmp_path / "work", tokens=STEPS * 512)
@@ -77,7 +77,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     first = generator_losses(released)
     small.remake_generator(settings)
     record = json.loads((released / "generator" / "run.json").read_text(encoding="utf-8"))
-    assert record["settings"]["max_tokens"] == pytest.approx(4 * STEPS * 512)
+    assert record["plan"]["length"]["amount"] == pytest.approx(4 * STEPS * 512)
     assert str(tmp_path) not in json.dumps(record)
     assert (released / "model.safetensors").read_bytes() == before
     # A new one: it begins as the first did.

@@ -23,8 +23,8 @@ def finished_run(encoder: Path, tmp_path: Path) -> Path:
     run = tmp_path / "runs" / "pretrain" / "reviews"
     shutil.copytree(encoder, run / "discriminator")
     shutil.copytree(encoder, run / "generator")
-    settings = {"corpus": str(tmp_path / "corpus"), "output": None, "seed": 42}
-    record = {"status": "finished", "settings": settings}
+    plan = {"corpus": {"path": str(tmp_path / "corpus"), "tokenizer": None}}
+    record = {"status": "finished", "plan": plan}
     (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
     (run / "metrics.jsonl").write_text('{"step": 20}\n', encoding="utf-8")
     (run / ".lock").touch()
@@ -71,9 +71,8 @@ def test_a_packed_run_names_no_folder_of_the_machine(
     for folder in ("encoder", "classifier"):
         for file in (tmp_path / folder).rglob("*.json"):
             assert str(tmp_path) not in file.read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "encoder" / "run.json").read_text())["settings"]["corpus"] == (
-        "corpus"
-    )
+    record = json.loads((tmp_path / "encoder" / "run.json").read_text())
+    assert record["plan"]["corpus"]["path"] == "corpus"
     assert not (tmp_path / "encoder" / ".lock").exists()
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import tyro
 
 from malmoi.errors import InputError
+from malmoi.flags import parse_flags
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
-from pretrain.config.settings import PretrainSettings
+from pretrain.config.settings import PretrainSettings, read_config
 from tests.release.conftest import (
     CORPUS,
     RATED,
@@ -27,6 +27,7 @@ from tests.release.conftest import (
     REPORT,
     STEPS,
     Encoder,
+    plan_of,
     write_json,
     write_reviews,
     write_weights,
@@ -63,7 +64,9 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     (run / "metrics.jsonl").write_text(text, encoding="utf-8")
     write_json(run / "corpus.json", CORPUS)
     # Today's recipe may be another: the record says what is repeated.
-    monkeypatch.setattr(small, "RECIPE", ["--vocab-size", "1024", "--bag-weight", "0"])
+    monkeypatch.setattr(
+        small, "RECIPE", ["--vocab-size", "1024", "--set", "objective.bag_weight=0"]
+    )
     # A sixth of 1 - 1 / 1.1: of three losses in two rows, nothing else differs from the record.
     with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 1\.5%"):
         small.check(corpus, run, steps=STEPS)
@@ -211,28 +214,35 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
 ) -> None:
     """Whatever the recipe of today is: what was released by another can still be checked."""
     encoder = released / "malmoi-small"
-    flags = {"correction_weight": 2.5, "compile": "auto", "output": "elsewhere", "resume": True}
-    flags |= {"adam_bias_correction": False, "vocab_size": 16_000, "average_fraction": None}
-    # What the run made of defaults counts, for they may be others today, or on another device.
-    resolved = {"tokens_per_batch": 8192, "packed": False, "corpus_sha256": "0"}
-    record = RECORD | {"settings": RECORD["settings"] | flags} | resolved
-    write_json(encoder / "run.json", record)
+    plan = plan_of(
+        correction_weight=2.5,
+        adam_bias_correction=False,
+        tokens_per_batch=8192,
+        vocab_size=16_000,
+        save_steps=7,
+        init="skip-gram",
+    )
+    write_json(encoder / "run.json", RECORD | {"plan": plan, "corpus_sha256": "0"})
     (encoder / "metrics.jsonl").write_text('{"step": 20, "discriminator_loss": 0.3}\n')
     found = release.read_released(encoder, None)
-    given = tyro.cli(PretrainSettings, args=["--corpus", "c", *found.flags])
-    assert given == PretrainSettings(
-        corpus=Path("c"),
-        seed=7,
-        preset="tiny",
-        mask_fraction=0.15,
-        unigram_fraction=1.0,
-        bag_weight=5.0,
-        correction_weight=2.5,
-        learning_rate=5e-4,
-        tokens_per_batch=8192,
-        batching="length",
-        adam_bias_correction=False,
-    )
+    arguments = ["--corpus", "c", *found.flags]
+    given = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
+    # What the run made of defaults counts, for they may be others today, or on another device.
+    assert read_config(given).as_json() == {
+        "recipe": "electra",
+        "corpus": "c",
+        "seed": 7,
+        "preset": "tiny",
+        "learning_rate": 5e-4,
+        "tokens_per_batch": 8192,
+        "objective.unigram_fraction": 1.0,
+        "objective.bag_weight": 5.0,
+        "objective.correction_weight": 2.5,
+        "optimizer.adam_bias_correction": False,
+        "generator.sharing": "instance",
+        "model.initializer_range": 0.05,
+        "batching.rows": "length",
+    }
     work, commands = tmp_path / "work", []
 
     def run(command: list[str], check: bool) -> SimpleNamespace:
@@ -311,8 +321,9 @@ def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
 def test_only_a_tiny_encoder_from_nothing_has_the_recipes_own_batch(release: ModuleType) -> None:
     def batch(preset: str, init: Path | None) -> int | None:
         args = ["--corpus", "c", *release._encoder_flags(preset, init)]
-        settings = tyro.cli(PretrainSettings, args=args)
-        assert settings.correction_weight == settings.bag_weight == 5
+        settings = parse_flags(PretrainSettings, program=None, about="", arguments=args)
+        learnt = read_config(settings).keys.objective
+        assert learnt.correction_weight == learnt.bag_weight == 5
         tokens: int | None = settings.tokens_per_batch
         return tokens
 
@@ -372,9 +383,10 @@ def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
         more = {"data": data, "work": work, "output": tmp_path / "output", "reviews_per_label": 0}
         release.main(release.ReleaseSettings(**more | flags))
         kept: dict[str, Any] = json.loads((work / "settings.json").read_text())
-        settings = tyro.cli(PretrainSettings, args=commands[-1][2:])
+        arguments = commands[-1][2:]
+        settings = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
         assert settings.preset == kept["preset"]
-        assert settings.init == ("word-vectors" if kept["init_sha256"] is None else str(before))
+        assert settings.init == (None if kept["init_sha256"] is None else str(before))
         assert settings.tokenizer is None  # that of --init, which refuses another
         return kept
 
@@ -423,8 +435,10 @@ def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
     ):
         keep(tokens=2e6, reviews_per_label=40)
     with monkeypatch.context() as patch:
-        patch.setattr(release, "RECIPE", ["--bag-weight", "9"])
-        with pytest.raises(InputError, match=r"with encoder_flags --bag-weight 9 .*; this recipe"):
+        patch.setattr(release, "RECIPE", ["--set", "objective.bag_weight=9"])
+        with pytest.raises(
+            InputError, match=r"with encoder_flags --set objective.bag_weight=9 .*; this recipe"
+        ):
             keep(tokens=1e6, reviews_per_label=40)
     keep(tokens=1e6, reviews_per_label=40)
     keep(check=True)

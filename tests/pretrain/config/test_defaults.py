@@ -1,4 +1,4 @@
-"""What a run learns from when no flag says it: its length decides (docs/experiments.md)."""
+"""What a run learns from when nobody says it: its length decides (docs/experiments.md)."""
 
 import json
 from pathlib import Path
@@ -7,37 +7,50 @@ from typing import Any
 import pytest
 import torch
 
+import pretrain.plan
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import CORRECTION_TOKENS, FEW_TOKENS, PretrainSettings
-from pretrain.engine.loop import planned_tokens
-from tests.pretrain.conftest import Breaking, Command, metric_rows, weights_of
+from pretrain.config.settings import CORRECTION_TOKENS, FEW_TOKENS
+from pretrain.plan import Checkpoint, Machine
+from tests.pretrain.conftest import CPU, GPU, Breaking, Command, metric_rows, plan_of, weights_of
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda")
 # Of a flag given twice the last counts: takes back what the fixture fixes.
-LEFT_OUT = ["--unigram-fraction", "None"]
+LEFT_OUT = ["--recipe", "None"]
+MANY = str(FEW_TOKENS // 256 + 1)
 
 
-def decided(planned: float | None, **flags: Any) -> Recipe:
-    return PretrainSettings(corpus=Path("-"), **flags).for_tokens(planned).recipe()
+def learnt(tokens: float, **given: Any) -> Recipe:
+    return plan_of(max_tokens=tokens, **given).objective
 
 
 def test_few_tokens_are_learnt_from_by_noise_a_bag_and_correction() -> None:
-    for planned in (0, 1_000, CORRECTION_TOKENS, CORRECTION_TOKENS + 1, FEW_TOKENS):
-        recipe = decided(planned)
+    for tokens in (1, 1_000, CORRECTION_TOKENS, CORRECTION_TOKENS + 1, FEW_TOKENS):
+        recipe = learnt(tokens)
         assert (recipe.unigram_fraction, recipe.bag_weight) == (1.0, 5.0)
-        assert recipe.correction_weight == (5 if planned <= CORRECTION_TOKENS else 0)
+        assert recipe.correction_weight == (5 if tokens <= CORRECTION_TOKENS else 0)
         assert not recipe.needs_generator
 
 
-@pytest.mark.parametrize("planned", [FEW_TOKENS + 1, None])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_tokens": FEW_TOKENS + 1},
+        # Comparisons at equal compute are of what is asked for; and --max-steps 0 writes what any
+        # recipe may begin with.
+        {"max_flops": 1e15},
+        {"max_steps": 0},
+        {"machine": GPU, "max_minutes": 1.5},
+    ],
+    ids=str,
+)
 def test_many_tokens_and_unknown_numbers_of_them_are_learnt_from_as_in_the_paper(
-    planned: float | None,
+    given: dict[str, Any],
 ) -> None:
-    assert decided(planned) == Recipe()
+    planned = plan_of(**given)
+    assert planned.objective == Recipe() and planned.start.recipe == "electra"
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"),
+    ("given", "expected"),
     [
         ({"unigram_fraction": 0.0}, (0.0, 0.0, 0.0)),
         ({"unigram_fraction": 0.5}, (0.5, 0.0, 0.0)),
@@ -47,17 +60,20 @@ def test_many_tokens_and_unknown_numbers_of_them_are_learnt_from_as_in_the_paper
         ({"bag_weight": 2.0}, (1.0, 2.0, 5.0)),
         ({"bag_weight": 0.0}, (1.0, 0.0, 5.0)),
         ({"correction_weight": 0.0}, (1.0, 5.0, 0.0)),
+        ({"recipe": "electra"}, (0.0, 0.0, 0.0)),
+        ({"recipe": "noise"}, (1.0, 5.0, 0.0)),
+        ({"recipe": "few-tokens"}, (1.0, 5.0, 5.0)),
     ],
 )
-def test_a_flag_counts_more_than_the_length(
-    flags: dict[str, float], expected: tuple[float, float, float]
+def test_what_is_given_counts_more_than_the_length(
+    given: dict[str, Any], expected: tuple[float, float, float]
 ) -> None:
-    recipe = decided(1e6, **flags)
+    recipe = learnt(1e6, **given)
     assert (recipe.unigram_fraction, recipe.bag_weight, recipe.correction_weight) == expected
 
 
 @pytest.mark.parametrize(
-    "flags",
+    "given",
     [
         {"objective": "mlm"},
         {"objective": "electra-15"},
@@ -78,35 +94,53 @@ def test_a_flag_counts_more_than_the_length(
         {"first_temperature": 2.0},
         {"random_fraction": 0.1},
         {"masking": "span", "generator_head": "sbo"},
+        # The defaults, given: the paper's values.
+        {"generator_size": 0.25},
+        {"discriminator_weight": 50.0},
+        {"temperature": 1.0},
+        {"objective": "rtd"},
+        {"kept_fraction": 0.15},
     ],
     ids=str,
 )
-def test_who_asks_for_another_objective_or_a_generator_gets_it(flags: dict[str, Any]) -> None:
-    settings = PretrainSettings(corpus=Path("-"), **flags)
-    settings.check()
-    assert settings.for_tokens(1e6).recipe() == settings.recipe()
-    assert settings.recipe().unigram_fraction == 0
+def test_who_asks_for_another_objective_or_a_generator_gets_it(given: dict[str, Any]) -> None:
+    planned = plan_of(max_tokens=1e6, **given)
+    assert planned.objective == plan_of(max_tokens=1e6, recipe="electra", **given).objective
+    assert planned.objective.unigram_fraction == 0
 
 
-@pytest.mark.parametrize("flags", [{"masking": "word"}, {"forbid_original": True}], ids=str)
-def test_what_goes_with_noise_does_not_keep_it_away(flags: dict[str, Any]) -> None:
-    assert decided(1e6, **flags).unigram_fraction == 1
+@pytest.mark.parametrize("given", [{"masking": "word"}, {"forbid_original": True}], ids=str)
+def test_what_goes_with_noise_does_not_keep_it_away(given: dict[str, Any]) -> None:
+    assert learnt(1e6, **given).unigram_fraction == 1
 
 
-def test_the_tokens_of_a_run_are_known_before_it() -> None:
-    def planned(device: torch.device = CPU, **flags: Any) -> float | None:
-        return planned_tokens(PretrainSettings(corpus=Path("-"), **flags), 1_000, device)
+@pytest.mark.parametrize(
+    ("given", "machine", "expected"),
+    [
+        ({"epochs": 3}, CPU, "few-tokens"),
+        ({"epochs": FEW_TOKENS // 1_000}, CPU, "noise"),
+        ({"epochs": FEW_TOKENS // 1_000 + 1}, CPU, "electra"),
+        ({"max_steps": 10, "tokens_per_batch": 512}, CPU, "few-tokens"),
+        ({"max_steps": FEW_TOKENS // 512 + 1, "tokens_per_batch": 512}, CPU, "electra"),
+        # Minutes are few tokens on a CPU and any number on a GPU.
+        ({"max_minutes": 150}, CPU, "few-tokens"),
+        ({"max_minutes": 1.5}, GPU, "electra"),
+    ],
+    ids=str,
+)
+def test_the_tokens_of_a_run_are_known_before_it(
+    given: dict[str, Any], machine: Machine, expected: str
+) -> None:
+    """Of a corpus of 1,000 tokens."""
+    assert plan_of(machine=machine, **given).start.recipe == expected
 
-    assert planned(epochs=3) == 3_000
-    assert planned(max_tokens=5e6) == 5e6
-    assert planned(max_steps=10, tokens_per_batch=512) == 5_120
-    # Minutes are few tokens on a CPU and any number on a GPU.
-    assert planned(max_minutes=150) == 0
-    assert planned(GPU, max_minutes=1.5) is None
-    # Comparisons at equal compute are of what the flags say; and --max-steps 0 writes what any
-    # recipe may begin with.
-    assert planned(max_flops=1e15) is None
-    assert planned(max_steps=0) is None
+
+def test_what_has_learnt_from_a_generator_goes_on_with_one() -> None:
+    known = {"preset": "tiny", "has_generator": True, "sharing": "instance"}
+    for learnt_with, expected in ((True, "electra"), (False, "few-tokens")):
+        checkpoint = Checkpoint(**known, learnt_with_generator=learnt_with)
+        planned = plan_of(init="run", max_steps=1, checkpoint=checkpoint)
+        assert planned.start.recipe == expected
 
 
 def test_a_short_run_needs_no_flag_to_learn_something(
@@ -114,11 +148,12 @@ def test_a_short_run_needs_no_flag_to_learn_something(
 ) -> None:
     code, output, errors = pretrain_here(*LEFT_OUT, "--max-steps", "8")
     assert code == 0, errors
-    assert "replacements: noise by word frequency" in output
+    assert "recipe few-tokens, for the run sees at most 10 million tokens" in output
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (record["unigram_fraction"], record["bag_weight"]) == (1.0, 5.0)
-    assert record["correction_weight"] == 5
-    assert record["settings"]["unigram_fraction"] is None
+    learnt = record["plan"]["objective"]
+    assert (learnt["unigram_fraction"], learnt["bag_weight"]) == (1.0, 5.0)
+    assert learnt["correction_weight"] == 5
+    assert not [name for name in record["given"] if name.startswith("objective.")]
     assert list(record["networks"]) == ["discriminator"]
     assert not (tmp_path / "run" / "generator").exists()
     assert all(row["bag_loss"] > row["generator_loss"] == 0 for row in metric_rows(Path("run")))
@@ -131,28 +166,8 @@ def test_a_resumed_run_keeps_what_it_began_with(
     flags = [*LEFT_OUT, "--max-steps", "8"]
     assert pretrain_here(*flags, "--output", "through")[0] == 0
     broken = break_off(6, *flags)
-    monkeypatch.setattr("pretrain.config.settings.FEW_TOKENS", 0)
+    monkeypatch.setattr(pretrain.plan, "FEW_TOKENS", 0)
     code, _, errors = pretrain_here(*flags, "--resume")
-    assert code == 0, errors
-    expected, found = weights_of(tmp_path / "through"), weights_of(broken)
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
-
-
-def test_a_run_by_an_earlier_version_goes_on(
-    pretrain_here: Command, break_off: Breaking, tmp_path: Path
-) -> None:
-    """Its flags were numbers, and its record had no other place for them."""
-    as_in_paper = ["--unigram-fraction", "0", "--max-steps", "8"]
-    assert pretrain_here(*as_in_paper, "--output", "through")[0] == 0
-    broken = break_off(6, *as_in_paper)
-    record = json.loads((broken / "run.json").read_text())
-    record["settings"] |= {"unigram_fraction": 0.0, "bag_weight": 0.0}
-    # Nor did its settings have --correction-weight.
-    del record["unigram_fraction"], record["bag_weight"], record["correction_weight"]
-    del record["settings"]["correction_weight"]
-    (broken / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here(*LEFT_OUT, "--max-steps", "8", "--resume")
     assert code == 0, errors
     expected, found = weights_of(tmp_path / "through"), weights_of(broken)
     assert expected.keys() == found.keys()
@@ -161,27 +176,29 @@ def test_a_run_by_an_earlier_version_goes_on(
 
 def test_another_replacement_is_another_run(pretrain_here: Command, break_off: Breaking) -> None:
     break_off(6, *LEFT_OUT, "--max-steps", "8")
-    code, _, errors = pretrain_here("--unigram-fraction", "0", "--max-steps", "8", "--resume")
-    assert code == 2 and "found --unigram-fraction 0.0; give the same flags" in errors
+    for flags in (["--set", "objective.unigram_fraction=0", *LEFT_OUT], ["--recipe", "electra"]):
+        code, _, errors = pretrain_here(*flags, "--max-steps", "8", "--resume")
+        assert code == 2 and "found objective." in errors and "give the same" in errors
     # What was decided may be said.
-    assert pretrain_here("--unigram-fraction", "1", "--max-steps", "8", "--resume")[0] == 0
+    flags = ["--recipe", "few-tokens", "--set", "objective.unigram_fraction=1"]
+    assert pretrain_here(*flags, "--max-steps", "8", "--resume")[0] == 0
 
 
 def test_a_longer_resumed_run_is_no_other_run(pretrain_here: Command, break_off: Breaking) -> None:
     broken = break_off(6, *LEFT_OUT, "--max-steps", "8")
-    many = str(FEW_TOKENS // 256 + 1)
-    break_off(10, *LEFT_OUT, "--max-steps", many, "--resume")
+    break_off(10, *LEFT_OUT, "--max-steps", MANY, "--resume")
     assert metric_rows(broken)[-1]["step"] == 10
-    assert json.loads((broken / "run.json").read_text())["unigram_fraction"] == 1
+    record = json.loads((broken / "run.json").read_text())
+    assert record["plan"]["objective"]["unigram_fraction"] == 1
 
 
 @pytest.mark.parametrize(
     ("first", "steps", "expected"),
     [
-        (["--unigram-fraction", "0"], "8", 0.0),
-        (["--unigram-fraction", "0"], "0", 1.0),
-        (["--unigram-fraction", "1"], "8", 1.0),
-        (["--objective", "mlm"], "8", 1.0),
+        (["--recipe", "electra"], "8", 0.0),
+        (["--recipe", "electra"], "0", 1.0),
+        (["--recipe", "noise"], "8", 1.0),
+        (["--recipe", "mlm"], "8", 1.0),
     ],
     ids=["a generator", "begun, not trained", "noise", "masked LM"],
 )
@@ -193,15 +210,17 @@ def test_a_checkpoint_goes_on_as_it_was_trained(
     go_on = [*LEFT_OUT, "--init", "first", "--max-steps", "2"]
     assert pretrain_here(*go_on)[0] == 0
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert record["unigram_fraction"] == expected
+    assert record["plan"]["objective"]["unigram_fraction"] == expected
     # A checkpoint from elsewhere has no record: a generator beside it has been there for something.
     (tmp_path / "first" / "run.json").unlink()
     assert pretrain_here(*go_on, "--output", "no record")[0] == 0
     record = json.loads((tmp_path / "no record" / "run.json").read_text())
-    assert record["unigram_fraction"] == (0.0 if Path("first/generator").is_dir() else 1.0)
+    alone = 0.0 if Path("first/generator").is_dir() else 1.0
+    assert record["plan"]["objective"]["unigram_fraction"] == alone
 
 
 def test_the_line_about_noise_is_said_only_of_a_default(pretrain_here: Command) -> None:
-    for flags in (["--unigram-fraction", "1"], ["--unigram-fraction", "0"]):
-        assert "replacements:" not in pretrain_here("--max-steps", "1", *flags)[1]
-        Path("run").rename(f"run-{flags[1]}")
+    for recipe in ("noise", "electra"):
+        output = pretrain_here("--max-steps", "1", "--recipe", recipe)[1]
+        assert f"recipe {recipe}, as given" in output and "by word frequency" not in output
+        Path("run").rename(f"run-{recipe}")

@@ -9,115 +9,145 @@ import pytest
 import torch
 
 from malmoi.errors import InputError
-from pretrain.config.objective import (
-    DISCRIMINATING,
-    Masking,
-    Recipe,
-    Sharing,
-    check_recipe,
-)
+from pretrain.config import checks
+from pretrain.config.objective import DISCRIMINATING, Masking, Recipe, Sharing
 from pretrain.config.objective import Objective as ObjectiveName
 from pretrain.config.objective import Schedule as ScheduleName
-from pretrain.config.settings import PretrainSettings
 from pretrain.objectives.step import Moment, TrainingObjective
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import Toy, config_of
 
 ADVERSARIAL = {"schedule": "adversarial"}
 TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
 FROZEN = {"schedule": "frozen-generator", "generator_from": Path("run")}
 ALONE = {"schedule": "frozen-discriminator", "init": "run"}
 OF_GENERATOR = {
-    "--generator-size": {"generator_size": 0.5},
-    "--generator-layers": {"generator_layers": 2},
+    "generator.size": {"generator_size": 0.5},
+    "generator.layers": {"generator_layers": 2},
 }
 OF_SAMPLES = {
-    "--sampling": {"sampling": "gumbel"},
-    "--temperature": {"temperature": 2.0},
-    "--first-temperature": {"first_temperature": 2.0},
+    "objective.sampling": {"sampling": "gumbel"},
+    "objective.temperature": {"temperature": 2.0},
+    "objective.first_temperature": {"first_temperature": 2.0},
 }
 SBO = {"generator_head": "sbo", "masking": "span"}
 
 
-def check(**flags: Any) -> None:
-    PretrainSettings(corpus=Path("-"), **flags).check()
+def check(**given: Any) -> None:
+    checks.check(config_of(**given))
 
 
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        ({"objective": "mlm", **ADVERSARIAL}, "trains one network, so --schedule adversarial has"),
-        ({"objective": "mlm", **TWO_STAGE}, "trains one network, so --schedule two-stage has"),
-        ({"objective": "mlm", **FROZEN}, "trains one network, so --schedule frozen-generator has"),
-        ({"objective": "mlm", "unigram_fraction": 0.1}, "replaces nothing, so --unigram-fraction"),
-        ({"objective": "mlm", "sharing": "gdes"}, "one network, so --sharing gdes has nothing"),
-        ({"objective": "mlm", "sharing": "all"}, "one network, so --sharing all has nothing"),
-        ({"objective": "mlm", **SBO}, "--generator-head sbo needs a generator"),
+        (
+            {"objective": "mlm", **ADVERSARIAL},
+            "trains one network, so objective.schedule=adversarial has",
+        ),
+        (
+            {"objective": "mlm", **TWO_STAGE},
+            "trains one network, so objective.schedule=two-stage has",
+        ),
+        (
+            {"objective": "mlm", **FROZEN},
+            "trains one network, so objective.schedule=frozen-generator has",
+        ),
+        (
+            {"objective": "mlm", "unigram_fraction": 0.1},
+            "replaces nothing, so objective.unigram_fraction",
+        ),
+        (
+            {"objective": "mlm", "sharing": "gdes"},
+            "one network, so generator.sharing=gdes has nothing",
+        ),
+        (
+            {"objective": "mlm", "sharing": "all"},
+            "one network, so generator.sharing=all has nothing",
+        ),
+        ({"objective": "mlm", **SBO}, "generator.head=sbo needs a generator"),
         ({"discriminator_weight": 0.0, "sharing": "none"}, "leaves the discriminator, which is"),
         ({"kept_fraction": 1.0}, "hides no token"),
         ({"objective": "mlm", "kept_fraction": 1.0}, "hides no token"),
         (
             {"discriminator_weight": 0.0, "forbid_original": True},
-            "no loss that sees replacements, so --forbid-original has no effect",
+            "no loss that sees replacements, so objective.forbid_original has no effect",
         ),
         (
             {"discriminator_weight": 0.0, "temperature": 2.0},
-            "no loss that sees replacements, so --temperature has no effect",
+            "no loss that sees replacements, so objective.temperature has no effect",
         ),
-        ({"generator_head": "sbo"}, "--masking token has no spans; add --masking span"),
-        ({"unigram_fraction": 1.0, **SBO}, "--generator-head sbo needs a generator"),
-        ({"replaced_spans": True, "masking": "word"}, "--masking word has none; add"),
+        (
+            {"generator_head": "sbo"},
+            "masking.strategy=token has no spans; add --set masking.strategy=span",
+        ),
+        ({"unigram_fraction": 1.0, **SBO}, "generator.head=sbo needs a generator"),
+        ({"replaced_spans": True, "masking": "word"}, "masking.strategy=word has none; add --set"),
         (
             {"replaced_spans": True, "masking": "span", "objective": "replace-mlm"},
-            "--objective replace-mlm has none; take rtd or electra-15",
+            "objective.name=replace-mlm has none; take rtd or electra-15",
         ),
         (
             {**ADVERSARIAL, "objective": "all-tokens-mlm"},
-            "--objective all-tokens-mlm has none; take rtd or electra-15",
+            "objective.name=all-tokens-mlm has none; take rtd or electra-15",
         ),
         ({**ADVERSARIAL, "unigram_fraction": 0.2}, "rewards the generator's own samples"),
         ({**ADVERSARIAL, **SBO}, "no loss for the span boundary head"),
-        ({**TWO_STAGE, "generator_size": 0.25}, "found --generator-size 0.25; take 1"),
-        ({**TWO_STAGE, "generator_layers": 2}, "same layers; leave out --generator-layers"),
-        ({**TWO_STAGE, "sharing": "word"}, "shares none after it; leave out --sharing word"),
+        ({**TWO_STAGE, "generator_size": 0.25}, "found generator.size=0.25; take 1"),
+        ({**TWO_STAGE, "generator_layers": 2}, "same layers; leave out generator.layers"),
+        (
+            {**TWO_STAGE, "sharing": "word"},
+            "shares none after it; leave out generator.sharing=word",
+        ),
         ({**TWO_STAGE, "unigram_fraction": 0.2}, "has no stage for unigram noise"),
-        ({"sharing": "all"}, "networks of one size, found --generator-size 0.25; take 1"),
+        ({"sharing": "all"}, "networks of one size, found generator.size=0.25; take 1"),
         (
             {"sharing": "all", "generator_size": 1.0, "generator_layers": 2},
-            "so the generator has its layers; leave out --generator-layers",
+            "so the generator has its layers; leave out generator.layers",
         ),
         (
             {"sharing": "all", "generator_size": 1.0, **ADVERSARIAL},
-            "which --schedule adversarial would have to train and keep at once",
+            "which objective.schedule=adversarial would have to train and keep at once",
         ),
-        ({"schedule": "frozen-generator"}, "give a run's directory as --generator-from"),
+        ({"schedule": "frozen-generator"}, "give a run's directory by --set generator.init"),
         ({"generator_from": Path("run")}, "found joint; leave it out, or use --init"),
         ({**FROZEN, "sharing": "instance"}, "would freeze the discriminator's too"),
-        ({**FROZEN, "unigram_fraction": 0.5}, "leave out --unigram-fraction"),
+        ({**FROZEN, "unigram_fraction": 0.5}, "leave out objective.unigram_fraction"),
         ({**FROZEN, **SBO}, "a span boundary head that nothing has trained"),
-        ({"sentence_weight": 1.0, "objective": "mlm"}, "--objective mlm has none; take rtd"),
+        ({"sentence_weight": 1.0, "objective": "mlm"}, "objective.name=mlm has none; take rtd"),
         ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
         ({"objective": "electra-15", "forbid_original": True}, "asks at these alone, has one"),
         (
             {"sentence_weight": 1.0, "forbid_original": True, "unchanged_fraction": 0.0},
             "which asks for that, has one answer",
         ),
-        ({"unchanged_fraction": 0.5}, "so --unchanged-fraction has no effect"),
-        ({"discriminator_weight": 0.0, "loss_mean": "texts"}, "so --loss-mean has no effect"),
-        ({"discriminator_weight": 0.0, "weight_warmup": 0.1}, "so --weight-warmup has no effect"),
-        ({"weight_decay": 0.0, "decay_all": True}, "decays nothing, so --decay-all has no effect"),
+        ({"unchanged_fraction": 0.5}, "so objective.unchanged_fraction has no effect"),
+        (
+            {"discriminator_weight": 0.0, "loss_mean": "texts"},
+            "so objective.loss_mean has no effect",
+        ),
+        (
+            {"discriminator_weight": 0.0, "weight_warmup": 0.1},
+            "so objective.weight_warmup has no effect",
+        ),
+        (
+            {"weight_decay": 0.0, "decay_all": True},
+            "decays nothing, so optimizer.decay_all has no effect",
+        ),
         (
             {**TWO_STAGE, "weight_warmup": 0.5},
-            "found 0.5 with --first-stage 0.5; take more, or leave it out",
+            "found 0.5 with objective.first_stage=0.5; take more, or leave it out",
         ),
-        ({"unigram_fraction": 1.0, "sharing": "gdes"}, "so --sharing gdes has nothing to share"),
+        (
+            {"unigram_fraction": 1.0, "sharing": "gdes"},
+            "so generator.sharing=gdes has nothing to share",
+        ),
         *(
             ({"objective": "mlm", **flag}, f"replaces nothing, so {name} has no effect; leave it")
             for name, flag in {
                 **OF_GENERATOR,
                 **OF_SAMPLES,
-                "--forbid-original": {"forbid_original": True},
-                "--discriminator-weight": {"discriminator_weight": 10.0},
-                "--weight-warmup": {"weight_warmup": 0.1},
+                "objective.forbid_original": {"forbid_original": True},
+                "objective.discriminator_weight": {"discriminator_weight": 10.0},
+                "objective.weight_warmup": {"weight_warmup": 0.1},
             }.items()
         ),
         *(
@@ -125,8 +155,8 @@ def check(**flags: Any) -> None:
             for name, flag in {
                 **OF_GENERATOR,
                 **OF_SAMPLES,
-                "--kept-fraction": {"kept_fraction": 0.0},
-                "--random-fraction": {"random_fraction": 0.1},
+                "masking.kept_fraction": {"kept_fraction": 0.0},
+                "masking.random_fraction": {"random_fraction": 0.1},
             }.items()
         ),
         *(
@@ -140,22 +170,31 @@ def check(**flags: Any) -> None:
             )
             for name, flag in {
                 **OF_SAMPLES,
-                "--objective": {"objective": "replace-mlm"},
-                "--bag-weight": {"bag_weight": 5.0},
-                "--correction-weight": {"correction_weight": 5.0},
-                "--sentence-weight": {"sentence_weight": 1.0},
-                "--discriminator-weight": {"discriminator_weight": 10.0},
-                "--loss-mean": {"loss_mean": "texts"},
+                "objective.name": {"objective": "replace-mlm"},
+                "objective.bag_weight": {"bag_weight": 5.0},
+                "objective.correction_weight": {"correction_weight": 5.0},
+                "objective.sentence_weight": {"sentence_weight": 1.0},
+                "objective.discriminator_weight": {"discriminator_weight": 10.0},
+                "objective.loss_mean": {"loss_mean": "texts"},
             }.items()
         ),
-        ({**ALONE, "unigram_fraction": 0.5}, "replaces nothing; leave out --unigram-fraction"),
+        (
+            {**ALONE, "unigram_fraction": 0.5},
+            "replaces nothing; leave out objective.unigram_fraction",
+        ),
         ({**ALONE, "sharing": "gdes"}, "would change the table that the discriminator's is a"),
         (
             {"schedule": "frozen-discriminator"},
             "that is trained already, found --init word-vectors; give a run's directory as --init",
         ),
-        ({"first_stage": 0.7}, "--schedule joint has one stage, so --first-stage has no effect"),
-        ({"muon_learning_rate": 1e-3}, "has no Muon, so --muon-learning-rate has no effect"),
+        (
+            {"first_stage": 0.7},
+            "objective.schedule=joint has one stage, so objective.first_stage has no effect",
+        ),
+        (
+            {"muon_learning_rate": 1e-3},
+            "has no Muon, so optimizer.muon_learning_rate has no effect",
+        ),
         ({"epochs": 3, "max_steps": 5}, "--max-steps says when to stop, so --epochs has no effect"),
         (
             {"vocab_size": 8_000, "tokenizer": Path("given")},
@@ -163,12 +202,12 @@ def check(**flags: Any) -> None:
         ),
         (
             {"initializer_range": 0.02, "init": "run"},
-            "--init has weights, so --initializer-range has no effect",
+            "--init has weights, so model.initializer_range has no effect",
         ),
         *(
             (
                 {"objective": objective, "correction_weight": 1.0},
-                f"--objective {objective} lets it guess anyway; leave it out, or take rtd",
+                f"objective.name={objective} lets it guess anyway; leave it out, or take rtd",
             )
             for objective in ("mlm", "replace-mlm", "all-tokens-mlm")
         ),
@@ -177,7 +216,7 @@ def check(**flags: Any) -> None:
         ({**TWO_STAGE, "discriminator_weight": 0.0}, "leaves nothing to train"),
         (
             {**TWO_STAGE, "first_stage": 0.7, "average_fraction": 0.4},
-            "before its stage begins, found 0.4 with --first-stage 0.7; together at most 1",
+            "before its stage begins, found 0.4 with objective.first_stage=0.7; together at most 1",
         ),
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
@@ -251,7 +290,13 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
         if objective == "mlm":
             recipe = Recipe(objective=objective, schedule=schedule, masking=masking)
         try:
-            check_recipe(recipe, sharing=sharing, generator_size=size, given=given)
+            checks.check_recipe(
+                recipe,
+                sharing=sharing,
+                generator_size=size,
+                generator_init=given,
+                asked=() if recipe.objective == "rtd" else {"objective.name"},
+            )
         except InputError:
             continue
         taken += 1

@@ -22,30 +22,58 @@ from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows,
 ROOT = Path(__file__).parents[3]
 STEPS = ["--max-steps", "12"]
 RECIPES = {
-    "packed": ["--batching", "packed", "--max-length", "64", "--tokens-per-batch", "512"],
-    "dropout": ["--dropout", "0.1", "--sampling", "gumbel", "--masking", "word"],
-    "muon and average": ["--optimizer", "muon", "--average-fraction", "0.7"],
-    "two-stage": ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.5"],
-    "noise at first": [
-        "--unigram-fraction",
-        "0.8",
-        "--last-mask-fraction",
-        "0.3",
-        "--bag-weight",
-        "2",
-        "--correction-weight",
-        "2",
+    "packed": ["--set", "batching.rows=packed", "--max-length", "64", "--tokens-per-batch", "512"],
+    "dropout": [
+        "--set",
+        "model.dropout=0.1",
+        "--set",
+        "objective.sampling=gumbel",
+        "--set",
+        "masking.strategy=word",
     ],
-    "gdes": ["--sharing", "gdes", "--no-adam-bias-correction", "--weight-warmup", "0.5"],
-    "spans": ["--masking", "span", "--generator-head", "sbo", "--replaced-spans"],
-    "all tokens": ["--objective", "all-tokens-mlm"],
+    "muon and average": ["--set", "optimizer.name=muon", "--set", "optimizer.average_fraction=0.7"],
+    "two-stage": [
+        "--set",
+        "objective.schedule=two-stage",
+        "--set",
+        "generator.size=1",
+        "--set",
+        "objective.first_stage=0.5",
+    ],
+    "noise at first": [
+        "--set",
+        "objective.unigram_fraction=0.8",
+        "--set",
+        "masking.last_fraction=0.3",
+        "--set",
+        "objective.bag_weight=2",
+        "--set",
+        "objective.correction_weight=2",
+    ],
+    "gdes": [
+        "--set",
+        "generator.sharing=gdes",
+        "--set",
+        "optimizer.adam_bias_correction=false",
+        "--set",
+        "objective.weight_warmup=0.5",
+    ],
+    "spans": [
+        "--set",
+        "masking.strategy=span",
+        "--set",
+        "generator.head=sbo",
+        "--set",
+        "objective.replaced_spans=true",
+    ],
+    "all tokens": ["--set", "objective.name=all-tokens-mlm"],
     "generator alone": [
-        "--schedule",
-        "frozen-discriminator",
+        "--set",
+        "objective.schedule=frozen-discriminator",
         "--init",
         "first",
-        "--average-fraction",
-        "0.7",
+        "--set",
+        "optimizer.average_fraction=0.7",
     ],
 }
 
@@ -99,9 +127,9 @@ def test_batches_draws_and_weights_are_those_of_the_uninterrupted_run(
     "recipe",
     [
         [],
-        ["--unigram-fraction", "1", "--bag-weight", "5"],
+        ["--set", "objective.unigram_fraction=1", "--set", "objective.bag_weight=5"],
         # In fp32 torch adds up the gradient of [] in an order of chance, and boundaries repeat.
-        [*RECIPES["spans"], "--generator-size", "1"],
+        [*RECIPES["spans"], "--set", "generator.size=1"],
     ],
     ids=["default", "noise", "spans"],
 )
@@ -114,7 +142,14 @@ def test_two_threads_add_up_in_one_order(
 ) -> None:
     """Batches so large that torch divides the work on one tensor."""
     Path("more.txt").write_text("\n".join(comments), encoding="utf-8")
-    large = ["--corpus", "more.txt", "--tokens-per-batch", "8192", "--save-steps", "2"]
+    large = [
+        "--corpus",
+        "more.txt",
+        "--tokens-per-batch",
+        "8192",
+        "--set",
+        "execution.save_steps=2",
+    ]
     flags = ["--max-steps", "6", "--precision", precision, *large, *recipe]
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -132,7 +167,7 @@ def test_two_threads_add_up_in_one_order(
 def test_it_may_be_broken_off_at_any_step(
     recipe: str, pretrain_here: Command, break_off: Breaking
 ) -> None:
-    flags = [*STEPS, *RECIPES[recipe], "--save-steps", "1"]
+    flags = [*STEPS, *RECIPES[recipe], "--set", "execution.save_steps=1"]
     assert pretrain_here(*flags, "--output", "straight")[0] == 0
     directory = break_off(1, *flags)
     for after in range(2, 12):
@@ -205,14 +240,14 @@ def test_a_checkpoint_is_written_by_the_clock_too(
 
     monkeypatch.setattr(loop, "save_state", noted)
     monkeypatch.setattr(loop, "_SECONDS_BETWEEN_SAVES", 0.0)
-    assert pretrain_here("--max-steps", "4", "--save-steps", "100")[0] == 0
+    assert pretrain_here("--max-steps", "4", "--set", "execution.save_steps=100")[0] == 0
     assert saved == [1, 2, 3, 4]
 
 
 def test_sigterm_in_the_last_step_loses_nothing(
     pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    flags = ["--max-steps", "4", "--average-fraction", "0.5"]
+    flags = ["--max-steps", "4", "--set", "optimizer.average_fraction=0.5"]
     assert pretrain_here(*flags, "--output", "straight")[0] == 0
     call = TrainingObjective.__call__
     steps = 0
@@ -268,7 +303,7 @@ def averaged(directory: Path) -> int:
 def test_a_longer_run_averages_none_of_the_end_it_had_before(
     pretrain_here: Command, break_off: Breaking, tmp_path: Path
 ) -> None:
-    flags = ["--average-fraction", "0.5", "--save-steps", "1"]
+    flags = ["--set", "optimizer.average_fraction=0.5", "--set", "execution.save_steps=1"]
     directory = break_off(5, "--max-steps", "6", *flags)
     assert pretrain_here("--max-steps", "12", *flags, "--resume")[0] == 0
     assert averaged(directory) == 6

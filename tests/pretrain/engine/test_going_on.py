@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from pretrain.engine.run_directory import known_sharing, learnt_with_generator
 from pretrain.model.networks import ElectraPair
-from tests.pretrain.conftest import Breaking, Command, Toy
+from tests.pretrain.conftest import Command, Toy
 
 WORDS = "electra.embeddings.word_embeddings.weight"
 
@@ -21,9 +21,16 @@ def weights_in(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: Command) -> None:
     """Both: the generator that is new, and the discriminator that will start from it again."""
-    noise = ["--unigram-fraction", "1", "--max-steps", "2"]
+    noise = ["--set", "objective.unigram_fraction=1", "--max-steps", "2"]
     assert pretrain_here(*noise, "--output", "first")[0] == 0
-    flags = ["--init", "first", "--schedule", "two-stage", "--generator-size", "1"]
+    flags = [
+        "--init",
+        "first",
+        "--set",
+        "objective.schedule=two-stage",
+        "--set",
+        "generator.size=1",
+    ]
     assert pretrain_here(*flags, "--max-steps", "0", "--output", "second")[0] == 0
     first = weights_in(Path("first/discriminator"))
     generator = weights_in(Path("second/generator"))
@@ -36,11 +43,12 @@ def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: C
 def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     pretrain_here: Command, sharing: str
 ) -> None:
-    flags = ["--sharing", sharing, "--learning-rate", "1e-2"]
+    flags = ["--set", f"generator.sharing={sharing}", "--learning-rate", "1e-2"]
     assert pretrain_here(*flags, "--max-steps", "4", "--output", "first")[0] == 0
     assert pretrain_here("--init", "first", "--max-steps", "0", "--output", "second")[0] == 0
     record = json.loads(Path("second/run.json").read_text())
-    assert (record["sharing"], record["settings"]["sharing"]) == (sharing, None)
+    assert record["plan"]["networks"]["sharing"] == sharing
+    assert "generator.sharing" not in record["given"]
     for network in ("generator", "discriminator"):
         first, second = (weights_in(Path(run) / network) for run in ("first", "second"))
         assert all(torch.allclose(first[key], second[key], atol=1e-6) for key in first)
@@ -52,18 +60,21 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
         shutil.copytree(Path("first") / network, Path("copy") / network)
     assert known_sharing("copy") == ("none" if sharing == "gdes" else sharing)
     # A flag counts more.
-    flags = ["--init", "first", "--sharing", "instance", "--max-steps", "0"]
+    flags = ["--init", "first", "--set", "generator.sharing=instance", "--max-steps", "0"]
     assert pretrain_here(*flags, "--output", "third")[0] == 0
-    assert json.loads(Path("third/run.json").read_text())["sharing"] == "instance"
+    record = json.loads(Path("third/run.json").read_text())
+    assert record["plan"]["networks"]["sharing"] == "instance"
 
 
 def test_a_generator_as_wide_as_the_discriminator_is_said(pretrain_here: Command) -> None:
     """A masked-LM encoder is its own generator."""
-    assert pretrain_here("--objective", "mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
+    assert (
+        pretrain_here("--set", "objective.name=mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
+    )
     code, printed, _ = pretrain_here("--init", "mlm", "--max-steps", "1")
     assert code == 0 and "generator in mlm is as wide as the discriminator (64)" in printed
     code, printed, _ = pretrain_here(
-        "--init", "mlm", "--max-steps", "1", "--generator-size", "1", "--output", "asked"
+        "--init", "mlm", "--max-steps", "1", "--set", "generator.size=1", "--output", "asked"
     )
     assert code == 0 and "as wide as" not in printed
 
@@ -93,8 +104,15 @@ def test_a_run_killed_before_its_last_record_has_learnt_from_its_generator(
 
 @pytest.mark.parametrize("average", ["0", "0.01"])
 def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average: str) -> None:
-    flags = ["--schedule", "two-stage", "--generator-size", "1", "--first-stage", "0.99"]
-    flags += ["--max-steps", "4", "--average-fraction", average]
+    flags = [
+        "--set",
+        "objective.schedule=two-stage",
+        "--set",
+        "generator.size=1",
+        "--set",
+        "objective.first_stage=0.99",
+    ]
+    flags += ["--max-steps", "4", "--set", f"optimizer.average_fraction={average}"]
     code, output, errors = pretrain_here(*flags, "--output", "first")
     assert code == 0, errors
     assert "the run ended before its second stage began" in output
@@ -108,11 +126,21 @@ def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average
 def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(
     pretrain_here: Command,
 ) -> None:
-    """--sharing gdes cannot go on with a frozen discriminator: then nothing is shared."""
-    assert pretrain_here("--sharing", "gdes", "--max-steps", "2", "--output", "first")[0] == 0
-    flags = ["--init", "first", "--schedule", "frozen-discriminator", "--max-steps", "2"]
+    """generator.sharing=gdes cannot go on with a frozen discriminator: then nothing is shared."""
+    assert (
+        pretrain_here("--set", "generator.sharing=gdes", "--max-steps", "2", "--output", "first")[0]
+        == 0
+    )
+    flags = [
+        "--init",
+        "first",
+        "--set",
+        "objective.schedule=frozen-discriminator",
+        "--max-steps",
+        "2",
+    ]
     assert pretrain_here(*flags, "--output", "second")[0] == 0
-    assert json.loads(Path("second/run.json").read_text())["sharing"] == "none"
+    assert json.loads(Path("second/run.json").read_text())["plan"]["networks"]["sharing"] == "none"
     first, second = (weights_in(Path(run) / "discriminator") for run in ("first", "second"))
     assert all(torch.equal(first[key], second[key]) for key in first)
 
@@ -143,7 +171,14 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
             weights[key] = torch.cat([weights[key], more])
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
-    flags = ["--schedule", "frozen-generator", "--generator-from", "first", "--init", "random"]
+    flags = [
+        "--set",
+        "objective.schedule=frozen-generator",
+        "--set",
+        "generator.init=first",
+        "--init",
+        "random",
+    ]
     code, _, errors = pretrain_here(*flags, "--tokenizer", "None", "--output", "second")
     assert code == 2 and "as many entries as the discriminator has" in errors
     assert len(errors.splitlines()) == 1 and not Path("second").exists()
@@ -152,8 +187,8 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["--generator-size", "0.9"], "can be split into heads"),
-        (["--init", "first", "--generator-size", "0.5"], "as the generator in first has it"),
+        (["--set", "generator.size=0.9"], "can be split into heads"),
+        (["--init", "first", "--set", "generator.size=0.5"], "as the generator in first has it"),
     ],
 )
 def test_impossible_sizes_are_refused_before_the_corpus_is_read(
@@ -167,18 +202,3 @@ def test_impossible_sizes_are_refused_before_the_corpus_is_read(
     monkeypatch.setattr("pretrain.runner.prepare_corpus", read)
     code, output, errors = pretrain_here(*flags, "--output", "second")
     assert code == 2 and expected in errors and not output
-
-
-def test_a_run_that_began_with_skip_gram_goes_on(
-    pretrain_here: Command, break_off: Breaking
-) -> None:
-    """An earlier version's start; the weights that it led to are in the checkpoint."""
-    broken_off = break_off(10, "--max-steps", "12")
-    record = json.loads((broken_off / "run.json").read_text())
-    record["settings"]["init"] = "skip-gram"
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--init", "skip-gram")
-    assert code == 2 and "expected --init word-vectors" in errors
-    same = ["--tokenizer", record["settings"]["tokenizer"], "--init", "word-vectors"]
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume", *same)
-    assert code == 0 and "resumed at step 8" in output

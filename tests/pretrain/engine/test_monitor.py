@@ -210,7 +210,7 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     trivial = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
     assert f"about {trivial:.2f}" in first
     assert "only learnt that most tokens are original" in capsys.readouterr().out
-    assert first.endswith("or replacements that are easier to find (--unigram-fraction 1)")
+    assert first.endswith("or replacements that are easier to find (--recipe noise)")
 
 
 def test_easier_replacements_are_not_advised_to_who_has_them(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_of_a_row_far_above_the_start_no_checkpoint_is_wanted(tmp_path: Path) ->
 def test_noise_is_advised_only_where_the_schedule_allows_it(tmp_path: Path) -> None:
     recipe = Recipe(schedule="adversarial")
     first, last = watch(tmp_path, [result(found=0)] * 10, recipe=recipe).warnings
-    assert "has only learnt" in first and "--unigram-fraction" not in first + last
+    assert "has only learnt" in first and "objective.unigram_fraction" not in first + last
 
 
 def test_a_step_keeps_no_graph_until_it_is_reported(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_an_explosion_within_the_first_steps_is_seen(tmp_path: Path) -> None:
 
 
 def test_rows_count_by_their_steps(tmp_path: Path) -> None:
-    """Those of a run resumed with another --log-steps differ."""
+    """Those of a run resumed with another execution.log_steps differ."""
     with watching(tmp_path, log_steps=15) as monitor:
         for step in range(1, 16):
             show(monitor, result(generator=5.0), step=step, fraction=0.1)

@@ -1,27 +1,26 @@
 """The optimizers against updates written out by hand."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PretrainSettings
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import plan_of, Toy
 
 PEAK = 5e-4  # of preset tiny
 RATES = [1e-3, 3e-3, 2e-3, 2e-3, 5e-4]
 
 
-def settings(**flags: Any) -> PretrainSettings:
+def settings(**flags: Any) -> OptimizerPlan:
     """Without bias correction, as in the paper's code, unless a flag says otherwise."""
     fixed = {"weight_decay": 0.1, "adam_bias_correction": False}
-    return PretrainSettings(corpus=Path("-"), **{**fixed, **flags})
+    return plan_of(**{**fixed, **flags}).optimizer
 
 
 def give_gradients(pair: ElectraPair, seed: int, *, names: str = "") -> dict[str, torch.Tensor]:

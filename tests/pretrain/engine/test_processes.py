@@ -17,7 +17,6 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PretrainSettings
 from pretrain.data.batches import BatchPlan, FrameIds, make_batch
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.checkpoint import TrainerState
@@ -27,17 +26,18 @@ from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
 from pretrain.objectives.step import TrainingObjective
 from pretrain.objectives.vocabulary import vocabulary_tables
-from tests.pretrain.conftest import SMALL, Toy, checkpoints, metric_rows, unfinish, weights_of
+from tests.pretrain.conftest import plan_of, SMALL, Toy, checkpoints, metric_rows, unfinish, weights_of
 from tests.pretrain.engine.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[3]
 FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
-FLAGS += ["--max-steps", "10", "--save-steps", "4", "--log-steps", "1", "--device", "cpu"]
+FLAGS += ["--max-steps", "10", "--device", "cpu", "--recipe", "electra"]
+FLAGS += ["--set", "execution.save_steps=4", "--set", "execution.log_steps=1"]
 # Few enough that some batches have one row, and the second process none.
-FLAGS += ["--tokens-per-batch", "192", "--max-length", "96", "--bag-weight", "2"]
-FLAGS += ["--unigram-fraction", "0", "--correction-weight", "2"]
+FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
+FLAGS += ["--set", "objective.bag_weight=2", "--set", "objective.correction_weight=2"]
 # The default of a short run, which the main process decides.
-BY_LENGTH = [*FLAGS, "--unigram-fraction", "None", "--max-steps", "2"]
+BY_LENGTH = [*FLAGS, "--recipe", "None", "--max-steps", "2"]
 
 
 def free_port() -> int:
@@ -85,7 +85,7 @@ def folder(
             Scenario(name="resumed", flags=[*FLAGS, "--output", "ended", "--resume"]),
             Scenario(name="taken over", flags=[*FLAGS, "--output", "begun by one", "--resume"]),
             Scenario(name="complete", flags=[*FLAGS, "--output", "two", "--resume"]),
-            Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--generator-head", "sbo"]),
+            Scenario(name="flag", flags=[*FLAGS, "--output", "x", "--set", "generator.head=sbo"]),
             Scenario(name="by length", flags=[*BY_LENGTH, "--output", "by length"]),
             Scenario(name="full", flags=[*FLAGS, "--output", "full"], disk_full=True),
         ]
@@ -123,7 +123,7 @@ def test_losses_and_counts_are_those_of_one_process(folder: Path) -> None:
         names = one.keys() - timing
         assert {n: one[n] for n in names} == pytest.approx({n: two[n] for n in names}, rel=1e-4)
     records = [json.loads((folder / n / "run.json").read_text()) for n in ("one", "two")]
-    assert [record["processes"] for record in records] == [1, 2]
+    assert [record["plan"]["execution"]["processes"] for record in records] == [1, 2]
     for key in ("step", "tokens", "flops"):
         assert records[0]["progress"][key] == records[1]["progress"][key]
     # Of every process's own rows, added up. More than one's, for each pads its places to a multiple
@@ -145,7 +145,7 @@ def test_all_processes_learn_what_the_first_decides(
     """Of the length of a run, which only the process that has read the corpus knows."""
     assert [rank["by length"]["code"] for rank in ranks] == [0, 0]
     record = json.loads((folder / "by length" / "run.json").read_text())
-    assert record["unigram_fraction"] == 1 and record["settings"]["unigram_fraction"] is None
+    assert record["plan"]["start"]["recipe"] == "few-tokens" and "recipe" not in record["given"]
     assert ranks[0]["by length"]["weights"] == ranks[1]["by length"]["weights"]
 
 
@@ -202,7 +202,7 @@ def test_one_goes_on_with_a_run_of_two(folder: Path) -> None:
     ("scenario", "message"),
     [
         ("complete", "expected an unfinished run to resume, found two complete"),
-        ("flag", "--generator-head sbo guesses from a span's two ends"),
+        ("flag", "generator.head=sbo guesses from a span's two ends"),
         ("full", "the disk is full while writing state"),
     ],
 )
@@ -247,20 +247,19 @@ def test_every_process_drops_out_units_of_its_own(
     monkeypatch.setattr(Processes, "add_up", lambda self, tensor: tensor)
     monkeypatch.setattr(Processes, "add_up_gradients", lambda self, parameters: None)
     monkeypatch.setattr(Processes, "from_main", lambda self, value: value)
-    settings = PretrainSettings(corpus=Path("-"), max_steps=100, dropout=0.5)
+    planned = plan_of(recipe="electra", max_steps=100, dropout=0.5)
 
     def seed_of(rank: int, world_size: int, step: int) -> int:
         pair = toy.pair()
         processes = Processes(device=torch.device("cpu"), rank=rank, world_size=world_size)
-        recipe = settings.recipe()
+        recipe = planned.objective
         trainer = Trainer(
             pair,
-            Optimizers(pair, settings),
+            Optimizers(pair, planned.optimizer),
             TrainingObjective(recipe=recipe, tables=toy.tables, rank=rank, world_size=world_size),
-            settings,
+            planned,
             processes,
             TrainerState(step=step),
-            total_steps=100,
             flops_per_token=1.0,
         )
         trainer.take_step(toy.batch([[9], [7], [5]]), step / 100)

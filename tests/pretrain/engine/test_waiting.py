@@ -6,13 +6,11 @@ itself looks for it.
 """
 
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import torch
 
-from pretrain.config.settings import PretrainSettings
 from pretrain.data.batches import Batch
 from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer
@@ -20,7 +18,7 @@ from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
 from pretrain.objectives.step import StepResult, TrainingObjective
 from pretrain.objectives.vocabulary import VocabularyTables
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import plan_of, Toy
 
 Tensors = TypeVar("Tensors", Batch, VocabularyTables)
 FLAGS: list[dict[str, Any]] = [
@@ -53,18 +51,17 @@ def moved(tensors: Tensors, device: torch.device) -> Tensors:
 
 def trainer_on(device: torch.device, toy: Toy, flags: dict[str, Any]) -> Trainer:
     """In the middle of a run; the step that counts operations is over."""
-    settings = PretrainSettings(corpus=Path("-"), max_steps=100, **flags)
-    pair = toy.pair_for(settings.recipe(), flags.get("sharing", "instance")).to(device)
+    planned = plan_of(recipe="electra", max_steps=100, **flags)
+    pair = toy.pair_for(planned.objective, flags.get("sharing", "instance")).to(device)
     pair.set_attention("sdpa")
     return Trainer(
         pair,
-        Optimizers(pair, settings),
-        TrainingObjective(recipe=settings.recipe(), tables=moved(toy.tables, device)),
-        settings,
+        Optimizers(pair, planned.optimizer),
+        TrainingObjective(recipe=planned.objective, tables=moved(toy.tables, device)),
+        planned,
         # The meta device has no random generator; a CPU's serves it.
         Processes(device=torch.device("cpu") if device.type == "meta" else device),
         TrainerState(step=60, stage=1, hardware_flops_per_token=1.0),
-        total_steps=100,
         flops_per_token=1.0,
     )
 

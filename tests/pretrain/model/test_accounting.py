@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,8 @@ from transformers import ElectraConfig
 import pretrain.objectives.step
 import pretrain.runner
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PretrainSettings
 from pretrain.engine.checkpoint import TrainerState
-from pretrain.engine.loop import Trainer, compile_mode
+from pretrain.engine.loop import Trainer
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
 from pretrain.model.cost import hardware_flops, parameter_counts
@@ -22,7 +20,7 @@ from pretrain.model.networks import ElectraPair
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.local_batch import LocalBatch, mask_batch
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import CPU, GPU, plan_of, Toy
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
 PAPER = {"mask_fraction": 0.15625}
@@ -145,15 +143,14 @@ def test_parameters_are_counted_with_and_without_embeddings(toy: Toy) -> None:
 
 def trainer_of(pair: ElectraPair, toy: Toy, *, compiled: bool = False, **flags: Any) -> Trainer:
     """One that stands before its first step of ten."""
-    settings = PretrainSettings(corpus=Path("-"), max_steps=10, **flags)
+    planned = plan_of(**{"recipe": "electra", "max_steps": 10} | flags)
     return Trainer(
         pair,
-        Optimizers(pair, settings),
-        TrainingObjective(recipe=settings.recipe(), tables=toy.tables),
-        settings,
+        Optimizers(pair, planned.optimizer),
+        TrainingObjective(recipe=planned.objective, tables=toy.tables),
+        planned,
         Processes(device=torch.device("cpu")),
         TrainerState(),
-        total_steps=10,
         flops_per_token=1.0,
         compiled=compiled,
     )
@@ -223,8 +220,8 @@ def test_networks_to_be_compiled_are_counted_before(toy: Toy) -> None:
 def test_what_is_compiled_depends_on_device_and_rows(
     device: str, flags: dict[str, Any], expected: str
 ) -> None:
-    settings = PretrainSettings(corpus=Path("-"), **flags)
-    assert compile_mode(settings, torch.device(device)) == expected
+    machine = CPU if device == "cpu" else GPU
+    assert plan_of(machine=machine, **flags).execution.compile == expected
 
 
 def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:
@@ -240,9 +237,8 @@ def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:
 
 
 def test_a_last_step_that_is_cut_short_has_a_learning_rate_too(toy: Toy) -> None:
-    trainer = trainer_of(toy.pair(), toy, learning_rate=2e-3, warmup_fraction=0.2)
-    trainer._total_steps = None
-    trainer.settings.max_steps, trainer.settings.max_tokens = None, 1_000
+    flags = {"learning_rate": 2e-3, "warmup_fraction": 0.2}
+    trainer = trainer_of(toy.pair(), toy, max_steps=None, max_tokens=1_000, **flags)
     trainer.progress.tokens = 990
     batch = toy.batch([[28]] * 2)
     assert batch.num_tokens == 60
@@ -270,9 +266,7 @@ def test_a_text_is_masked_anew_every_time(toy: Toy, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_by_the_clock_leaves_out_compiling(toy: Toy) -> None:
-    trainer = trainer_of(toy.pair(), toy)
-    trainer._total_steps = None
-    trainer.settings.max_steps, trainer.settings.max_minutes = None, 1
+    trainer = trainer_of(toy.pair(), toy, max_steps=None, max_minutes=1)
     trainer.progress.seconds, trainer.progress.compiling_seconds = 70, 40
     assert trainer.done_fraction() == 0.5
 
@@ -290,13 +284,13 @@ def test_the_cost_is_held_against_what_the_machine_can_do(
     monkeypatch.setattr(pretrain.runner, "matrix_seconds", seconds)
     pair = toy.pair()
     trainer = trainer_of(pair, toy)
-    none = pretrain.runner._cost(trainer.settings, pair, trainer, trainer.processes)
+    none = pretrain.runner._cost(trainer.plan, pair, trainer, trainer.processes)
     assert none == {"paper_flops": 0, "hardware_flops": 0}
     flops = take(trainer, toy, 2)
     trainer.progress.seconds = 4.0
     for processes, share in ((1, 2 * flops / 4e9), (2, flops / 4e9)):
         many = replace(trainer.processes, world_size=processes)
-        cost = pretrain.runner._cost(trainer.settings, pair, trainer, many)
+        cost = pretrain.runner._cost(trainer.plan, pair, trainer, many)
         assert cost["matrix_flops_per_second"] == 1e9
         assert cost["hardware_flops"] == pytest.approx(2 * flops)
         assert cost["model_flops_utilization"] == pytest.approx(share)

@@ -19,7 +19,7 @@ from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
 from malmoi.model_loading import save_model
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PRESETS, PretrainSettings
+from pretrain.config.settings import PRESETS
 from pretrain.engine.optimizer import Optimizers
 from pretrain.model.networks import (
     ElectraPair,
@@ -29,7 +29,7 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import TOY, Toy
+from tests.pretrain.conftest import plan_of, TOY, Toy
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
 
@@ -62,7 +62,7 @@ def sharing_pair(toy: Toy, sharing: str, **shape: Any) -> ElectraPair:
 
 def take_steps(toy: Toy, pair: ElectraPair, recipe: Recipe | None = None, steps: int = 2) -> None:
     """Large ones, so that nothing is left near where it began."""
-    optimizers = Optimizers(pair, PretrainSettings(corpus=Path("-")))
+    optimizers = Optimizers(pair, plan_of().optimizer)
     objective = TrainingObjective(recipe=recipe or Recipe(), tables=toy.tables)
     batch = toy.batch([[12], [20], [7]])
     for seed in range(steps):
@@ -266,7 +266,7 @@ def test_without_a_saved_generator_one_starts_from_the_discriminators_embeddings
 def test_a_generator_of_another_width_may_lie_beside_what_shares_nothing_with_it(
     toy: Toy, tmp_path: Path
 ) -> None:
-    """As `--schedule frozen-generator` leaves them."""
+    """As `objective.schedule=frozen-generator` leaves them."""
     toy.pair(sharing="none").save_networks(tmp_path, toy.tokenizer)
     torch.manual_seed(1)
     wider = build_pair(replace(TOY, embedding_size=32), toy.tokenizer, shape=PairShape())
@@ -278,7 +278,9 @@ def test_a_generator_of_another_width_may_lie_beside_what_shares_nothing_with_it
     take_steps(toy, again)
     for shape in ({"with_generator": False}, {"with_generator": False, "encoder_lm_head": True}):
         assert load_pair(tmp_path, PairShape(**shape)).generator is None
-    with pytest.raises(InputError, match=r"same embeddings, found .* --sharing none or a copy"):
+    with pytest.raises(
+        InputError, match=r"same embeddings, found .* generator.sharing=none or a copy"
+    ):
         load_pair(tmp_path, PairShape(sharing="word"))
     # The discriminator of two stages is to start from the generator.
     with pytest.raises(InputError, match=r"same embeddings, found .* give a copy of it without"):
@@ -302,7 +304,7 @@ def test_a_released_checkpoint_is_a_discriminator_with_its_generator_below(
 
 def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Path) -> None:
     sharing_pair(toy, "instance").save_networks(tmp_path, toy.tokenizer)
-    with pytest.raises(InputError, match=r"networks of one size .* for --sharing all"):
+    with pytest.raises(InputError, match=r"networks of one size .* for generator.sharing=all"):
         load_pair(tmp_path, PairShape(sharing="all"))
 
 
@@ -312,11 +314,11 @@ def test_networks_of_two_sizes_cannot_become_one_encoder(toy: Toy, tmp_path: Pat
         ({}, None),
         ({"generator_size": 0.5}, None),
         ({"generator_size": 0.5, "generator_layers": 1}, None),
-        ({"generator_size": 1}, r"--generator-size 0\.5, as the generator in .*, found 1; leave"),
-        ({"generator_layers": 2}, "--generator-layers 1, as the generator in .*, found 2; leave"),
+        ({"generator_size": 1}, r"generator.size=0\.5, as the generator in .*, found 1; leave"),
+        ({"generator_layers": 2}, "generator.layers=1, as the generator in .*, found 2; leave"),
         (
             {"sharing": "none", "generator_size": 1, "one_size": True},
-            r"networks of one size .* for --schedule two-stage, found generator \(1, 16, 2, 64\)",
+            r"one size .* for objective.schedule=two-stage, found generator \(1, 16, 2, 64\)",
         ),
     ],
 )

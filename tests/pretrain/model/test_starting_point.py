@@ -119,9 +119,9 @@ def test_a_folder_here_is_never_asked_of_the_hub(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--schedule", "two-stage", "--generator-size", "1"],
-        ["--sharing", "all", "--generator-size", "1"],
-        ["--generator-size", "0.5"],
+        ["--set", "objective.schedule=two-stage", "--set", "generator.size=1"],
+        ["--set", "generator.sharing=all", "--set", "generator.size=1"],
+        ["--set", "generator.size=0.5"],
     ],
 )
 def test_a_generator_is_as_wide_inside_as_the_checkpoint(
@@ -278,10 +278,10 @@ def test_unknown_words_are_counted_without_the_role_of_one(
 
 def test_sizes_that_are_advised_can_be_had(pretrain_here: Command, tmp_path: Path) -> None:
     foreign(tmp_path / "theirs", hidden_size=20, num_attention_heads=10)
-    code, _, errors = pretrain_here("--init", "theirs", "--unigram-fraction", "0")
+    code, _, errors = pretrain_here("--init", "theirs", "--set", "objective.unigram_fraction=0")
     assert code == 2
     advised = errors.split("found 0.25; take ")[1].split()[0::2]
     assert "0.25" not in advised
     for size in advised:
-        flags = ["--init", "theirs", "--generator-size", size, "--max-steps", "1"]
+        flags = ["--init", "theirs", "--set", f"generator.size={size}", "--max-steps", "1"]
         assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0

@@ -1,12 +1,12 @@
 """Which loss moves which weights: nothing crosses where the recipe says it must not."""
 
 from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 import torch
 
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import PretrainSettings
 from pretrain.data.batches import Batch
 from pretrain.engine.optimizer import Optimizers
 from pretrain.model.networks import ElectraPair
@@ -18,7 +18,7 @@ from pretrain.objectives.registry import OBJECTIVES
 from pretrain.objectives.replaced_token_detection import ReplacedTokenDetection, replaced_labels
 from pretrain.objectives.replacing import replace_tokens, sample_tokens
 from pretrain.objectives.step import Moment, TrainingObjective
-from tests.pretrain.conftest import Toy
+from tests.pretrain.conftest import plan_of, Toy
 
 ROWS = [[7], [12], [5], [23]]
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
@@ -92,10 +92,6 @@ def test_the_discriminator_moves_the_difference_and_not_the_generators_table(toy
     assert not padding.any()
 
 
-def settings_of(**flags: object) -> PretrainSettings:
-    return PretrainSettings(corpus=Path("-"), **flags)  # type: ignore[arg-type]
-
-
 def take_steps(
     toy: Toy, pair: ElectraPair, optimizers: Optimizers, recipe: Recipe, stage: int
 ) -> None:
@@ -110,7 +106,7 @@ def take_steps(
 def test_a_two_stage_run_trains_one_network_at_a_time(toy: Toy, optimizer: str) -> None:
     pair = pair_of(toy, "none", 1)
     recipe = Recipe(schedule="two-stage")
-    optimizers = Optimizers(pair, settings_of(schedule="two-stage", optimizer=optimizer))
+    optimizers = Optimizers(pair, plan_of(optimizer=optimizer).optimizer)
     generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
     take_steps(toy, pair, optimizers, recipe, stage=0)
     assert changed_in(pair.generator, generator) == set(generator)
@@ -131,8 +127,7 @@ def test_beside_a_frozen_discriminator_the_generator_learns_what_it_does_not_sha
 ) -> None:
     pair = pair_of(toy, sharing)
     pair.freeze_discriminator()
-    flags = {"schedule": "frozen-discriminator", "init": "run", "sharing": sharing}
-    optimizers = Optimizers(pair, settings_of(**flags, weight_decay=0.5))
+    optimizers = Optimizers(pair, plan_of(weight_decay=0.5).optimizer)
     shared = {id(p) for p in pair.discriminator.parameters()}
     own = {name for name, p in pair.generator.named_parameters() if id(p) not in shared}
     generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
@@ -144,7 +139,7 @@ def test_beside_a_frozen_discriminator_the_generator_learns_what_it_does_not_sha
 def test_a_frozen_generator_stays_as_it_is_and_the_discriminator_learns(toy: Toy) -> None:
     pair = pair_of(toy, "none")
     pair.freeze_generator()
-    optimizers = Optimizers(pair, settings_of(schedule="frozen-generator"))
+    optimizers = Optimizers(pair, plan_of().optimizer)
     generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
     take_steps(toy, pair, optimizers, Recipe(schedule="frozen-generator"), stage=1)
     assert changed_in(pair.generator, generator) == set()
