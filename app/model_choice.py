@@ -6,9 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.guideline import SENTIMENT_LABELS
+from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.tasks import task_named
 
+# What a visitor without a task of their own most likely has.
+_FIRST_TASK = "reviews"
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
 
 
@@ -18,9 +21,13 @@ def available_models() -> list[Path]:
 
 
 def preferred(models: Sequence[Path]) -> int:
-    """Place of the model to start with: the newest sentiment model, else the newest."""
+    """Place of the model to start with: the newest of reviews, else the newest."""
+    try:
+        task = task_named(_FIRST_TASK)
+    except InputError:
+        return 0  # the page of the task says what is wrong with it
     for place, path in enumerate(models):
-        if frozenset(_labels_of(path)) == SENTIMENT_LABELS:
+        if task is not None and set(_labels_of(path)) == set(task.label_names):
             return place
     return 0
 

@@ -12,9 +12,10 @@ from transformers import PreTrainedModel
 from finetune.baselines.llm import check_llm
 from finetune.data.examples import Examples, read_examples
 from finetune.data.folds import assign_folds, joined_groups, near_duplicate_groups, strata_of
+from finetune.data.source import DataSource
 from finetune.plan import FoldsPlan, Found, KfoldPlan, plan
 from finetune.report.files import package_versions
-from finetune.settings import KfoldRecipe, KfoldSettings
+from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings
 from finetune.training.beginning import Beginning, find_beginning, without_learnt
 from finetune.training.cross_validation import Experiment
 from finetune.training.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
@@ -35,7 +36,9 @@ class Prepared:
 
     Attributes:
         plan: every number of it.
+        source: where the texts were read.
         examples: the texts.
+        llm: the chat model to compare with, with the task's prompt where none was given.
         left_out: how many were not taken because the classifier to begin with has learnt them.
         notes: how the files were read.
         beginning: what the trainings start from.
@@ -45,7 +48,9 @@ class Prepared:
     """
 
     plan: KfoldPlan
+    source: DataSource
     examples: Examples
+    llm: LlmSettings
     left_out: int
     notes: ReadingNotes
     beginning: Beginning
@@ -63,10 +68,12 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     device = choose_device(settings.device)
     beginning = find_beginning(settings.model, values.start)
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    found = _read(settings, values, notes)
+    source = settings.data_source()
+    found = _read(settings, values, source, notes)
     examples = without_learnt(found, beginning, settings.folds)
-    if values.llm.model is not None:
-        check_llm(values.llm, examples.labels)
+    llm = replace(values.llm, prompt=source.prompt(values.llm.prompt))
+    if llm.model is not None:
+        check_llm(llm, examples.labels)
     tokenizer = load_encoder_tokenizer(beginning.source)
     untrained = load_for_classification(
         beginning.source,
@@ -96,7 +103,9 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
     return Prepared(
         plan=decided,
+        source=source,
         examples=examples,
+        llm=llm,
         left_out=len(found.texts) - len(examples.texts),
         notes=notes,
         beginning=beginning,
@@ -106,13 +115,15 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     )
 
 
-def _read(settings: KfoldSettings, values: KfoldRecipe, notes: ReadingNotes) -> Examples:
+def _read(
+    settings: KfoldSettings, values: KfoldRecipe, source: DataSource, notes: ReadingNotes
+) -> Examples:
     return read_examples(
-        settings.data_path(),
-        settings.label_names(),
-        reading=settings.reading(values.reading),
+        source.place,
+        source.labels,
+        reading=source.reading(settings.reading(values.reading)),
         notes=notes,
-        label_column=settings.label_column,
+        label_column=source.label_column(settings.label_column),
         per_label=settings.folds,
         task=settings.task,
         pair_column=settings.pair_column,

@@ -18,7 +18,7 @@ from finetune.evaluation.learning_curve import CurvePoint
 from finetune.preparing import Prepared, prepare
 from finetune.report.files import check_free, fold_table, write_predictions, write_report
 from finetune.report.write import Measured, calibrate, report_of, save_temperature, write_page
-from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings
+from finetune.settings import KfoldRecipe, KfoldSettings
 from finetune.training.beginning import describe_beginning
 from finetune.training.cross_validation import (
     MODEL,
@@ -31,6 +31,7 @@ from finetune.training.cross_validation import (
 from finetune.training.fold_processes import run_jobs
 from malmoi.files import directory_at_once
 from malmoi.inference.tasks import main_score, score_name
+from malmoi.labels.database import LabelDatabase
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
@@ -52,13 +53,13 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     prepared = prepare(settings, values)
     _print_header(prepared)
     identity = prepared.identity
-    output = settings.output or _unfinished(identity) or _new_run(settings.data_path())
+    output = settings.output or _unfinished(identity) or _new_run(prepared.source.place)
     check_free(output)
     with work_folder(output, identity) as work:
         result = _train(prepared.experiment, work, settings.jobs)
         with worth_keeping():
             print(fold_table(result), flush=True)
-            measured = _measure(prepared, result, work, values.llm)
+            measured = _measure(prepared, result, work)
             report = report_of(
                 prepared.plan,
                 prepared.examples,
@@ -76,8 +77,9 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def _new_run(data: Path) -> Path:
-    name = f"{data.resolve().name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
+def _new_run(data: Path | LabelDatabase) -> Path:
+    place = data if isinstance(data, LabelDatabase) else data.resolve()
+    name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = runs("finetune") / name
     number = 1
     # Of two runs that begin in one second, the later must not take the other's folds for its own.
@@ -99,14 +101,14 @@ def _unfinished(identity: dict[str, Any]) -> Path | None:
     return None
 
 
-def _measure(prepared: Prepared, result: CrossValidation, work: Path, llm: LlmSettings) -> Measured:
+def _measure(prepared: Prepared, result: CrossValidation, work: Path) -> Measured:
     """What the plan wants beside the folds."""
     wanted, examples, experiment = prepared.plan.compared, prepared.examples, prepared.experiment
     rows: list[Baseline] = []
     summaries: list[dict[str, Any]] = []
     curve: list[CurvePoint] = []
     if wanted.baselines:
-        rows, summaries = compare(examples, experiment, result, work, llm)
+        rows, summaries = compare(examples, experiment, result, work, prepared.llm)
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
         curve = measure_learning_curve(experiment, result, work)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import tyro
 
 from finetune.data.row_format import RowFormat
+from finetune.data.source import DataSource, find_data
 from malmoi.config import (
     Given,
     fill,
@@ -21,16 +22,9 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
 from malmoi.labels.names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
-from malmoi.paths import sample
 from malmoi.text.reading.options import ReadingKeys, ReadOptions
-from malmoi.text.reading.sources import find_sources
 
 RECIPES = Path(__file__).with_name("recipes")
-# The labelled samples that the project carries, found by their labels.
-OWN_DATA: dict[frozenset[str], str] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos",
-    frozenset({"긍정", "부정", "중립"}): "reviews",
-}
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -193,8 +187,8 @@ class LlmSettings:
     sample: int = 300
     """Texts to ask about, spread evenly over labels and folds."""
     prompt: Path | None = None
-    """Instructions for the model, {labels} stands for their names; default: the guideline of the
-    project's own labels."""
+    """File with instructions for the model, {labels} stands for their names, or a task.toml with a
+    prompt; by default that of the task in --data, or of the project's task with these labels."""
     max_characters: int = 4000
     """Longest part of a text that is sent; one very long text would use up the budget."""
     max_output_tokens: int = 32
@@ -295,11 +289,12 @@ class KfoldSettings:
     """See `malmoi.flags.parse_flags`."""
 
     labels: str | None = None
-    """Label names with commas between them; they must be those of the data. By default all that
-    --data has."""
-    data: Path | None = None
-    """File or folder of labelled texts, or the app's label database (SQLite); by default the sample
-    that has these labels."""
+    """Label names with commas between them; they must be those of the data. By default those of its
+    task.toml, else all that --data has."""
+    data: str | None = None
+    """File or folder of labelled texts; a task.toml or a folder with one, which says labels and
+    columns; or the app's label database: a SQLite file or a URL, with #TASK behind it where it
+    holds several. By default the project's texts with the labels of --labels."""
     task: Task = "single"
     """`single`: one label a text. `multi`: any number of labels, each with a threshold that is
     chosen on texts kept out of training. `pair`: one label for two texts. `pair-regression`: a
@@ -378,22 +373,10 @@ class KfoldSettings:
         """
         return None if self.labels is None else parse_labels(self.labels)
 
-    def data_path(self) -> Path:
-        """What `--data` names, else the project's sample with the labels of `--labels`.
-
-        Raises:
-            InputError: no sample has these labels.
-        """
-        if self.data is not None:
-            return self.data
-        labels = self.label_names() or []
-        name = OWN_DATA.get(frozenset(labels))
-        if name is None:
-            raise InputError(
-                f"no sample of the project has the labels {', '.join(labels)}; "
-                "give your labelled texts with --data"
-            )
-        return sample(name)
+    def data_source(self) -> DataSource:
+        """What to read, see `finetune.data.source.find_data`."""
+        has_labels = self.task != "pair-regression"
+        return find_data(self.data, self.label_names(), has_labels=has_labels)
 
     def reading(self, keys: LabelledReadingKeys) -> ReadOptions:
         """How the files are read."""
@@ -420,9 +403,7 @@ class KfoldSettings:
 
     def check_places(self, start: StartKeys) -> None:
         """Raise InputError for the first path where nothing is; imports nothing that takes long."""
-        path = self.data_path()
-        if not path.exists():
-            find_sources(path)
+        self.data_source().check()
         for model in (self.model, start.continue_from):
             if model is not None and not Path(model).exists():
                 check_source(model)

@@ -31,7 +31,7 @@ from pretrain.config.settings import (
 )
 from pretrain.data.corpus import prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, open_tokenized
-from pretrain.engine.checkpoint import Progress, load_state, save_state
+from pretrain.engine.checkpoint import TrainerState, load_state, save_state
 from pretrain.engine.loop import (
     Trainer,
     collect_signals,
@@ -63,12 +63,7 @@ from pretrain.engine.run_directory import (
     write_networks,
     write_record,
 )
-from pretrain.model.cost import (
-    matrix_seconds,
-    matrix_shapes,
-    paper_flops_per_token,
-    parameter_counts,
-)
+from pretrain.model.cost import matrix_seconds, parameter_counts
 from pretrain.model.init import (
     check_positions,
     preset_of,
@@ -84,6 +79,8 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.model.word_vectors import warm_start_embeddings
+from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
+from pretrain.objectives.registry import resolve_recipe
 from tokenizer.loading import load_pretraining_tokenizer
 
 
@@ -195,7 +192,7 @@ def _prepare(settings: PretrainSettings, processes: Processes) -> _Prepared:
     # Of a resumed run too: its next sitting goes on with what this one was given.
     write_record(directory, record | {"status": "running"})
     if not settings.resume:
-        save_state(directory / "state", pair, Optimizers(pair, settings), Progress())
+        save_state(directory / "state", pair, Optimizers(pair, settings), TrainerState())
     return _Prepared(
         directory=directory,
         tokenizer=tokenizer,
@@ -237,10 +234,7 @@ def _run(
     keep_freed_memory(device)
     pair.set_attention(attention_for(device))
     pair.set_dropout(settings.dropout)
-    if settings.schedule == "frozen-generator":
-        pair.freeze_generator()
-    elif settings.schedule == "frozen-discriminator":
-        pair.freeze_discriminator()
+    resolve_recipe(settings.recipe()).schedule.begin(pair)
     optimizers = Optimizers(pair, settings)
     # The main process first: it moves a damaged checkpoint away before the others look.
     state = directory / "state"
@@ -414,17 +408,10 @@ def _preset(settings: PretrainSettings) -> Preset:
 
 
 def _shape(settings: PretrainSettings) -> PairShape:
-    recipe = settings.recipe()
-    return PairShape(
+    return resolve_recipe(settings.recipe()).pair_shape(
         sharing=settings.resolved_sharing(),
         generator_size=settings.generator_size,
         generator_layers=settings.generator_layers,
-        with_generator=recipe.needs_generator,
-        span_boundary_head=recipe.generator_head == "sbo",
-        encoder_lm_head=recipe.needs_encoder_lm_head,
-        correction_head=recipe.correction_weight > 0,
-        bag_head=recipe.bag_weight > 0,
-        one_size=recipe.schedule == "two-stage",
     )
 
 
@@ -514,7 +501,6 @@ def _describe(
             pair.discriminator.config,
             generator,
             float(corpus.lengths.mean()) + 2,
-            trains_generator=settings.schedule != "frozen-generator",
         ),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "processes": processes.world_size,

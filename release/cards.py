@@ -10,15 +10,21 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from malmoi.errors import InputError
+from malmoi.tasks import read_task
 from pretrain.config.settings import FEW_TOKENS, FROM_NOTHING
 from release.check import read_json
 from release.scores_table import linear_on, paragraph, quality_table, weights_sha256
 
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
 REVIEWS = "reviews_rated.tsv.gz"
-# Lowest and highest rating of a label.
-RATINGS = {"부정": (1, 4), "중립": (5, 8), "긍정": (9, 10)}
 ROOT = Path(__file__).parents[1]
+TASKS = {name: read_task(ROOT / "corpora" / name) for name in ("reviews", "memos")}
+NAMES = {
+    name: f"{', '.join(task.label_names[:-1])} or {task.label_names[-1]}"
+    for name, task in TASKS.items()
+}
+# Lowest and highest rating of a label.
+RATINGS = {label.name: label.ratings for label in TASKS["reviews"].labels if label.ratings}
 TEMPLATES = Path(__file__).parent / "card_templates"
 # By the beginning of a file's name.
 LICENCES = {
@@ -97,7 +103,7 @@ SAME_MODEL = (
 EMOJI = "😂❤😍🤣😊🙏💕😭😘👍"
 ABOUT = {
     "reviews": {
-        "about": f"긍정, 중립 or 부정: what a review says, the app's default. {STOCK}",
+        "about": f"{NAMES['reviews']}: what a review says, the app's default. {STOCK}",
         "example": "배송은 빨랐는데 향이 너무 세요",
         "data": "film reviews with ratings "
         f"({', '.join(f'{label} {low}-{high}' for label, (low, high) in RATINGS.items())}; CC0), "
@@ -107,7 +113,7 @@ ABOUT = {
         f"first guess and correct them in the app. {SAME_MODEL}",
     },
     "memos": {
-        "about": f"꿈, 일기, 일정, 메모 or 오류: what somebody noted for themselves. {STOCK}",
+        "about": f"{NAMES['memos']}: what somebody noted for themselves. {STOCK}",
         "example": "내일 세시 치과",
         "data": f"the project's memos (`corpora/memos`; {WRITTEN_BY})",
         "limits": "The memos were written for the project, not collected: people's own notes "

@@ -45,7 +45,7 @@ from malmoi.model_folders import discriminator_folder
 from pretrain.config.settings import PresetName
 from pretrain.engine.checkpoint import has_state
 from pretrain.model.init import preset_of
-from release.cards import RATINGS, REVIEWS, classifier_card, encoder_card
+from release.cards import REVIEWS, TASKS, classifier_card, encoder_card
 from release.check import (
     check_corpus,
     compare_losses,
@@ -98,7 +98,7 @@ CLASSIFIERS = {
     "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
-LABELS = {"reviews": tuple(RATINGS), "memos": ("꿈", "일기", "일정", "메모", "오류")}
+LABELS = {name: tuple(task.label_names) for name, task in TASKS.items()}
 WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
 SITTING_OVER = "this sitting is over; the same command goes on"
 CHECKED_STEPS = 500

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import altair as alt
@@ -11,10 +12,11 @@ import pandas as pd
 import streamlit as st
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.guideline import guideline_for
+from app.explanation import explain
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, Prediction
 from malmoi.labels.store import LabelStore
+from malmoi.tasks import task_with_labels
 from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
@@ -129,10 +131,7 @@ def _show_correction(
     classifier: Classifier, result: _Result, store: LabelStore, annotator: str
 ) -> None:
     st.subheader("라벨 고치고 저장하기", anchor=False)
-    guideline = guideline_for(classifier.labels)
-    if guideline:
-        with st.expander("라벨 기준 보기", icon=":material/menu_book:"):
-            st.markdown(guideline)
+    _show_guideline(classifier.labels)
     # The key holds the id: every new result starts again from its own prediction.
     chosen = st.segmented_control(
         "맞는 라벨",
@@ -157,6 +156,17 @@ def _show_correction(
     known = store.label_of(result.text, classifier.labels)
     if known is not None:
         st.caption(f"이 글에는 이미 ‘{known}’ 라벨이 있습니다. 다시 저장하면 새 라벨이 쓰입니다.")
+
+
+def _show_guideline(labels: Sequence[str]) -> None:
+    try:
+        task = task_with_labels(labels)
+    except InputError as error:
+        explain("라벨 기준을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.", error)
+        return
+    if task is not None and task.guideline is not None:
+        with st.expander("라벨 기준 보기", icon=":material/menu_book:"):
+            st.markdown(task.guideline)
 
 
 def _save(

@@ -177,7 +177,7 @@ def split_by_rating(
     train_size: int, dev_size: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Two disjoint random parts of the rated reviews, as many of each class; no text in both."""
-    by_label: dict[str, dict[str, None]] = {"부정": {}, "중립": {}, "긍정": {}}
+    by_label: dict[str, dict[str, None]] = {label: {} for label in RATING_LABELS.values()}
     for record in iter_records(REVIEWS, label_column="rating", need_label=True):
         if text := clean_text(record.text):
             by_label[RATING_LABELS[str(record.label)]][text] = None

@@ -36,6 +36,7 @@ from malmoi.devices import choose_device, prefers_bf16
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.inference.classifier import Classifier
+from malmoi.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PretrainSettings
@@ -48,11 +49,12 @@ REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
 # Flags of pretrain/run.py that change nothing of what a run learns.
 _OF_NO_EFFECT = {"output", "resume", "device", "save_steps", "log_steps"}
 # Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
-RATING_LABELS = (
-    dict.fromkeys(("1", "2", "3", "4"), "부정")
-    | dict.fromkeys(("5", "6", "7", "8"), "중립")
-    | dict.fromkeys(("9", "10"), "긍정")
-)
+RATING_LABELS = {
+    str(rating): label.name
+    for label in read_task(ROOT / "corpora" / "reviews").labels
+    if label.ratings is not None
+    for rating in range(label.ratings[0], label.ratings[1] + 1)
+}
 
 
 @dataclass(kw_only=True)

@@ -14,11 +14,13 @@ import pandas as pd
 
 from benchmarks.quality.downstream import NSMC, RATING_LABELS, REVIEWS, ROOT
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
+from malmoi.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 
 DATA = NSMC.parents[1]
 EMOTIONS = [str(number) for number in range(44)]
-MEMO_LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+MEMO_LABELS = read_task(ROOT / "corpora" / "memos").label_names
+THREE = read_task(ROOT / "corpora" / "reviews").label_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +156,6 @@ def _own(path: Path, labels: list[str]) -> Rows:
     )
 
 
-THREE = ["부정", "중립", "긍정"]
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 WRITTEN = ROOT / "corpora" / "reviews" / "reviews.csv"
 HATE = DATA / "korean_hate_speech"

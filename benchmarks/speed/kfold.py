@@ -39,12 +39,12 @@ from finetune.training.fit import TrainingData
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
+from malmoi.tasks import read_task
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"
-MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 SEED = 42
-LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+TASK = read_task(ROOT / "corpora" / "memos")
 ARMS = ("trainer", "ours")
 
 
@@ -119,7 +119,7 @@ def main(settings: SpeedSettings) -> None:
 
 
 def _one_fold(settings: SpeedSettings) -> dict[str, float]:
-    examples = read_examples(MEMOS, LABELS, per_label=settings.folds)
+    examples = read_examples(TASK.data, TASK.label_names, per_label=settings.folds)
     source = encoder_source(settings.model or find_encoder())
     training = plan_training(
         TrainSettings(epochs=settings.epochs, learning_rate=3e-4, layer_decay=1.0),

@@ -46,12 +46,13 @@ from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PRESETS, PresetName, PretrainSettings, batch_tokens
 from pretrain.data.batches import Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
-from pretrain.engine.checkpoint import Progress
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer, compile_networks, make_objective
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
-from pretrain.model.cost import hardware_flops, matrix_seconds, matrix_shapes
+from pretrain.model.cost import hardware_flops, matrix_seconds
 from pretrain.model.networks import ElectraPair, build_pair
+from pretrain.objectives.cost import matrix_shapes
 from tokenizer.training import train_tokenizer
 
 RESULTS = Path(__file__).parents[1] / "results" / "pretraining.json"
@@ -154,7 +155,7 @@ class Ours:
             make_objective(self.pair, corpus, tokenizer, self.settings, processes),
             self.settings,
             processes,
-            Progress(),
+            TrainerState(),
             total_steps=10**9,
             flops_per_token=0.0,
             compiled=compiled,

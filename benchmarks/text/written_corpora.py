@@ -9,7 +9,7 @@ cross-validation; vocabulary and questions are learnt on the training folds. Sin
 names only two to four labels, each label is also asked for by itself: the area under the ROC curve
 of the length alone, and the word and the n-gram that point to the label most surely among those in
 at least one of 20 of its texts, chosen and scored on all texts, so optimistic. Cohen's kappa is
-between the writers' labels and the second readers', by corpora/second_reading. Of the memos that
+between the writers' labels and the second readers', by corpora/agreement. Of the memos that
 were to be hard, those kinds are counted that a rule can find: HARD_MEMOS. Takes half a minute.
 """
 
@@ -60,7 +60,7 @@ class WrittenSettings:
     """What to check and where to write."""
 
     corpora: Path = CORPORA
-    """Folder with memos, reviews, comments and second_reading."""
+    """Folder with memos, reviews, comments and agreement."""
     seed: int = 0
     """Seed of the folds."""
     output: Path = RESULTS
@@ -81,7 +81,7 @@ def main(settings: WrittenSettings) -> None:
                 "rules": rules(texts, labels, settings.seed),
                 "one_label": {label: tells(texts, labels, label) for label in sorted(set(labels))},
                 "agreement": agreement(
-                    read_csv(settings.corpora / "second_reading" / f"{name}.csv")
+                    read_csv(settings.corpora / "agreement" / name / "second_reading.csv")
                 ),
             }
             | ({"hard": hard_memos(rows)} if name == "memos" else {})

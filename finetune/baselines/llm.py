@@ -33,16 +33,13 @@ from finetune.baselines.llm_endpoint import (
 from finetune.settings import OPENAI_URL, LlmSettings
 from malmoi.errors import InputError
 from malmoi.paths import runs
+from malmoi.tasks import is_task, read_task, task_with_labels
 from malmoi.text.characters import to_nfc
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
-_PROMPTS = Path(__file__).with_name("prompts")
-_OWN_PROMPTS: dict[frozenset[str], str] = {
-    frozenset({"꿈", "일기", "일정", "메모", "오류"}): "memos.txt",
-    frozenset({"긍정", "부정", "중립"}): "reviews.txt",
-}
-_OTHER_PROMPT = "any_labels.txt"
+# For labels of which no task says what they mean.
+_OTHER_PROMPT = Path(__file__).with_name("prompts") / "any_labels.txt"
 _CORRECTION = "그것은 라벨 이름이 아니다. 다음 가운데 하나만 그대로 답한다: {labels}"
 # An endpoint that fails so many texts one after another is down, not unlucky (assumption).
 _FAILURES_IN_A_ROW = 5
@@ -251,20 +248,30 @@ def sample_order(
 def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
     """The instructions for these labels, their names filled in.
 
+    Args:
+        path: a text, or a task with a prompt; None: that of the project's task with these labels,
+            else one that knows nothing but the names.
+
     Raises:
         InputError: the file cannot be read, or it leaves a label out.
     """
-    chosen = path or _PROMPTS / _OWN_PROMPTS.get(frozenset(labels), _OTHER_PROMPT)
-    try:
-        text = chosen.read_text(encoding="utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"{chosen}: expected a prompt to read, found {reason}") from error
+    if path is None:
+        task = task_with_labels(labels)
+        path = _OTHER_PROMPT if task is None or task.prompt is None else task.path
+    if is_task(path):
+        text = read_task(path).prompt or ""
+    else:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise InputError(f"{path}: expected a prompt to read, found {reason}") from error
+    text = text.strip()
     text = to_nfc(text).replace("{labels}", ", ".join(labels))
     absent = [label for label in labels if label not in text]
     if absent:
         raise InputError(
-            f"{chosen}: expected all labels in the prompt, found none of {', '.join(absent)}; "
+            f"{path}: expected all labels in the prompt, found none of {', '.join(absent)}; "
             "write {labels} where their names shall stand"
         )
     return text

@@ -19,6 +19,7 @@ from finetune.data.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
+from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.notes import ReadingNotes
@@ -43,7 +44,7 @@ class Examples:
     """N texts with labels, each text once.
 
     Attributes:
-        path: the file or folder they were read from.
+        path: the file, folder or label database they were read from.
         labels: K names; a label's place is its id. One name, "score", for a regression.
         ids: of the records.
         texts: cleaned.
@@ -59,7 +60,7 @@ class Examples:
         label_columns: the columns of 0 and 1 that the labels were read from, if they were.
     """
 
-    path: Path
+    path: Path | LabelDatabase
     labels: list[str]
     ids: list[str]
     texts: list[str]
@@ -136,7 +137,7 @@ class Examples:
 
 
 def read_examples(
-    path: Path,
+    path: Path | LabelDatabase,
     labels: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
@@ -156,7 +157,7 @@ def read_examples(
     folds would be trained on and tested on at the same time.
 
     Args:
-        path: anything that `iter_records` reads, or the app's label database.
+        path: anything that `iter_records` reads, or the app's label database, also by its path.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
         text_column: see `iter_records`; for where `reading` is not given.
@@ -176,12 +177,13 @@ def read_examples(
             `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
             label only, an id twice, or a value that is no number.
     """
-    reading = reading or ReadOptions(text_column=text_column)
+    if isinstance(path, Path):
+        path = label_database(path) or path
     form = found_form(
         path,
         RowFormat(
             task=task,
-            reading=reading,
+            reading=reading or ReadOptions(text_column=text_column),
             pair_column=pair_column,
             label_column=label_column,
             group_column=group_column,
@@ -201,7 +203,7 @@ class _Reader:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | LabelDatabase,
         labels: Sequence[str] | None,
         task: Task,
         separator: str | None,

@@ -10,7 +10,7 @@ from finetune.data.label_cells import write_list
 from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
-from malmoi.labels.database import is_label_database, iter_label_records
+from malmoi.labels.database import LabelDatabase
 from malmoi.labels.names import normal_label
 from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
 from malmoi.text.reading.notes import ReadingNotes
@@ -35,13 +35,13 @@ _YES, _NO = ("1", "true"), ("0", "false", "")
 LabelledRow = tuple[Record, str | None]
 
 
-def found_form(path: Path, form: RowFormat) -> RowFormat:
+def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
     """`form` with the columns named that a file has: those of pairs, or of 0 and 1 for `multi`.
 
     Raises:
         InputError: single labels are wanted of a table that has columns of 0 and 1 instead.
     """
-    if path.is_file() and is_label_database(path):
+    if isinstance(path, LabelDatabase):
         return form
     if form.paired:
         return _found_columns(path, form)
@@ -62,13 +62,13 @@ def found_form(path: Path, form: RowFormat) -> RowFormat:
     return replace(form, label_columns=columns) if len(columns) > 1 else form
 
 
-def iter_groups(path: Path, form: RowFormat) -> Iterator[Record]:
+def iter_groups(path: Path | LabelDatabase, form: RowFormat) -> Iterator[Record]:
     """Each row with what stands in its group column as its label, in the order of `iter_rows`.
 
     Raises:
         InputError: as `malmoi.text.reading.records.iter_records`, naming the key of this column.
     """
-    if path.is_file() and is_label_database(path):
+    if isinstance(path, LabelDatabase):
         raise InputError(f"{path} is the app's label database; leave out data.group_column")
     records = iter_records(
         path, label_column=form.group_column, need_label=True, options=form.reading
@@ -81,7 +81,7 @@ def iter_groups(path: Path, form: RowFormat) -> Iterator[Record]:
 
 
 def grouped_rows(
-    rows: Iterator[LabelledRow], path: Path, form: RowFormat
+    rows: Iterator[LabelledRow], path: Path | LabelDatabase, form: RowFormat
 ) -> Iterator[tuple[Record, str | None, str | None]]:
     """Each of the rows of `iter_rows` with its group, None where no column of groups is named.
 
@@ -103,7 +103,7 @@ def grouped_rows(
 
 
 def iter_rows(
-    path: Path,
+    path: Path | LabelDatabase,
     form: RowFormat,
     labels: Sequence[str] | None = None,
     notes: ReadingNotes | None = None,
@@ -119,7 +119,7 @@ def iter_rows(
         InputError: as `iter_records`, or a label database where pairs or a column
             are asked for.
     """
-    if path.is_file() and is_label_database(path):
+    if isinstance(path, LabelDatabase):
         if form.paired:
             raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
         for flag, column in (("text", form.text_column), ("label", form.label_column)):
@@ -128,6 +128,8 @@ def iter_rows(
                     f"{path} is the app's label database, whose columns are known, so "
                     f"--{flag}-column has no effect; leave it out"
                 )
+        from malmoi.labels.records import iter_label_records  # SQLAlchemy takes a while
+
         records = iter_label_records(path, labels)
     elif form.paired:
         yield from _pair_rows(path, form, notes)

@@ -1,107 +1,110 @@
-"""The app's labels, read straight from its SQLite file.
+"""Which label database is meant, and which labels in it, as people write it on a command line.
 
-The table is that of `malmoi/labels/store.py`, of which five columns are read:
+    runs/labels.db    sqlite:///runs/labels.db    postgresql+psycopg://user@host/name
+    each with #memos (a task by its name) or #긍정,부정,중립 (its labels) behind it
 
-    labels(id INTEGER, text TEXT, text_sha256 TEXT, label TEXT, label_set TEXT, ...)
-
-It is a log: a correction is a later row, so the label of a text is its row with the highest id. One
-file may hold labels of several tasks: `label_set` has the names that could have been chosen.
+Nothing is imported here that takes long; `malmoi.labels.records` reads it.
 """
 
-import json
-import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from malmoi.errors import InputError
-from malmoi.text.record import Record
+from malmoi.labels.names import normal_label
+from malmoi.tasks import own_tasks, task_named
 
 _MAGIC = b"SQLite format 3\x00"
-# Without a set: rows of an app that did not know of them yet.
-_CURRENT = """SELECT id, text, label FROM labels WHERE id IN (
-    SELECT MAX(id) FROM labels
-    WHERE label_set IN (SELECT value FROM json_each(:sets))
-        OR label_set IS NULL
-        AND (:labels IS NULL OR label IN (SELECT value FROM json_each(:labels)))
-    GROUP BY text_sha256
-) ORDER BY id"""
-_LABELS_WITHOUT_SET = "SELECT DISTINCT label FROM labels WHERE label_set IS NULL"
-_CURRENT_WITHOUT_SETS = """SELECT id, text, label FROM labels
-WHERE id IN (SELECT MAX(id) FROM labels GROUP BY text_sha256) ORDER BY id"""
+# One letter alone is a drive.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_PASSWORDS = (
+    re.compile(r"(?<=://)([^:@/?]*):.*(?=@)"),
+    re.compile(r"([?&][^=&#]*pass[^=&#]*)=[^&#]*", re.IGNORECASE),
+)
 
 
-def label_set(labels: Collection[str]) -> str:
-    """The labels that one could choose from, as they stand in the database."""
-    return json.dumps(sorted(labels), ensure_ascii=False)
+@dataclass(frozen=True, kw_only=True)
+class LabelDatabase:
+    """A file or a server with labels, and which of them.
 
+    As text it is what was given, without a password.
 
-def sets_within(sets: Collection[str], labels: Collection[str]) -> list[str]:
-    """Those of the sets that have no label but these: of the same task, or of its beginnings.
-
-    Whoever adds a label to a task keeps what was saved before.
+    Attributes:
+        path: the SQLite file, or None.
+        url: SQLAlchemy's, or None.
+        part: a task's name or labels with commas between them; None: the only task there is.
     """
-    return [one for one in sets if set(json.loads(one)) <= set(labels)]
+
+    path: Path | None = None
+    url: str | None = field(default=None, repr=False)
+    part: str | None = None
+
+    def __str__(self) -> str:
+        place = str(self.path) if self.url is None else without_password(self.url)
+        return place if self.part is None else f"{place}#{self.part}"
+
+    @property
+    def name(self) -> str:
+        """Short, for names of runs and records: that of the file, or of the database."""
+        if self.path is not None:
+            return self.path.name
+        place = without_password(self.url or "").partition("://")[2].partition("?")[0]
+        return PurePosixPath(place).name or "labels"
+
+    def labels(self) -> list[str] | None:
+        """The labels of the task that `part` names; None where it names none.
+
+        Raises:
+            InputError: no task has that name.
+        """
+        if self.part is None:
+            return None
+        if "," in self.part:
+            return [normal_label(name) for name in self.part.split(",")]
+        task = task_named(self.part)
+        if task is None:
+            names = ", ".join(task.name for task in own_tasks()) or "none"
+            raise InputError(
+                f"{self}: expected #TASK of a task.toml below corpora/ ({names}) or labels as "
+                f"#긍정,부정,중립, found #{self.part}"
+            )
+        return task.label_names
 
 
-def is_label_database(path: Path) -> bool:
-    """Whether `path` is a SQLite file, by its first bytes."""
+def label_database(given: str | Path) -> LabelDatabase | None:
+    """The label database that is meant; None where it is a file or folder of another kind.
+
+    Everything with `://` is one: reading it says what is wrong with it.
+    """
+    text = str(given)
+    place, part = _split(text)
+    if _URL.match(text):
+        return LabelDatabase(url=place, part=part)
+    if _is_sqlite(Path(text)):
+        return LabelDatabase(path=Path(text))
+    if part is not None and _is_sqlite(Path(place)):
+        return LabelDatabase(path=Path(place), part=part)
+    return None
+
+
+def without_password(url: str) -> str:
+    """The URL with `***` for a password before the host or among its options."""
+    before, options = _PASSWORDS
+    return options.sub(r"\1=***", before.sub(r"\1:***", url))
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """What is before `#`, and what is behind; a `#` in a password or a folder's name is none."""
+    place, sign, part = text.rpartition("#")
+    if not sign or not part or set(part) & set("@/?"):
+        return text, None
+    return place, unquote(part)
+
+
+def _is_sqlite(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
+            return path.is_file() and file.read(len(_MAGIC)) == _MAGIC
+    except (OSError, ValueError):
         return False
-
-
-def iter_label_records(path: Path, labels: Sequence[str] | None = None) -> Iterator[Record]:
-    """The current label of every text, oldest first; the file is not changed.
-
-    Args:
-        labels: of which task; None where the file has one only.
-
-    Raises:
-        InputError: it has no such table, is damaged, is locked for long, or has several tasks of
-            which none is named.
-    """
-    try:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-        try:
-            for identifier, text, label in _rows(connection, path, labels):
-                name = f"{path.name}:{identifier}"
-                yield Record(id=name, text=text or "", label=label, source=path.name)
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise InputError(
-            f"{path}: expected the label database of the app (table labels with id, text, "
-            f"text_sha256 and label), found {error}; export the labels in the app as CSV instead"
-        ) from error
-
-
-def _rows(
-    connection: sqlite3.Connection, path: Path, labels: Sequence[str] | None
-) -> Iterator[tuple[int, str | None, str]]:
-    columns = {column[1] for column in connection.execute("PRAGMA table_info(labels)")}
-    if "label_set" not in columns:
-        yield from connection.execute(_CURRENT_WITHOUT_SETS)
-        return
-    query = "SELECT DISTINCT label_set FROM labels WHERE label_set IS NOT NULL ORDER BY 1"
-    sets = [one for (one,) in connection.execute(query)]
-    if labels is None:
-        largest: list[str] = max((json.loads(one) for one in sets), key=len, default=[])
-        chosen = sets_within(sets, largest)
-        if len(chosen) < len(sets):
-            shown = " and ".join(",".join(json.loads(one)) for one in sets)
-            raise InputError(
-                f"{path}: expected labels of one task, found those of {shown}; name one's by "
-                "--labels"
-            )
-    else:
-        chosen = sets_within(sets, labels)
-        known = {one for (one,) in connection.execute(_LABELS_WITHOUT_SET)}
-        if not chosen and not known & set(labels):
-            chosen = sets  # none of them fits: what is unexpected is then named
-    given = {
-        "sets": json.dumps(chosen, ensure_ascii=False),
-        "labels": None if labels is None else json.dumps(list(labels), ensure_ascii=False),
-    }
-    yield from connection.execute(_CURRENT, given)

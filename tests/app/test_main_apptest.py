@@ -244,7 +244,28 @@ def test_cp949_upload(trained_workplace: Path) -> None:
     assert not page.success
 
 
+def use_task(workplace: Path, name: str) -> None:
+    folder = workplace / "corpora" / name
+    folder.mkdir(parents=True)
+    shutil.copy(MAIN.parents[1] / "corpora" / name / "task.toml", folder)
+
+
+def test_the_guideline_is_that_of_the_task(trained_workplace: Path) -> None:
+    page = open_app()
+    page.text_area(key="single_text").input("배송이 빨라요")
+    button(page, "분류하기").click().run()
+    assert "리뷰의 주된 대상" not in shown(page) and not page.error
+    use_task(trained_workplace, "reviews")
+    assert "리뷰의 주된 대상" in shown(page.run())
+    task = trained_workplace / "corpora" / "reviews" / "task.toml"
+    task.write_text("labels = 3\n", encoding="utf-8")
+    page.run()
+    assert not page.exception
+    assert ["라벨 기준을 읽을 수 없습니다" in one.value for one in page.error] == [True]
+
+
 def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None:
+    use_task(trained_workplace, "reviews")
     runs = trained_workplace / "runs" / "finetune"
     shutil.copytree(runs / "x", runs / "memos")
     config = runs / "memos" / "model" / "config.json"

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.text.similar_pairs import find_similar_pairs
+from malmoi.tasks import read_task
 from malmoi.text.cleaning.personal_data import find_personal_data
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-LABELS = {
-    "memos": {"꿈", "일기", "일정", "메모", "오류"},
-    "reviews": {"긍정", "부정", "중립"},
-}
+AGREEMENT = CORPORA / "agreement"
+LABELS = {name: set(read_task(CORPORA / name).label_names) for name in ("memos", "reviews")}
 # What a second reader writes of a text that has several labels, or none.
 NO_SINGLE_LABEL = "?"
 SECTIONS = {"games", "news", "shops", "sports", "videos"}
@@ -85,7 +84,7 @@ def test_numbers_are_invented(name: str) -> None:
 def test_disagreements_are_settled_in_the_corpus(name: str) -> None:
     """Both readers' labels are given; a text that was dropped has no settled label."""
     labels = {row["id"]: row["label"] for row in corpus(name)}
-    disputed = rows_of(CORPORA / "disagreements" / f"{name}.csv")
+    disputed = rows_of(AGREEMENT / name / "disagreements.csv")
     assert list(disputed[0]) == ["id", "text", "first", "second", "settled", "why"]
     for row in disputed:
         assert row["first"] != row["second"] and row["first"] in LABELS[name]
@@ -97,8 +96,8 @@ def test_disagreements_are_settled_in_the_corpus(name: str) -> None:
 def test_every_text_was_read_twice(name: str) -> None:
     """What the two readers did not agree on is the list of disagreements, and nothing else is."""
     labels = {row["id"]: row["label"] for row in corpus(name)}
-    twice = {row["id"]: row for row in rows_of(CORPORA / "second_reading" / f"{name}.csv")}
-    disputed = {row["id"]: row for row in rows_of(CORPORA / "disagreements" / f"{name}.csv")}
+    twice = {row["id"]: row for row in rows_of(AGREEMENT / name / "second_reading.csv")}
+    disputed = {row["id"]: row for row in rows_of(AGREEMENT / name / "disagreements.csv")}
     assert labels.keys() | disputed.keys() <= twice.keys()
     assert {key for key, row in twice.items() if row["first"] != row["second"]} == disputed.keys()
     for key, row in disputed.items():

@@ -1,7 +1,7 @@
 """Tiny real models, made in the test: no network, a second a training."""
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from transformers import (
     ElectraForSequenceClassification,
     PreTrainedTokenizerFast,
 )
+
+from malmoi.labels.store import LabelStore
 
 LABELS = ["꿈", "일기", "일정"]
 OPENINGS = {
@@ -41,6 +43,23 @@ def separable() -> list[tuple[str, str]]:
         for opening in openings
         for ending in ENDINGS
     ]
+
+
+def save_labels(
+    url: str, rows: Iterable[tuple[str, str]], labels: Sequence[str] | None = None
+) -> None:
+    """Save (text, label) rows to a label database as the app does; `labels`: all of the task."""
+    rows = list(rows)
+    store = LabelStore(url)
+    known = labels or sorted({label for _, label in rows})
+    for number, (text, label) in enumerate(rows):
+        store.save(
+            text=text,
+            label=label,
+            labels=known,
+            annotator="가나",
+            request_id=f"{','.join(known)}-{number}",
+        )
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:

@@ -26,6 +26,7 @@ from malmoi.command_line import run_command
 from malmoi.inference.classifier import Classifier, find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 
+ROOT = Path(__file__).parents[2]
 LEARN = ["--epochs=6", "--learning-rate=3e-3", "--batch-size=8", "--set=training.layer_decay=1"]
 QUICK = ["--epochs=1"]
 
@@ -314,9 +315,12 @@ def test_no_sample_with_these_labels(kfold: Run) -> None:
 
 def test_sample_is_found_by_its_labels(kfold: Run) -> None:
     for labels, sample in (("일기,꿈,오류,메모,일정", "memos"), ("부정,중립,긍정", "reviews")):
+        folder = Path("corpora") / sample
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / folder / "task.toml", folder)
         code, _, errors = kfold(labels=labels)
         assert code == 2
-        assert errors.startswith(f"error: no such file or folder: corpora/{sample}; ")
+        assert errors.startswith(f"error: no such file or folder: {folder}/{sample}.csv; ")
 
 
 def test_no_encoder_yet(kfold: Run, write_csv: WriteCsv) -> None:

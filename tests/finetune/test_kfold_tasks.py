@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification
 from finetune.data.examples import read_examples
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
-from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
+from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, save_labels, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
 
 __all__ = ["kfold"]  # a fixture
@@ -188,15 +188,8 @@ def test_a_column_of_groups(kfold: Run, write_table: WriteTable) -> None:
 
 def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE labels (id INTEGER PRIMARY KEY, text TEXT, text_sha256 TEXT, label TEXT)"
-        )
-        rows = [(text, str(hash(text)), label) for text, label in separable()]
-        corrected = (rows[0][0], rows[0][1], "일정")
-        insert = "INSERT INTO labels (text, text_sha256, label) VALUES (?, ?, ?)"
-        connection.executemany(insert, [*rows, corrected])
-    connection.close()
+    rows = separable()
+    save_labels(f"sqlite:///{path}", [*rows, (rows[0][0], "일정")])
     code, output, errors = kfold(f"--data={path}", "--folds=2", *QUICK)
     assert (code, errors) == (0, "")
     assert "63 texts (꿈 20, 일기 21, 일정 22)" in output

@@ -17,6 +17,7 @@ from transformers import ElectraForPreTraining
 from finetune.data.learnt_texts import read_learnt, text_keys
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
+from release.cards import RATINGS
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 from tests.release.conftest import (
     RATED,
@@ -42,7 +43,7 @@ def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_writte
     assert len(table) >= 120 + 0.99 * len(written)
     ratings = {f"영화 감상 {n} 번째": n % 10 + 1 for n in range(300)}
     for text, label in zip(from_ratings["text"], from_ratings["label"], strict=True):
-        low, high = release.RATINGS[label]
+        low, high = RATINGS[label]
         assert low <= ratings[text] <= high
 
 
@@ -58,7 +59,7 @@ def test_what_is_learnt_before_them_is_other_ratings_as_many_of_each(
     assert Counter(label for _, label in rows) == {"부정": 30, "중립": 30, "긍정": 30}
     ratings = {f"영화 감상 {n} 번째": n % 10 + 1 for n in range(300)}
     for text, label in rows:
-        low, high = release.RATINGS[label]
+        low, high = RATINGS[label]
         assert low <= ratings[text] <= high
     labels = [label for _, label in rows]
     assert labels != sorted(labels) and rows == release.ratings_to_begin_with(data, held_out, 1_000)
@@ -137,7 +138,7 @@ def test_a_broken_table_is_refused(release: ModuleType, tmp_path: Path) -> None:
 def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
     written = list(written_reviews().items())[:30]
     rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
-    for n, label in enumerate(release.RATINGS):
+    for n, label in enumerate(RATINGS):
         rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
     pd.DataFrame(rows).to_csv(tmp_path / "predictions.csv", index=False, encoding="utf-8-sig")
     scores = release.scores_by_origin(tmp_path / "predictions.csv")

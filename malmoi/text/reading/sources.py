@@ -193,9 +193,9 @@ def source_of_upload(name: str, data: bytes) -> Source:
 def find_sources(path: str | Path) -> list[Source]:
     """The file given, or every readable file below the folder given, in a fixed order.
 
-    Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus and the
-    `SOURCE.json` of a fetched one are documentation; any other file of an unsupported kind is named
-    in a warning.
+    Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus, the
+    `SOURCE.json` of a fetched one and the `task.toml` of a labelled one are documentation; any
+    other file of an unsupported kind is named in a warning.
 
     Raises:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
@@ -291,7 +291,7 @@ def _is_documentation(name: str) -> bool:
         # Excel keeps a file ~$NAME beside a workbook as long as it is open.
         lowered.startswith((".", "~$", "readme", "license"))
         or lowered.endswith(".md")
-        or lowered in ("report.json", "_report.json", "source.json")
+        or lowered in ("report.json", "_report.json", "source.json", "task.toml")
         # What Hugging Face's save_to_disk writes beside the rows.
         or lowered in ("dataset_info.json", "dataset_dict.json", "state.json")
     )

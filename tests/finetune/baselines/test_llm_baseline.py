@@ -37,6 +37,8 @@ from tests.finetune.baselines.llm_server import (
 )
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -494,7 +496,10 @@ def test_an_answer_is_a_label_name_or_nothing(answer: str, expected: int) -> Non
         (["스포츠", "정치"], "스포츠, 정치"),
     ],
 )
-def test_the_repository_has_a_prompt_for_every_label_set(labels: list[str], part: str) -> None:
+def test_the_repository_has_a_prompt_for_every_label_set(
+    labels: list[str], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_HOME", str(ROOT))
     prompt = read_prompt(None, labels)
     assert part in prompt
     assert prompt.endswith(f": {', '.join(labels)}")

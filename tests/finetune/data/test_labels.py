@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sqlite3
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
 from malmoi.text.reading.records import load_table
+from tests.finetune.conftest import save_labels
 
 TEXTS = ["배송이 빨라요", "맛이 없어요", "값이 비싸요", "그저 그래요", "다시 살게요", "상했어요"]
 
@@ -333,10 +333,7 @@ def test_texts_that_belong_together(tmp_path: Path) -> None:
 
 def test_the_label_database_has_no_other_columns(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE labels (id INTEGER, text TEXT, text_sha256 TEXT, label)")
-        rows = [(place, text, str(place), "가나"[place % 2]) for place, text in enumerate(TEXTS)]
-        connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", rows)
+    save_labels(f"sqlite:///{path}", [(text, "가나"[n % 2]) for n, text in enumerate(TEXTS)])
     assert read_examples(path).counts == {"가": 3, "나": 3}
     with pytest.raises(InputError, match=r"leave out data\.group_column"):
         read_examples(path, group_column="annotator")

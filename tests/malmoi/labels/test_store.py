@@ -1,6 +1,5 @@
 """The label store loses nothing and doubles nothing."""
 
-import hashlib
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import pytest
 
 from app.batch import to_csv
 from malmoi.errors import InputError
-from malmoi.labels.database import iter_label_records
+from malmoi.labels.database import LabelDatabase
+from malmoi.labels.records import iter_label_records
 from malmoi.labels.store import EXPORT_COLUMNS, LabelStore, database_url
 from malmoi.text.reading.records import iter_records
 
@@ -150,7 +150,8 @@ def test_labels_of_two_tasks_stand_side_by_side(url: str) -> None:
 
 
 def read_rows(path: Path, labels: Sequence[str] | None) -> list[tuple[str, str | None]]:
-    return [(record.text, record.label) for record in iter_label_records(path, labels)]
+    records = iter_label_records(LabelDatabase(path=path), labels)
+    return [(record.text, record.label) for record in records]
 
 
 def test_a_task_that_gets_a_label_more_keeps_what_was_saved(url: str) -> None:
@@ -181,30 +182,6 @@ def test_texts_that_are_equal_once_clean_are_one(url: str) -> None:
     save(store, "<br>", "긍정", "4")
     save(store, "&nbsp;", "부정", "5")
     assert store.counts(REVIEWS) == {"긍정": 1, "부정": 1, "중립": 1}
-
-
-def test_a_database_of_before_is_brought_up_to_date(url: str) -> None:
-    """Its rows have no set of labels, and hashes of the texts as they stand."""
-    path = Path(url.removeprefix("sqlite:///"))
-    store = LabelStore(url)
-    for number, (text, label) in enumerate(
-        [("배송 빨라요", "긍정"), ("배송 빨라요\n", "부정"), ("내일 병원", "일정")]
-    ):
-        save(store, text, label, str(number))
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE labels DROP COLUMN label_set")
-        for identifier, text in connection.execute("SELECT id, text FROM labels").fetchall():
-            raw = hashlib.sha256(text.encode()).hexdigest()
-            connection.execute("UPDATE labels SET text_sha256 = ? WHERE id = ?", (raw, identifier))
-    connection.close()
-    assert len(read_rows(path, REVIEWS)) == 3  # as before, until the app has opened it
-    stores = [LabelStore(url), LabelStore(url)]
-    for store in stores:
-        assert store.counts(REVIEWS) == {"부정": 1} and store.counts(MEMOS) == {"일정": 1}
-        assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (1, 1)
-    save(stores[0], "배송 빨라요", "중립", "3")
-    assert stores[1].counts(REVIEWS) == {"중립": 1}
-    assert read_rows(path, MEMOS) == [("내일 병원", "일정")]
 
 
 def test_two_threads_lose_nothing(url: str) -> None:

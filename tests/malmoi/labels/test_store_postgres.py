@@ -1,52 +1,63 @@
 """The label store on a real PostgreSQL server, where one is installed."""
 
+import json
 import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
-import malmoi.labels.store
+import malmoi.labels.connection
+from finetune.data.examples import read_examples
+from finetune.data.source import find_data
+from finetune.kfold import ABOUT, main
+from finetune.settings import KfoldSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
 from malmoi.labels.store import LabelStore
+from tests.finetune.conftest import save_labels, separable
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 LABELS = ["긍정", "부정"]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """URL of an empty database; the server runs as `postgres` if we are root, which it refuses."""
     if PROGRAMS is None:
         pytest.skip("no PostgreSQL server below /usr/lib/postgresql")
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not below pytest's own folders: every pytest that starts closes those to other users.
+    with tempfile.TemporaryDirectory(prefix="malmoi-postgres-") as folder:
+        yield from _served(Path(folder), PROGRAMS)
+
+
+def _served(folder: Path, programs: Path) -> Iterator[str]:
     prefix = []
     if os.geteuid() == 0:
         if shutil.which("runuser") is None:
             pytest.skip("PostgreSQL refuses root, and there is no runuser")
         prefix = ["runuser", "-u", "postgres", "--"]
-        own = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
-        for one in (folder, *(one for one in own if one.name.startswith(("pytest-", "popen-")))):
-            one.chmod(0o755)
         shutil.chown(folder, "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     data = folder / "data"
     made = subprocess.run(
-        [*prefix, PROGRAMS / "initdb", "-D", data, "-U", "malmoi", "-A", "trust", "-E", "UTF8"],
+        [*prefix, programs / "initdb", "-D", data, "-U", "malmoi", "-A", "trust", "-E", "UTF8"],
         capture_output=True,
         cwd=folder,
     )
     if made.returncode:
         pytest.skip(f"no PostgreSQL cluster could be made: {made.stderr.decode()[-200:]}")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
-    control = [*prefix, PROGRAMS / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
+    control = [*prefix, programs / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
     try:
         yield f"postgresql+psycopg://malmoi@127.0.0.1:{port}/postgres"
@@ -58,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def url(server: str) -> Iterator[str]:
     yield server
     with create_engine(server).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS labels"))
+        connection.execute(text("DROP TABLE IF EXISTS labels, labels_version"))
 
 
 def save(store: LabelStore, words: str, label: str, request_id: str) -> bool:
@@ -97,10 +108,10 @@ def test_two_make_the_table_at_the_same_moment(url: str) -> None:
     assert not failed and LabelStore(url).history_length() == 4
 
 
-def test_two_bring_a_table_of_before_up_to_date_at_once(url: str) -> None:
+def test_two_take_over_a_table_without_a_version_at_once(url: str) -> None:
     save(LabelStore(url), "글", "긍정", "1")
     with create_engine(url).begin() as connection:
-        connection.execute(text("ALTER TABLE labels DROP COLUMN label_set"))
+        connection.execute(text("DROP TABLE labels_version"))
     barrier = threading.Barrier(4)
     found: list[dict[str, int]] = []
 
@@ -116,6 +127,53 @@ def test_two_bring_a_table_of_before_up_to_date_at_once(url: str) -> None:
     assert found == [{"긍정": 1}] * 4
 
 
+def test_it_is_read_for_training_by_its_url(url: str) -> None:
+    server = make_url(url).set(password="se#cr@et")
+    given = server.render_as_string(hide_password=False)
+    save(LabelStore(given), "배송 빨라요", "긍정", "1")
+    save(LabelStore(given), "별로예요", "긍정", "2")
+    save(LabelStore(given), "별로예요", "부정", "3")
+    LabelStore(given).save(
+        text="내일", label="일정", labels=["꿈", "일정"], annotator="나", request_id="4"
+    )
+    source = find_data(f"{given}#긍정,부정", None)
+    examples = read_examples(source.place)
+    assert examples.texts == ["배송 빨라요", "별로예요"] and examples.counts == {
+        "긍정": 1,
+        "부정": 1,
+    }
+    assert examples.ids == ["postgres:1", "postgres:3"]
+    port = server.port
+    shown = f"postgresql+psycopg://malmoi:***@127.0.0.1:{port}/postgres#긍정,부정"
+    assert str(examples.path) == shown
+    assert read_examples(find_data(given, LABELS).place, LABELS).counts == examples.counts
+    with pytest.raises(InputError, match=r"those of 긍정,부정 and 꿈,일정") as caught:
+        read_examples(find_data(given, None).place)
+    assert "cr@et" not in str(caught.value)
+
+
+def test_k_fold_of_a_url_names_no_password(
+    url: str,
+    encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_labels(url, separable())
+    given = url.replace("malmoi@", "malmoi:secret@")
+    flags = [f"--data={given}#꿈,일기,일정", f"--model={encoder}", "--folds=2", "--epochs=1"]
+    assert run_command(KfoldSettings, main, ABOUT, arguments=flags) == 0
+    (run,) = Path("runs/finetune").iterdir()
+    assert run.name.startswith("postgres-")
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert report["data"]["path"].endswith("/postgres#꿈,일기,일정")
+    assert report["data"]["texts"] == len(separable())
+    told = "".join(capsys.readouterr())
+    written = [path.read_bytes() for path in run.rglob("*") if path.is_file()]
+    assert "secret" not in told and not any(b"secret" in content for content in written)
+
+
 def test_whoever_may_only_use_the_table_can_label(url: str) -> None:
     LabelStore(url)
     with create_engine(url).begin() as connection:
@@ -129,7 +187,7 @@ def test_a_table_that_is_locked_is_read_and_does_not_hang(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An open transaction of someone else, as of a backup, must not freeze every page."""
-    monkeypatch.setitem(malmoi.labels.store._POSTGRES, "options", "-c lock_timeout=500")
+    monkeypatch.setitem(malmoi.labels.connection.POSTGRES, "options", "-c lock_timeout=500")
     store = LabelStore(url)
     save(store, "글", "긍정", "1")
     with create_engine(url).begin() as connection:

@@ -1,0 +1,84 @@
+"""Where the labelled texts of a run are: files, a task's own, or a label database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from malmoi.errors import InputError
+from malmoi.labels.database import LabelDatabase, label_database
+from malmoi.tasks import TaskDefinition, is_task, read_task, task_with_labels
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import find_sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource:
+    """What to read.
+
+    Attributes:
+        place: file, folder or label database.
+        labels: the names expected, in the order in which they are learnt; None: those of the data.
+        task: whose texts they are, where a task.toml says so.
+    """
+
+    place: Path | LabelDatabase
+    labels: list[str] | None = None
+    task: TaskDefinition | None = None
+
+    def reading(self, given: ReadOptions) -> ReadOptions:
+        """The options with the task's text column, where none was given."""
+        if self.task is None or given.text_column is not None:
+            return given
+        return replace(given, text_column=self.task.text_column)
+
+    def label_column(self, given: str | None) -> str | None:
+        """The label column that was given, else the task's."""
+        return given if given is not None or self.task is None else self.task.label_column
+
+    def prompt(self, given: Path | None) -> Path | None:
+        """The file with the prompt for a chat model that was given, else the task's, if it has one.
+
+        None leaves it to the labels.
+        """
+        if given is not None or self.task is None or self.task.prompt is None:
+            return given
+        return self.task.path
+
+    def check(self) -> None:
+        """Raise InputError where nothing is; a database is looked at when it is read."""
+        if isinstance(self.place, Path) and not self.place.exists():
+            find_sources(self.place)
+
+
+def find_data(
+    data: str | Path | None, labels: Sequence[str] | None, *, has_labels: bool = True
+) -> DataSource:
+    """What `--data` names, else the texts of the project's task with the labels of `--labels`.
+
+    A task.toml, or a folder with one, names file, columns and labels.
+
+    Args:
+        labels: as `malmoi.labels.names.parse_labels` has them, or None.
+        has_labels: whether what is learnt are labels, not numbers.
+
+    Raises:
+        InputError: no task has these labels, or its file cannot be used.
+    """
+    wanted = None if labels is None else list(labels)
+    if data is None:
+        task = task_with_labels(wanted or [])
+        if task is None:
+            raise InputError(
+                f"no sample of the project has the labels {', '.join(wanted or [])}; "
+                "give your labelled texts with --data"
+            )
+        return DataSource(place=task.data, labels=wanted, task=task)
+    database = label_database(data)
+    if database is not None:
+        return DataSource(place=database, labels=wanted)
+    if not is_task(Path(data)):
+        return DataSource(place=Path(data), labels=wanted)
+    task = read_task(Path(data))
+    if wanted is None and has_labels:
+        wanted = task.label_names
+    return DataSource(place=task.data, labels=wanted, task=task)

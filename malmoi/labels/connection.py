@@ -1,0 +1,119 @@
+"""Connections to a label database: SQLite or PostgreSQL, to write or only to read."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from malmoi.errors import InputError
+from malmoi.labels.database import LabelDatabase
+
+_EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
+_SUPPORTED = ("sqlite", "postgresql")
+BUSY_SECONDS = 30
+# Rather an error that can be tried again than a page that hangs.
+POSTGRES = {"connect_timeout": 10, "options": "-c lock_timeout=10s"}
+_READ_ONLY = " -c default_transaction_read_only=on"
+_FORBIDDEN = "42501"  # PostgreSQL's insufficient_privilege
+
+
+def writing_engine(url: str | URL, place: str) -> Engine:
+    """An engine for a database that may be missing yet; the folder of a file is made.
+
+    Args:
+        url: SQLAlchemy's.
+        place: where a person gave it, for messages.
+
+    Raises:
+        InputError: it is no URL of such a database, is in memory, or its driver is missing.
+    """
+    parsed = _parsed(url, place)
+    if parsed.get_backend_name() == "postgresql":
+        return _postgres_engine(parsed, place, POSTGRES)
+    if parsed.database and not parsed.database.startswith("file:"):
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    # A connection for each call: a pooled one would outlive a deleted or replaced file.
+    engine = create_engine(parsed, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+
+    return engine
+
+
+def reading_engine(database: LabelDatabase, place: str = "--data") -> Engine:
+    """An engine that changes nothing.
+
+    Raises:
+        InputError: as `writing_engine`, or there is no such file.
+    """
+    path = database.path
+    if database.url is not None:
+        parsed = _parsed(database.url, place)
+        if parsed.get_backend_name() == "postgresql":
+            options = POSTGRES | {"options": f"{POSTGRES['options']}{_READ_ONLY}"}
+            return _postgres_engine(parsed, place, options)
+        if (parsed.database or "").startswith("file:"):
+            raise InputError(f"{database}: expected sqlite:///PATH, found a file: URI; write so")
+        path = Path(parsed.database or "")
+    assert path is not None
+    if not path.is_file():
+        raise InputError(f"{database}: expected a label database, found no file {path}")
+    name = f"{path.resolve().as_uri()}?mode=ro"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(name, uri=True, timeout=BUSY_SECONDS)
+
+    return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+def reason(error: BaseException) -> str:
+    """The driver's own words in one line: SQLAlchemy's may repeat a URL, with its password."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+def is_forbidden(error: DBAPIError) -> bool:
+    """Whether the database lets this user not do it."""
+    codes = [getattr(error.orig, name, None) for name in ("sqlstate", "pgcode")]
+    return _FORBIDDEN in codes
+
+
+def _parsed(url: str | URL, place: str) -> URL:
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
+        raise InputError(f"{place} is not a database URL; use one like {_EXAMPLES}") from error
+    if backend not in _SUPPORTED:
+        raise InputError(
+            f"{place} names {backend}; labels are kept in SQLite or PostgreSQL: use a URL like "
+            f"{_EXAMPLES}"
+        )
+    if backend == "sqlite" and _in_memory(parsed):
+        raise InputError(
+            f"{place} names a SQLite database in memory ({parsed}), which would be empty for every "
+            "new connection; name a file, as in sqlite:///runs/labels.db"
+        )
+    return parsed
+
+
+def _in_memory(url: URL) -> bool:
+    name = url.database or ""
+    return name in ("", "file:") or ":memory:" in name or url.query.get("mode") == "memory"
+
+
+def _postgres_engine(url: URL, place: str, options: dict[str, Any]) -> Engine:
+    known = url.drivername in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
+    try:
+        return create_engine(url, poolclass=NullPool, connect_args=options if known else {})
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{place} names PostgreSQL, whose driver {error.name} is not installed; run "
+            "pip install -c constraints.txt -e '.[postgres]' and let the URL begin with "
+            "postgresql+psycopg://"
+        ) from error

@@ -1,0 +1,126 @@
+"""The layout of a label database: looked at whenever it is opened, made or changed by Alembic.
+
+Alembic is imported only where there is something to change.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from malmoi.errors import InputError
+from malmoi.labels.connection import is_forbidden
+from malmoi.labels.models import Label
+
+# The newest of migrations/versions.
+HEAD = "0001"
+# Not Alembic's usual name: another program in the same database may have its own there.
+VERSION_TABLE = "labels_version"
+_MIGRATIONS = Path(__file__).with_name("migrations")
+# PostgreSQL's name for the lock of whoever changes the layout: "malmoi" in bytes.
+_LOCK = int.from_bytes(b"malmoi")
+_WAL_TRIES = 20
+
+
+def prepare(engine: Engine) -> None:
+    """Make the tables, or bring them to the newest layout, whoever else does it at this moment.
+
+    A table of labels without a version is of the first layout and taken over as it is. Whoever may
+    read and write labels need not be allowed to make tables.
+
+    Raises:
+        InputError: the database was made by a newer Malmoi, or its table of labels is another one.
+        SQLAlchemyError: the database cannot be used.
+    """
+    with engine.connect() as connection:
+        version, has_labels = _state(connection)
+    if version == HEAD:
+        return
+    try:
+        if engine.dialect.name == "sqlite":
+            _keep_log_beside(engine)
+        with _alone(engine) as connection:
+            version, has_labels = _state(connection)
+            if version != HEAD:
+                _migrate(connection, version, has_labels)
+    except DBAPIError as error:
+        if not (has_labels and is_forbidden(error)):
+            raise
+
+
+def _state(connection: Connection) -> tuple[str | None, bool]:
+    """The version of the layout, None where none is written down; whether there are labels."""
+    known = inspect(connection)
+    has_labels = known.has_table(Label.__tablename__)
+    if not known.has_table(VERSION_TABLE):
+        return None, has_labels
+    try:
+        return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")), has_labels
+    except DBAPIError as error:
+        # Whoever may not look may not change anything either: its owner keeps it up to date.
+        if has_labels and is_forbidden(error):
+            return HEAD, has_labels
+        raise
+
+
+def _keep_log_beside(engine: Engine) -> None:
+    """Switch to a write-ahead log, so that readers and a writer do not wait for each other.
+
+    Kept in the file. The switch does not wait for the busy timeout, hence the tries.
+    """
+    for attempt in range(_WAL_TRIES):
+        try:
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            return
+        except DBAPIError as error:
+            if "locked" not in str(error.orig) or attempt == _WAL_TRIES - 1:
+                raise
+            time.sleep(0.05 * (attempt + 1))
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which nobody else changes the layout; it waits for whoever does."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        yield connection
+
+
+def _migrate(connection: Connection, version: str | None, has_labels: bool) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    if version is not None and version not in known:
+        raise InputError(
+            f"the label database has the layout {version}, and this Malmoi knows {HEAD}; update "
+            "Malmoi"
+        )
+    if version is None and has_labels:
+        _check_first_layout(connection)
+        command.stamp(config, known[-1])
+    command.upgrade(config, "head")
+
+
+def _check_first_layout(connection: Connection) -> None:
+    found = {column["name"] for column in inspect(connection).get_columns(Label.__tablename__)}
+    expected = {
+        *("id", "text", "text_sha256", "predicted_label", "confidence", "label", "label_set"),
+        *("model", "annotator", "created_at", "request_id"),
+    }
+    if missing := sorted(expected - found):
+        raise InputError(
+            f"the label database has a table labels without {', '.join(missing)}, so it is not one "
+            "of this app; name another database"
+        )

@@ -1,0 +1,148 @@
+"""Which label database a command line means, and which of its labels are read."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from finetune.data.examples import read_examples
+from finetune.data.source import find_data
+from malmoi.errors import InputError
+from malmoi.labels.database import LabelDatabase, label_database, without_password
+from malmoi.labels.records import iter_label_records
+from malmoi.text.reading.options import ReadOptions
+from tests.finetune.conftest import save_labels
+
+ROOT = Path(__file__).parents[3]
+REVIEWS = [("배송 빨라요", "긍정"), ("별로예요", "부정"), ("그냥 그래요", "중립")]
+MEMOS = [("내일 병원", "일정"), ("하늘을 날았다", "꿈")]
+MEMO_LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+
+
+@pytest.fixture
+def two_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database with labels of two tasks, in a folder with the project's tasks."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("memos", "reviews"):
+        (tmp_path / "corpora" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "corpora" / name / "task.toml", tmp_path / "corpora" / name)
+    save_labels("sqlite:///labels.db", REVIEWS)
+    save_labels("sqlite:///labels.db", MEMOS, MEMO_LABELS)
+    return tmp_path / "labels.db"
+
+
+def rows(given: str) -> list[tuple[str, str | None]]:
+    database = label_database(given)
+    assert database is not None
+    return [(record.text, record.label) for record in iter_label_records(database)]
+
+
+@pytest.mark.parametrize("place", ["labels.db", "sqlite:///labels.db"])
+def test_a_part_is_a_task_or_its_labels(two_tasks: Path, place: str) -> None:
+    assert rows(f"{place}#memos") == MEMOS
+    assert rows(f"{place}#reviews") == REVIEWS
+    assert rows(f"{place}#긍정, 부정,중립") == REVIEWS
+    assert rows(f"sqlite:///{two_tasks}#memos") == MEMOS
+    with pytest.raises(InputError, match=r"those of 긍정,부정,중립 and 꿈.*behind #"):
+        rows(place)
+    with pytest.raises(InputError, match=r"#TASK .*\(memos, reviews\).*found #memo$"):
+        rows(f"{place}#memo")
+    with pytest.raises(InputError, match="expected labels of 가,나, found those of 긍정"):
+        rows(f"{place}#가,나")
+
+
+def test_examples_of_a_part(two_tasks: Path) -> None:
+    database = label_database(f"{two_tasks}#memos")
+    assert database is not None
+    examples = read_examples(database)
+    assert examples.counts == {"꿈": 1, "일정": 1}
+    assert str(examples.path) == f"{two_tasks}#memos"
+    assert read_examples(two_tasks, ["긍정", "부정", "중립"]).counts["긍정"] == 1
+
+
+def test_reading_makes_and_changes_nothing(two_tasks: Path) -> None:
+    before = two_tasks.read_bytes()
+    rows("sqlite:///labels.db#memos")
+    assert two_tasks.read_bytes() == before
+    with pytest.raises(InputError, match=r"found no file new/labels\.db"):
+        rows("sqlite:///new/labels.db")
+    assert not (two_tasks.parent / "new").exists()
+
+
+def test_what_is_no_database(two_tasks: Path) -> None:
+    Path("a#b").mkdir()
+    Path("a#b/texts.csv").write_text("text,label\n", encoding="utf-8")
+    for other in ("a#b", "a#b/texts.csv", "none.db", "none.db#memos", "corpora/memos"):
+        assert label_database(other) is None
+    shutil.copy(two_tasks, "a#b/labels.db")
+    assert label_database("a#b/labels.db") == LabelDatabase(path=Path("a#b/labels.db"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (
+            "postgresql+psycopg://me:sec@#:/ret@host:5432/db",
+            "postgresql+psycopg://me:***@host:5432/db",
+        ),
+        ("postgresql://me@host/db?password=secret&x=1", "postgresql://me@host/db?password=***&x=1"),
+        ("postgresql://me@host/db?sslpassword=secret", "postgresql://me@host/db?sslpassword=***"),
+        ("sqlite:///runs/labels.db", "sqlite:///runs/labels.db"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    assert without_password(url) == shown
+    for given in (url, f"{url}#memos"):
+        database = label_database(given)
+        assert database is not None and database.part in (None, "memos")
+        assert str(database) == shown + given.removeprefix(url)
+        assert "sec" not in f"{database} {database!r} {database.name}"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("https://me:secret@host/labels.csv", "--data names https; labels are kept in SQLite or"),
+        ("postgresql+psycopg://me:secret@host:port/db", "--data is not a database URL"),
+        ("postgresql+nodriver://me:secret@host/db", "postgresql://me:***@host/db"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/db", "127.0.0.1:1/db: expected the label"),
+        ("sqlite://", "in memory"),
+    ],
+)
+def test_a_database_that_cannot_be_read_is_one_line(url: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        rows(url)
+    told = str(caught.value)
+    assert message.replace("postgresql:", "postgresql+nodriver:") in told
+    assert "\n" not in told and "secret" not in told
+
+
+def test_a_folder_with_a_task_says_labels_columns_and_file(tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text(
+        'data = "rows.csv"\nlabels = [{ name = "나쁨" }, { name = "좋음" }]\n'
+        'prompt = "{labels}"\n[columns]\ntext = "본문"\nlabel = "느낌"\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "rows.csv").write_text("본문,느낌,label\n좋다,좋음,1\n싫다,나쁨,2\n", "utf-8")
+    (tmp_path / "other.csv").write_text("no table", "utf-8")
+    for given in (str(tmp_path), str(tmp_path / "task.toml")):
+        source = find_data(given, None)
+        examples = read_examples(
+            source.place,
+            source.labels,
+            reading=source.reading(ReadOptions()),
+            label_column=source.label_column(None),
+        )
+        assert examples.labels == ["나쁨", "좋음"] and examples.label_ids == [1, 0]
+        assert source.label_column("label") == "label"
+        assert source.prompt(None) == tmp_path / "task.toml"
+    assert find_data(str(tmp_path), ["좋음", "나쁨"]).labels == ["좋음", "나쁨"]
+    assert find_data(str(tmp_path), None, has_labels=False).labels is None
+
+
+def test_finding_data_loads_no_database_library() -> None:
+    code = "import sys, finetune.settings; print({'sqlalchemy', 'alembic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

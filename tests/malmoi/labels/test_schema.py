@@ -1,0 +1,140 @@
+"""The layout of a label database: made, taken over, refused; Alembic only where it has work."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from malmoi.errors import InputError
+from malmoi.labels.database import LabelDatabase
+from malmoi.labels.models import Base
+from malmoi.labels.records import iter_label_records
+from malmoi.labels.schema import HEAD, VERSION_TABLE
+from malmoi.labels.store import LabelStore, text_hash
+
+# As the app made it before it wrote down a version.
+UNVERSIONED = """
+CREATE TABLE labels (
+    id INTEGER NOT NULL, text TEXT NOT NULL, text_sha256 VARCHAR(64) NOT NULL,
+    predicted_label TEXT, confidence DOUBLE, label TEXT NOT NULL, label_set TEXT, model TEXT,
+    annotator TEXT NOT NULL, created_at DATETIME NOT NULL, request_id VARCHAR(128) NOT NULL,
+    PRIMARY KEY (id), UNIQUE (request_id)
+);
+CREATE INDEX ix_labels_text_sha256 ON labels (text_sha256);
+"""
+OPEN = """
+import sys
+from malmoi.labels.store import LabelStore
+store = LabelStore(sys.argv[1])
+store.counts(["긍정", "부정"])
+print(sorted({"alembic", "pandas"} & set(sys.modules)))
+"""
+
+
+def version_in(path: Path) -> str:
+    with sqlite3.connect(path) as connection:
+        (version,) = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+    connection.close()
+    return str(version)
+
+
+def rows_in(path: Path) -> list[tuple[object, ...]]:
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT * FROM labels ORDER BY id").fetchall()
+    connection.close()
+    return rows
+
+
+def write_unversioned(path: Path) -> list[tuple[object, ...]]:
+    when = "2026-01-02 03:04:05.000006"
+    decided = [
+        ("좋아요", "긍정", '["긍정", "부정"]'),
+        ("별로", "부정", None),
+        ("좋아요", "부정", None),
+    ]
+    rows: list[tuple[object, ...]] = [
+        (n, text, text_hash(text), "긍정", 0.5, label, known, "m", "가", when, f"r{n}")
+        for n, (text, label, known) in enumerate(decided, 1)
+    ]
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.executescript(UNVERSIONED)
+        connection.executemany(f"INSERT INTO labels VALUES ({','.join('?' * 11)})", rows)
+    connection.close()
+    return rows
+
+
+def test_a_database_without_a_version_is_taken_over_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    rows = write_unversioned(path)
+    before = list(iter_label_records(LabelDatabase(path=path)))
+    assert [(record.text, record.label) for record in before] == [
+        ("별로", "부정"),
+        ("좋아요", "부정"),
+    ]
+    stores = [LabelStore(f"sqlite:///{path}") for _ in range(2)]
+    assert rows_in(path) == rows and version_in(path) == HEAD
+    for store in stores:
+        assert store.counts(["긍정", "부정"]) == {"부정": 2}
+        assert store.history_length() == 3
+    assert list(iter_label_records(LabelDatabase(path=path))) == before
+    again = dict(text="새 글", label="긍정", labels=["긍정", "부정"], annotator="나")
+    assert not stores[0].save(request_id="r3", **again).new  # type: ignore[arg-type]
+    assert stores[1].save(request_id="r4", **again).id == 4  # type: ignore[arg-type]
+
+
+def test_migrations_make_what_the_models_say(tmp_path: Path) -> None:
+    LabelStore(f"sqlite:///{tmp_path}/labels.db")
+    with create_engine(f"sqlite:///{tmp_path}/labels.db").connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, Base.metadata) == []
+        assert context.get_current_heads() == (HEAD,)
+
+
+def test_opening_imports_alembic_only_for_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OPEN, f"sqlite:///{tmp_path}/labels.db"]
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert (first, second) == ("['alembic']\n", "[]\n")
+
+
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    LabelStore(f"sqlite:///{path}")
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0001; update"):
+        LabelStore(f"sqlite:///{path}")
+
+
+def test_another_table_of_this_name_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE labels (id INTEGER, text TEXT)")
+    connection.close()
+    with pytest.raises(InputError, match="a table labels without annotator, confidence"):
+        LabelStore(f"sqlite:///{path}")
+    with sqlite3.connect(path) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+    connection.close()
+    assert tables == ["labels"]
+
+
+@pytest.mark.parametrize("size", [100, 5_000])
+def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "labels.db"
+    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * size)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="cannot be opened") as caught:
+        LabelStore(f"sqlite:///{path}")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="expected the label database of the app"):
+        list(iter_label_records(LabelDatabase(path=path)))
+    assert path.read_bytes() == before
