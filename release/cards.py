@@ -10,7 +10,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from malmoi.errors import InputError
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from pretrain.config.settings import FEW_TOKENS, FROM_NOTHING
 from release.check import read_json
 from release.scores_table import linear_on, paragraph, quality_table, weights_sha256

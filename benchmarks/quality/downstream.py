@@ -36,7 +36,7 @@ from malmoi.devices import choose_device, prefers_bf16
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.inference.classifier import Classifier
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PretrainSettings

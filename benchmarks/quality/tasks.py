@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.quality.downstream import NSMC, RATING_LABELS, REVIEWS, ROOT
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 
 DATA = NSMC.parents[1]
