@@ -79,10 +79,22 @@ def main() -> None:
 
 
 def picture_report(browser: "Browser", report: Path) -> None:
-    """The first screen of a report, and its confusion matrix."""
-    page = _page(browser, 1040, 900)
+    """F1 by label with the confusion matrix, and the labels that are probably wrong."""
+    page = _page(browser, 880, 900)
     page.goto(report.as_uri())
-    _write(page.screenshot(), "report.png")
+    _write(_part(page, "labels", "confusion"), "report.png")
+    _write(_part(page, "likely-errors", "likely-errors", at_most=760), "report-labels.png")
+
+
+def _part(page: "Page", first: str, last: str, *, at_most: float = 1000) -> bytes:
+    """The sections of a report from one id to another, cut at a height in pixels."""
+    from_, to = (page.locator(f"#{name}").bounding_box() for name in (first, last))
+    if from_ is None or to is None:
+        raise SystemExit(f"expected the sections {first} and {last} in the report, found none")
+    height = min(to["y"] + to["height"] - from_["y"], at_most)
+    clip = {"x": 0, "y": from_["y"], "width": 880, "height": height}
+    picture: bytes = page.screenshot(full_page=True, clip=clip)
+    return picture
 
 
 def picture_app(browser: "Browser", address: str) -> None:
@@ -103,7 +115,7 @@ def picture_app(browser: "Browser", address: str) -> None:
 
     page.get_by_role("tab", name="저장한 라벨").click()
     page.get_by_text("XLSX 내려받기").locator("visible=true").wait_for()
-    _write(_settled(page, height=780), "app-labels.png")
+    _write(_settled(page, height=840), "app-labels.png")
 
     page.get_by_role("tab", name="파일 분류").click()
     data = "\n".join(["번호,리뷰", *(f"{n},{text}" for n, text in enumerate(TABLE, 1))])
@@ -112,7 +124,7 @@ def picture_app(browser: "Browser", address: str) -> None:
     )
     page.get_by_role("button", name="분류 시작").click()
     page.get_by_text(f"{len(TABLE)}건을").wait_for()
-    _write(_settled(page, height=1300), "app-file.png")
+    _write(_settled(page, height=1400), "app-file.png")
 
 
 def _classify(page: "Page", text: str) -> None:
