@@ -41,7 +41,7 @@ LEARNT = ("mask_fraction", "unigram_fraction", "bag_weight")
 # A laptop's two cores under load, to give the energy an order of magnitude.
 WATTS = 30
 # Of each released encoder, by its weights' hash, what its record does not say of the machine
-# (docs/experiments.md, 2026-11-25).
+# (docs/log, 2026-11-25).
 MACHINES = {
     "01bf32d096baf6ca969c20ffaf5ec2704b0114c5dc5a412dd39b487aa24264c9": """It was two cores of an
 Intel Xeon with AMX, a shared server; nothing was rented for it.""",
@@ -87,7 +87,7 @@ what they mean is for a classifier to learn."""
 # Of a classifier that learnt from no more written reviews than there were before 2026-11-24.
 BEFORE_NEGATIONS = 8_273
 NEGATIONS = """It does not understand short negations, of which it has learnt too few: of 440 texts
-such as `안 좋아요` (긍정, it says) or `문제 없어요` (부정) it has 64% right (`docs/experiments.md`,
+such as `안 좋아요` (긍정, it says) or `문제 없어요` (부정) it has 64% right (`docs/log`,
 2026-11-24, where the written reviews of today have such texts)."""
 # Of one that learnt from more.
 WITH_NEGATIONS = """Short negations stay its weakest plain texts: of 502 such as `안 맛있어요` the
@@ -120,10 +120,10 @@ ABOUT = {
         f"differ more, and the score above will not be reached on them. {SAME_MODEL}",
     },
 }
-# docs/experiments.md, 2026-11-22 and 23: on one or two folds in five of seed 7. Their linear rival
+# docs/log, 2026-11-22 and 23: on one or two folds in five of seed 7. Their linear rival
 # has one setting that nobody searched.
 CHOSEN_ON_FOLDS = """Epochs, learning rate and subword dropout were chosen on other folds of these
-texts (`docs/experiments.md`), so the scores may be a little too high."""
+texts (`docs/log`), so the scores may be a little too high."""
 # Of the classifier of reviews where it learnt from no ratings.
 WRITTEN_ALONE = {
     "data": f"the project's own reviews (`corpora/reviews`; {WRITTEN_BY})",

@@ -76,7 +76,7 @@ be downloaded: with another such file the recipe runs, but gives other models.""
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
-# The best of what was tried with 5 million tokens (docs/experiments.md, "The discriminator
+# The best of what was tried with 5 million tokens (docs/log, "The discriminator
 # corrects, too"; one seed). With --init the vocabulary is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--recipe", "few-tokens"]
 # Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
@@ -85,12 +85,12 @@ TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 TOKENS = 80e6
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
 # afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
-# tokens of the one 64 wide (docs/experiments.md); wider ones take their preset's.
+# tokens of the one 64 wide (docs/log); wider ones take their preset's.
 GENERATOR = ["--recipe", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
 # An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
 GENERATOR_SHARE = 0.4
-# Flags of finetune/kfold.py, chosen on folds of another seed (docs/experiments.md); side by side,
+# Flags of finetune/kfold.py, chosen on folds of another seed (docs/log); side by side,
 # because two trainings of one thread each are done before two of two threads.
 FOR_FEW_TEXTS = ["--recipe", "few-texts", "--jobs", "2"]
 CLASSIFIERS = {

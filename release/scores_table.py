@@ -69,9 +69,9 @@ UNEVEN_NOTE = """Random weights were fine-tuned otherwise than this encoder, and
 # Of rows of part "test, first look".
 AGAIN_NOTE = """Some test files were scored a second time, after a wider choice on a part of the
 training file; the means of the first time: {scores}."""
-# Of tasks without rows of part "dev": docs/experiments.md has the pilots.
+# Of tasks without rows of part "dev": docs/log has the pilots.
 FIXED_NOTE = """Those of {tasks} were fixed beforehand, by pilots on training reviews
-(`docs/experiments.md`)."""
+(`docs/log`)."""
 FIXED_BY_PILOTS = {"nsmc": "NSMC", "three-all": "three classes from all reviews"}
 # There is no text of them that no choice has seen.
 OWN_NOTE = """Those of the project's own texts were chosen on other folds of the same texts, so that

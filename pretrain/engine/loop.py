@@ -48,8 +48,6 @@ def compile_networks(pair: ElectraPair, execution: ExecutionPlan, rows: Rows) ->
     return True
 
 
-
-
 def make_objective(
     pair: ElectraPair,
     corpus: TokenizedCorpus,
@@ -337,9 +335,7 @@ class Trainer:
         # which knows no step's length before it, the first is). The last may be cut short.
         middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
         optimizer = plan.optimizer
-        rate = warmup_then_decay(
-            middle, 1, optimizer.warmup_fraction, peak=optimizer.learning_rate
-        )
+        rate = warmup_then_decay(middle, 1, optimizer.warmup_fraction, peak=optimizer.learning_rate)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):

@@ -11,7 +11,7 @@ from pretrain.config.run_plan import OptimizerPlan
 from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import plan_of, Toy
+from tests.pretrain.conftest import Toy, plan_of
 
 PEAK = 5e-4  # of preset tiny
 RATES = [1e-3, 3e-3, 2e-3, 2e-3, 5e-4]

@@ -26,7 +26,15 @@ from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
 from pretrain.objectives.step import TrainingObjective
 from pretrain.objectives.vocabulary import vocabulary_tables
-from tests.pretrain.conftest import plan_of, SMALL, Toy, checkpoints, metric_rows, unfinish, weights_of
+from tests.pretrain.conftest import (
+    SMALL,
+    Toy,
+    checkpoints,
+    metric_rows,
+    plan_of,
+    unfinish,
+    weights_of,
+)
 from tests.pretrain.engine.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
 from pretrain.objectives.step import StepResult, TrainingObjective
 from pretrain.objectives.vocabulary import VocabularyTables
-from tests.pretrain.conftest import plan_of, Toy
+from tests.pretrain.conftest import Toy, plan_of
 
 Tensors = TypeVar("Tensors", Batch, VocabularyTables)
 FLAGS: list[dict[str, Any]] = [

@@ -20,7 +20,7 @@ from pretrain.model.networks import ElectraPair
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.local_batch import LocalBatch, mask_batch
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import CPU, GPU, plan_of, Toy
+from tests.pretrain.conftest import CPU, GPU, Toy, plan_of
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
 PAPER = {"mask_fraction": 0.15625}

@@ -29,7 +29,7 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import plan_of, TOY, Toy
+from tests.pretrain.conftest import TOY, Toy, plan_of
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
 

@@ -1,8 +1,5 @@
 """Which loss moves which weights: nothing crosses where the recipe says it must not."""
 
-from pathlib import Path
-from dataclasses import dataclass
-
 import pytest
 import torch
 
@@ -18,7 +15,7 @@ from pretrain.objectives.registry import OBJECTIVES
 from pretrain.objectives.replaced_token_detection import ReplacedTokenDetection, replaced_labels
 from pretrain.objectives.replacing import replace_tokens, sample_tokens
 from pretrain.objectives.step import Moment, TrainingObjective
-from tests.pretrain.conftest import plan_of, Toy
+from tests.pretrain.conftest import Toy, plan_of
 
 ROWS = [[7], [12], [5], [23]]
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
