@@ -153,7 +153,7 @@ def choose_recipe(
     checkpoint: Checkpoint | None,
     machine: Machine,
 ) -> tuple[str, str]:
-    """The recipe that is given, else what the length of the run says (docs/experiments.md).
+    """The recipe that is given, else what the length of the run says (docs/log).
 
     Noise without a generator wherever few tokens are seen and nobody asks for anything else.
 

@@ -25,6 +25,7 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.model.word_vectors import warm_start_embeddings
+from pretrain.objectives.registry import resolve_recipe
 from pretrain.plan import Checkpoint
 from tokenizer.loading import load_pretraining_tokenizer
 
@@ -87,17 +88,10 @@ def given_tokenizer(config: RunConfig) -> PreTrainedTokenizerFast | None:
 
 def shape_of(plan: RunPlan) -> PairShape:
     """What the networks of a plan are built with."""
-    recipe, networks = plan.objective, plan.networks
-    return PairShape(
-        sharing=networks.sharing,
-        generator_size=networks.generator_size,
-        generator_layers=networks.generator_layers,
-        with_generator=recipe.needs_generator,
-        span_boundary_head=recipe.generator_head == "sbo",
-        encoder_lm_head=recipe.needs_encoder_lm_head,
-        correction_head=recipe.correction_weight > 0,
-        bag_head=recipe.bag_weight > 0,
-        one_size=recipe.schedule == "two-stage",
+    return resolve_recipe(plan.objective).pair_shape(
+        sharing=plan.networks.sharing,
+        generator_size=plan.networks.generator_size,
+        generator_layers=plan.networks.generator_layers,
     )
 
 

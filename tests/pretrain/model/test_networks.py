@@ -28,7 +28,7 @@ from pretrain.model.networks import (
     build_pair,
     load_pair,
 )
-from pretrain.objectives.losses import Objective
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import TOY, Toy, plan_of
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
@@ -63,7 +63,7 @@ def sharing_pair(toy: Toy, sharing: str, **shape: Any) -> ElectraPair:
 def take_steps(toy: Toy, pair: ElectraPair, recipe: Recipe | None = None, steps: int = 2) -> None:
     """Large ones, so that nothing is left near where it began."""
     optimizers = Optimizers(pair, plan_of().optimizer)
-    objective = Objective(recipe=recipe or Recipe(), tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe or Recipe(), tables=toy.tables)
     batch = toy.batch([[12], [20], [7]])
     for seed in range(steps):
         optimizers.set_rate(0.02)
@@ -279,7 +279,7 @@ def test_a_generator_of_another_width_may_lie_beside_what_shares_nothing_with_it
     for shape in ({"with_generator": False}, {"with_generator": False, "encoder_lm_head": True}):
         assert load_pair(tmp_path, PairShape(**shape)).generator is None
     with pytest.raises(
-        InputError, match=r"same embeddings, found .* generator.sharing=none or a copy"
+        InputError, match=r"same embeddings, .* generator.sharing=none or a copy"
     ):
         load_pair(tmp_path, PairShape(sharing="word"))
     # The discriminator of two stages is to start from the generator.
