@@ -25,11 +25,40 @@ help:  ## Show the targets
 	@$(INSTALL) -c constraints.txt -e '.[test]'
 	@touch $@
 
-.venv/installed-bench: .venv/installed-bench  ## Run the benchmarks (hours; DATA=folder of malmoi fetch); rewrites benchmarks/results
-	@failed=; for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
-	  grep -q __main__ $$script || continue; echo "== $$script"; \
-	  script=$${script%.py}; MALMOI_DATA=$(or $(DATA),data) $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
-	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+.venv/installed-bench: .venv/installed
+	@echo "installing what the benchmarks compare with"
+	@$(INSTALL) -c constraints.txt -e '.[bench]'
+	@touch $@
+
+demo: .venv/installed  ## Go on pre-training on the sample comments, cross-validate on the memos
+	@$(BIN)/python pretrain/run.py --corpus corpora/comments --init checkpoints/malmoi-small \
+	  --recipe noise --learning-rate 1e-4 --max-minutes 1
+	@$(BIN)/python finetune/kfold.py --labels 꿈,일기,일정,메모,오류 --epochs 3 --jobs 2
+	@echo
+	@echo "Open the app:  make app   (or: source .venv/bin/activate && streamlit run app/main.py)"
+
+app: .venv/installed  ## Start the labelling app on http://localhost:8501
+	@$(BIN)/streamlit run app/main.py
+
+test: .venv/installed-test lint  ## Run lint and all tests
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+lint: .venv/installed-test  ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy -p benchmarks -p release
+
+format: .venv/installed-test  ## Format the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of malmoi fetch); rewrites benchmarks/results
+	@failed=; export MALMOI_DATA=$(or $(DATA),data); \
+	for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
+	  grep -q __main__ $$script || continue; echo "== $$script"; script=$${script%.py}; \
+	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
+	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }
 
 release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
 	@$(BIN)/python -m release.make --data $(or $(DATA),data) \
