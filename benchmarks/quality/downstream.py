@@ -3,7 +3,7 @@
 The test file has no place here: reviews to learn from and to score on are both of the training
 file. Nine tenths of their texts, without labels, are in the file of rated reviews too, from which
 the comparisons pre-train, as text of the domain is at hand in practice; what that is worth is in
-docs/experiments.md ("Texts that pre-training has not seen").
+docs/log.
 """
 
 import json

@@ -8,7 +8,7 @@ Learning rate and epochs are chosen on a part of the training file, or on the de
 is one, with one seed; only then is the whole training file learnt, with every seed, and the test
 file scored, once for each. What is done is kept in the results, so that no second look at a test
 file can choose anything (one was taken, by hand: rows of part "test, first look",
-docs/experiments.md, 2026-11-23); rows belong to an encoder's weights, not to its folder's name, and
+docs/log); rows belong to an encoder's weights, not to its folder's name, and
 to one setting of each task. Of NSMC's test texts 10,000 are scored once more with typos, without
 spaces, drawn out, in NFD and after CP949.
 The memos and the written reviews have no test file but five folds; the choice has seen a part of
