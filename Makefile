@@ -53,10 +53,12 @@ format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: .venv/installed-bench  ## Run the benchmarks (hours); rewrites benchmarks/results, which git tracks
-	@for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
-	  grep -q __main__ $$script || continue; echo "== $$script"; \
-	  script=$${script%.py}; $(BIN)/python -m $${script//\//.} || exit 1; done
+bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of malmoi fetch); rewrites benchmarks/results
+	@failed=; export MALMOI_DATA=$(or $(DATA),data); \
+	for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
+	  grep -q __main__ $$script || continue; echo "== $$script"; script=$${script%.py}; \
+	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
+	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }
 
 release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
 	@$(BIN)/python -m release.make --data $(or $(DATA),data) \

@@ -1,12 +1,13 @@
 """The public texts that an encoder reads beside the rated reviews: where from, and their hashes."""
 
+import fnmatch
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from malmoi.files import walk_once
 from malmoi.text.public.fetched import read_fetched
-from release.review_texts import find_files
 
 # Files of each source, MIT or public record.
 FILES = {
@@ -17,9 +18,30 @@ FILES = {
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ),
 }
+# Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
+REVIEWS = "reviews_rated.tsv.gz"
+# What an encoder may have read, by the beginning of a file's name: the source and its licence.
+LICENCES = {
+    REVIEWS: ("film reviews (e9t/nsmc)", "CC0 1.0"),
+    "ChatbotData.csv": ("everyday sentences (songys/Chatbot_data)", "MIT"),
+    "val.tsv": ("comments of 12 platforms (searle-j/KOTE, its val file)", "MIT"),
+    "petitions_": (
+        "petitions to the government (lovit/petitions_archive)",
+        "public record; the archive states no licence, Korpora lists it as CC0 1.0",
+    ),
+}
 # What a new encoder reads. Without Chatbot_data, in which stand most of the question pairs' test
 # questions (docs/decisions.md).
 SOURCES = ("kote", "petitions")
+
+
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """Files of such a name in a folder and below it, in linked folders too; sorted."""
+    return sorted(
+        root / name
+        for root, _, names in walk_once(folder)
+        for name in fnmatch.filter(names, pattern)
+    )
 
 
 def sources_of(files: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """The reviews that the released classifier learns from, and how well it does on each kind."""
 
 import csv
-import fnmatch
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,21 +10,15 @@ from sklearn.metrics import f1_score
 
 from finetune.data.learnt_texts import text_keys
 from malmoi.errors import InputError
-from malmoi.files import walk_once
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
-from release.cards import RATINGS, REVIEWS
+from release.public_texts import REVIEWS, find_files
 
-WRITTEN = Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv"
-
-
-def find_files(folder: Path, pattern: str) -> list[Path]:
-    """Files of such a name in a folder and below it, in linked folders too; sorted."""
-    return sorted(
-        root / name
-        for root, _, names in walk_once(folder)
-        for name in fnmatch.filter(names, pattern)
-    )
+_CORPUS = Path(__file__).parents[1] / "corpora" / "reviews"
+WRITTEN = _CORPUS / "reviews.csv"
+# Lowest and highest rating of a label.
+RATINGS = {label.name: label.ratings for label in read_task(_CORPUS).labels if label.ratings}
 
 
 def find_reviews(data: Path) -> Path:

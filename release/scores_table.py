@@ -1,16 +1,19 @@
-"""What benchmarks/quality/score.py measured, as the cards of the released checkpoints say it."""
+"""The tables of the cards: what the benchmarks measured of a released encoder."""
 
 import statistics
-import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.training.encoders import shape_of
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
 from release.check import read_json
 
-QUALITY = Path(__file__).parents[1] / "benchmarks" / "results" / "quality.json"
+ROOT = Path(__file__).parents[1]
+QUALITY = ROOT / "benchmarks" / "results" / "quality.json"
+# Beside it: students of an encoder, and what other vocabularies do to spoilt texts.
+SELF_TRAINING = "self_training.json"
+VOCABULARIES = "quality_vocabularies.json"
 TASKS = {
     "nsmc": "NSMC, rebuilt split: film reviews, 2 classes",
     "three": "film reviews, 3 classes from the rating, learnt from 180,000",
@@ -27,13 +30,13 @@ METRICS = {"macro_f1": "macro F1", "accuracy": "accuracy", "spearman": "Spearman
 METRIC_OF = {"nsmc": "accuracy", "questions": "accuracy", "korsts": "spearman"}
 # Texts that may change, and their tasks: figures of others than today's do not count.
 OWN_TEXTS = {
-    "memos": Path(__file__).parents[1] / "corpora" / "memos" / "memos.csv",
-    "written": Path(__file__).parents[1] / "corpora" / "reviews" / "reviews.csv",
+    "memos": ROOT / "corpora" / "memos" / "memos.csv",
+    "written": ROOT / "corpora" / "reviews" / "reviews.csv",
 }
 # What benchmarks/quality/score.py calls it.
 LINEAR = "characters, linear SVM"
 # Figures that others published, in percent: parameters, then as PUBLISHED_TASKS. Of README.md of
-# tunib-ai/tunib-electra, of DistilKoBERT that of Beomi/KcELECTRA; both read 2026-11-22.
+# tunib-ai/tunib-electra, of DistilKoBERT that of Beomi/KcELECTRA.
 PUBLISHED_TASKS = {
     "nsmc": "NSMC, accuracy",
     "korsts": "KorSTS, Spearman",
@@ -48,65 +51,8 @@ PUBLISHED = {
     "KoELECTRA-base-v3": ("110M", 90.63, 85.53, 95.25, 67.61),
     "KcELECTRA-base": ("124M", 91.71, 82.65, 95.78, 74.49),
 }
-QUALITY_NOTE = """Every figure is `benchmarks/quality/score.py`'s: the test file, or where there
-is none five folds, scored once for each seed of fine-tuning, save where another look or
-another benchmark is named below; the encoder is one and the same. Its fine-tuning ran on an Intel
-Xeon with AMX in bf16, that of random weights on an AMD EPYC in bf16 or, film reviews and memos for
-the most part, on an Intel Xeon without AMX in fp32."""
-CHOSEN_NOTE = """Learning rate and epochs, where several were tried, were chosen on a part of the
-training file{dev_files}."""
-# Tasks chosen on a dev file.
-DEV_FILES = {"korsts": "KorSTS", "questions": "question pairs"}
-# The vocabulary's share: benchmarks/results/pretraining_gain_second.json.
-RANDOM_NOTE = """No setting was searched for random weights on NSMC, on three classes from all
-reviews, nor on memos; elsewhere theirs were chosen on a part of the training file. They have this
-shape, but cut texts by the vocabulary, as large, of the encoder released before; on 20,000 training
-reviews that one and one that differs from today's in 7 emoji were not told apart (81.04 ± 0.29 and
-80.88 ± 0.21)."""
-# Settings in the two columns that differ: a part of the gap is fine-tuning's.
-UNEVEN_NOTE = """Random weights were fine-tuned otherwise than this encoder, and perhaps worse, on
-{tasks}."""
-# Of rows of part "test, first look".
-AGAIN_NOTE = """Some test files were scored a second time, after a wider choice on a part of the
-training file; the means of the first time: {scores}."""
-# Of tasks without rows of part "dev": docs/log has the pilots.
-FIXED_NOTE = """Those of {tasks} were fixed beforehand, by pilots on training reviews
-(`docs/log`)."""
-FIXED_BY_PILOTS = {"nsmc": "NSMC", "three-all": "three classes from all reviews"}
-# There is no text of them that no choice has seen.
-OWN_NOTE = """Those of the project's own texts were chosen on other folds of the same texts, so that
-these figures may be a little too high."""
-# Why the last column is not what its head says, or not a fair rival.
-KORSTS_NOTE = """Of KorSTS the last column is no SVM but the cosine of both sentences' character
-n-grams, with nothing trained."""
-KOTE_NOTE = """Thresholds of KOTE's labels are chosen on training texts, those of the SVM out of
-fold."""
-CP949_NOTE = """Cleaning undoes NFD. CP949 says nothing here: none of these texts holds a character
-that it lacks."""
-SELF_TRAINING = "self_training.json"
 # What tells students apart that must not come into one mean.
 SELF_TRAINED_BY = ("teachers", "epochs", "batch_size", "learning_rate")
-SELF_TRAINING_NOTE = """The row with self-training is `benchmarks/quality/self_training.py`'s
-(Intel Xeon with AMX, bf16): teachers that know the training labels, {teachers}, say how likely each
-of {unlabelled:,} other reviews is to be positive, and this encoder learns from that and from the
-labels; one such student a seed, each scored once; {dev_size:,} labelled reviews were kept out to
-choose by. What the unlabelled reviews alone bring is not shown: a student also takes more steps.
-Nobody looked at those reviews' ratings, and none is a review of the test file.{alike}"""
-# Counted 2026-11-25, both sides cleaned.
-ALIKE_NOTE = {
-    400_000: """ But 365 of the 50,000 test texts, nearly all under 10 characters, are worded like
-one of them."""
-}
-VOCABULARIES = "quality_vocabularies.json"
-VOCABULARIES_NOTE = """What the vocabulary does to that: the same network, recipe and number of
-tokens with another (fine-tuned for one epoch, one seed); malmoi-small's is here that of the encoder
-released before."""
-PUBLISHED_NOTE = """Sources: README of
-[tunib-ai/tunib-electra](https://github.com/tunib-ai/tunib-electra); of DistilKoBERT that of
-[Beomi/KcELECTRA](https://github.com/Beomi/KcELECTRA). They compare only roughly: NSMC is a rebuilt
-split here (same recipe and sizes, another draw: within about 0.15 points), and many published
-figures are the best of several looks at the test file, where ours are means of single ones. KOTE
-has no published figure with our split, nor have the three classes."""
 
 
 def linear_on(task: str) -> float | None:
@@ -151,98 +97,76 @@ def _scores_of(rows: list[dict[str, Any]], task: str) -> list[float]:
     return [row[metric] for row in rows if row["task"] == task]
 
 
-def quality_table(encoder: Path, size: str) -> str:
+def quality_tables(encoder: Path, size: str) -> str:
     """What `benchmarks.quality.score` found of this encoder, random weights and linear models.
 
     Args:
         encoder: its folder; rows of other weights that lay in a folder of that name do not count.
         size: how many parameters it has.
     """
-    identities = {
-        encoder.name: {"weights_sha256": weights_sha256(encoder)},
-        f"{encoder.name}, random weights": {"shape": shape_of(encoder)},
-    }
-    own, random = (_rows(name, **identity) for name, identity in identities.items())
-    others = (random, _rows(LINEAR))
-    lines = {}
+    from finetune.training.encoders import shape_of
+
+    weights = {"weights_sha256": weights_sha256(encoder)}
+    shape = {"shape": shape_of(encoder)}
+    names = (encoder.name, f"{encoder.name}, random weights")
+    own, random = _rows(names[0], **weights), _rows(names[1], **shape)
+    lines = []
     for task, about in TASKS.items():
-        cells = [_cell(_scores_of(rows, task)) for rows in (own, *others)]
+        cells = [_cell(_scores_of(rows, task)) for rows in (own, random, _rows(LINEAR))]
         if cells[0]:
-            metric = METRICS[METRIC_OF.get(task, "macro_f1")]
-            lines[task] = f"| {about} | {metric} | {' | '.join(cells)} |"
+            lines.append((about, METRICS[METRIC_OF.get(task, "macro_f1")], *cells))
+            if task == "nsmc" and (taught := _self_training(weights)):
+                lines.append(taught)
     if not lines:
         return "Not measured yet."
-    taught, taught_note = _self_training(identities[encoder.name])
-    if "nsmc" in lines and taught:
-        lines["nsmc"] += f"\n{taught}"
-    devs = _rows(encoder.name, "dev", **identities[encoder.name])
-    chosen = {row["task"] for row in devs}
-    on_file = {row["task"] for row in devs if row.get("dev_file")}
-    files = " and ".join(name for task, name in DEV_FILES.items() if task in on_file)
-    fixed = [name for task, name in FIXED_BY_PILOTS.items() if task in lines.keys() - chosen]
-    dev_files = f", of {files} on the dev file" if files else ""
-    notes = [QUALITY_NOTE, CHOSEN_NOTE.format(dev_files=dev_files)]
-    if fixed:
-        notes.append(FIXED_NOTE.format(tasks=" and of ".join(fixed)))
-    notes += [OWN_NOTE] if OWN_TEXTS.keys() & lines.keys() else []
-    notes += [RANDOM_NOTE] if others[0] else []
-    notes += _second_thoughts(identities)
-    notes += [taught_note] if "nsmc" in lines and taught else []
-    notes += [KORSTS_NOTE] if "korsts" in lines else []
-    notes += [KOTE_NOTE] if "kote" in lines else []
-    head = "| task | score (seeds) | this encoder | random weights | characters, linear SVM |"
-    blocks = [
-        "\n".join([head, "| --- | --- | --- | --- | --- |", *lines.values()]),
-        paragraph(*notes),
-        _robustness(own),
-        _published_table(own, size),
+    head = ("task", "score (seeds)", "this encoder", "random weights", LINEAR)
+    first = [
+        _rows(name, "test, first look", **identity)
+        for name, identity in zip(names, (weights, shape), strict=True)
     ]
-    return "\n\n".join(block for block in blocks if block)
+    tables = [
+        table(head, lines),
+        _fine_tuning(own, random),
+        _first_looks(*first),
+        _spoilt(own),
+        _published(own, size),
+    ]
+    return "\n\n".join(one for one in tables if one)
 
 
-def _second_thoughts(identities: dict[str, dict[str, str]]) -> list[str]:
-    """What readers should know of how fairly rows compare, from the rows themselves.
-
-    Args:
-        identities: of the encoder and of random weights, by their names in the rows.
-    """
-
-    def settings_of(rows: list[dict[str, Any]], task: str) -> set[str]:
-        return {
-            f"{row['epochs']} epochs at {row['learning_rate']:g}"
-            for row in rows
-            if row["task"] == task and "epochs" in row
-        }
-
-    def tried_on(rows: list[dict[str, Any]], task: str) -> set[tuple[str, bool]]:
-        return {
-            (how, bool(row.get("dev_file")))
-            for row in rows
-            if row["task"] == task
-            for how in settings_of([row], task)
-        }
-
-    tests, devs, firsts = (
-        [_rows(name, part, **identity) for name, identity in identities.items()]
-        for part in ("test", "dev", "test, first look")
-    )
-    uneven, first = [], []
-    for task in TASKS:
-        ours, theirs = (settings_of(rows, task) for rows in tests)
-        # Each with the best of the same settings is even, whichever that was, if by the same texts.
-        tried, tried_too = (tried_on(rows, task) for rows in devs)
-        if ours and theirs and ours != theirs and not (tried and tried <= tried_too):
-            uneven.append(f"{task} ({', '.join(sorted(ours))}, they {', '.join(sorted(theirs))})")
-        for rows, name in zip(firsts, ("", "random weights "), strict=True):
-            if scores := _scores_of(rows, task):
-                how = ", ".join(sorted(settings_of(rows, task)))
-                first.append(f"{task} {name}{_cell(scores)} with {how}")
-    notes = [UNEVEN_NOTE.format(tasks=", ".join(uneven))] if uneven else []
-    return notes + ([AGAIN_NOTE.format(scores=", ".join(first))] if first else [])
+def _fine_tuning(own: list[dict[str, Any]], random: list[dict[str, Any]]) -> str:
+    """Epochs and learning rates behind the two columns: where they differ, so may the scores."""
+    rows = [
+        (about, _settings_of(own, task), _settings_of(random, task))
+        for task, about in TASKS.items()
+    ]
+    head = ("fine-tuned for", "this encoder", "random weights")
+    return table(head, measured) if (measured := [row for row in rows if row[1]]) else ""
 
 
-def _self_training(identity: dict[str, str]) -> tuple[str, str]:
-    """A row of the table about students of this encoder on NSMC, and its note; empty if none.
+def _first_looks(own: list[dict[str, Any]], random: list[dict[str, Any]]) -> str:
+    """Test files that were scored a second time, after a wider choice: what the first look gave."""
+
+    def cell(rows: list[dict[str, Any]], task: str) -> str:
+        scores = _scores_of(rows, task)
+        return f"{_cell(scores)}; {_settings_of(rows, task)}" if scores else ""
+
+    rows = [(about, cell(own, task), cell(random, task)) for task, about in TASKS.items()]
+    head = ("scored before, with other settings", "this encoder", "random weights")
+    return table(head, measured) if (measured := [row for row in rows if any(row[1:])]) else ""
+
+
+def _settings_of(rows: list[dict[str, Any]], task: str) -> str:
+    found = {
+        f"epochs: {row['epochs']}, rate: {row['learning_rate']:g}"
+        for row in rows
+        if row["task"] == task and "epochs" in row
+    }
+    return "; ".join(sorted(found))
+
+
+def _self_training(identity: dict[str, str]) -> tuple[str, ...]:
+    """A row of the table about students of this encoder on NSMC; empty if there are none.
 
     Raises:
         InputError: students of several settings were scored.
@@ -252,25 +176,15 @@ def _self_training(identity: dict[str, str]) -> tuple[str, str]:
     rows = [row for row in found["runs"] if identity.items() <= row.items()]
     tests = [row for row in rows if row.get("part") == "test"]
     if not tests:
-        return "", ""
+        return ()
     settings = {tuple(row[name] for name in SELF_TRAINED_BY) for row in tests}
     if len(settings) > 1:
         raise InputError(
             f"{path}: expected students of one setting on the test file, found {len(settings)} "
             f"({', '.join(SELF_TRAINED_BY)}); keep others in another file by --results"
         )
-    setting = found["setting"]
-    unlabelled = setting["unlabelled"]
-    encoders = len(tests[0]["teachers"].split(","))
-    scores = _cell([row["accuracy"] for row in tests])
-    task = f"NSMC, with self-training on {unlabelled:,} unlabelled reviews"
-    note = SELF_TRAINING_NOTE.format(
-        teachers=f"{encoders} fine-tuned encoders and logistic regression over character n-grams",
-        unlabelled=unlabelled,
-        dev_size=setting["dev_size"],
-        alike=ALIKE_NOTE.get(unlabelled, ""),
-    )
-    return f"| {task} | accuracy | {scores} | | |", note
+    task = f"NSMC, with self-training on {found['setting']['unlabelled']:,} unlabelled reviews"
+    return task, "accuracy", _cell([row["accuracy"] for row in tests]), "", ""
 
 
 def _cell(scores: list[float]) -> str:
@@ -281,52 +195,45 @@ def _cell(scores: list[float]) -> str:
     return f"{statistics.mean(scores):.2f}{spread} ({len(scores)})"
 
 
-def _robustness(rows: list[dict[str, Any]]) -> str:
-    """What spoiling the texts of NSMC costs, where it was measured."""
+def fraction(score: float | None) -> str:
+    """Four places; empty if not measured."""
+    return "" if score is None else f"{score:.4f}"
+
+
+def _spoilt(rows: list[dict[str, Any]]) -> str:
+    """What spoiling NSMC's test texts costs, here and with other vocabularies, in points."""
     spoilt = [row["spoilt"] for row in rows if row["task"] == "nsmc" and "spoilt" in row]
     if not spoilt:
         return ""
-    before, changes = _changes(spoilt)
-    spoiling = paragraph(
-        "Accuracy on spoilt texts against the same as written, in points (the first 10,000 of "
-        f"NSMC's test file, as written {before:.2f}; means over {len(spoilt)} seeds): {changes}.",
-        CP949_NOTE,
-    )
-    vocabularies = QUALITY.with_name(VOCABULARIES)
-    if not vocabularies.is_file():
-        return spoiling
-    runs = read_json(vocabularies)["runs"]
-    each = [(run["encoder"], *_changes([run["spoilt"]])) for run in runs]
-    others = "; ".join(f"{name}: as written {score:.2f}, {found}" for name, score, found in each)
-    return f"{spoiling}\n\n{paragraph(VOCABULARIES_NOTE, f'{others}.')}"
+    lines = {"this encoder": spoilt}
+    others = QUALITY.with_name(VOCABULARIES)
+    if others.is_file():
+        lines |= {run["encoder"]: [run["spoilt"]] for run in read_json(others)["runs"]}
+    rows_of_table = []
+    for name, found in lines.items():
+        means = {kind: statistics.mean(one[kind] for one in found) for kind in spoilt[0]}
+        before = means.pop("as written")
+        # Adding 0 makes 0 of the -0 that rounding may leave.
+        changes = [f"{round(after - before, 2) + 0.0:.2f}" for after in means.values()]
+        rows_of_table.append((f"{name} ({len(found)})", f"{before:.2f}", *changes))
+    head = ("spoilt texts, NSMC (seeds)", *spoilt[0])
+    return table(head, rows_of_table)
 
 
-def _changes(spoilt: list[dict[str, float]]) -> tuple[float, str]:
-    """Mean score of the texts as written, and what each way of spoiling them changes."""
-    means = {name: statistics.mean(one[name] for one in spoilt) for name in spoilt[0]}
-    before = means.pop("as written")
-    # Adding 0 makes 0 of the -0 that rounding may leave.
-    changes = [f"{name} {round(after - before, 2) + 0.0:.2f}" for name, after in means.items()]
-    return before, ", ".join(changes)
-
-
-def _published_table(rows: list[dict[str, Any]], size: str) -> str:
+def _published(rows: list[dict[str, Any]], size: str) -> str:
     """This encoder beside published ones, where one of their tasks was measured."""
     own = [_scores_of(rows, task) for task in PUBLISHED_TASKS]
     if not any(own):
         return ""
-    table = {"this encoder": (size, *(statistics.mean(one) if one else None for one in own))}
+    known = {"this encoder": (size, *(statistics.mean(one) if one else None for one in own))}
     lines = [
-        f"| {name} | {parameters or ''} | "
-        + " | ".join("" if score is None else f"{score:.2f}" for score in scores)
-        + " |"
-        for name, (parameters, *scores) in (table | PUBLISHED).items()
+        (name, parameters or "", *("" if score is None else f"{score:.2f}" for score in scores))
+        for name, (parameters, *scores) in (known | PUBLISHED).items()
     ]
-    head = f"| published | parameters | {' | '.join(PUBLISHED_TASKS.values())} |"
-    rule = "| --- " * (2 + len(PUBLISHED_TASKS)) + "|"
-    return "\n".join([head, rule, *lines]) + f"\n\n{paragraph(PUBLISHED_NOTE)}"
+    return table(("published", "parameters", *PUBLISHED_TASKS.values()), lines)
 
 
-def paragraph(*sentences: str) -> str:
-    text = " ".join(" ".join(sentences).split())
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

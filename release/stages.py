@@ -36,8 +36,6 @@ DECIDED = {
 }
 # Settings without a flag.
 OF_RECIPE = {"sources", "ratings_settings", *(name for name in DECIDED if name.endswith("_flags"))}
-# Those of stages that were made before there was a choice.
-BEFORE = {"sources": "chatbot,petitions"}
 
 
 def keep(work: Path, ours: dict[str, Any]) -> None:
@@ -51,7 +49,7 @@ def keep(work: Path, ours: dict[str, Any]) -> None:
         InputError: a stage that is there was made with another value.
     """
     path = work / SETTINGS
-    before = BEFORE | read_json(path) if path.is_file() else {}
+    before = read_json(path) if path.is_file() else {}
     for name, value in ours.items():
         stage = work / DECIDED[name]
         if stage.exists() and before.get(name) != value:

@@ -13,12 +13,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
+from benchmarks.data import NSMC_TRAIN, RATED_REVIEWS
 from benchmarks.quality.downstream import (
-    NSMC,
     RATING_LABELS,
-    REVIEWS,
     PretrainedSettings,
     Results,
     fine_tune,
@@ -32,12 +29,7 @@ from benchmarks.quality.downstream import (
 from finetune.settings import TrainSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PresetName
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 # ablation.json is of runs that began with skip-gram vectors.
 RESULTS = Path(__file__).parents[1] / "results" / "ablation_word_vectors.json"
@@ -107,19 +99,16 @@ class AblationSettings(PretrainedSettings):
 
 def main(settings: AblationSettings) -> None:
     """Run what is missing, then print the tables and draw the plot."""
-    if not NSMC.is_file() or not REVIEWS.is_file():
-        print(f"skipped: no {NSMC.name} or {REVIEWS.name} in ../shared/data")
-        return
     groups = settings.groups.split(",")
     if unknown := [group for group in groups if group not in GROUPS]:
         raise InputError(f"expected --groups of {', '.join(GROUPS)}, found {unknown[0]}")
-    tasks = {
-        "nsmc": split_reviews(NSMC, settings.train_size, settings.dev_size),
-        "three": split_by_rating(settings.train_size, settings.dev_size),
-    }
+    sizes = (settings.train_size, settings.dev_size)
+    nsmc, reviews = (file.find(settings.folder) for file in (NSMC_TRAIN, RATED_REVIEWS))
+    tasks = {"nsmc": split_reviews(nsmc, *sizes), "three": split_by_rating(reviews, *sizes)}
+    corpus = settings.find_corpus()
     results = Results(
         settings.output,
-        corpus=settings.corpus.name,
+        corpus=corpus.name,
         tokenizer=None if settings.tokenizer is None else str(settings.tokenizer),
         preset=settings.preset,
         flops=settings.flops,
@@ -133,7 +122,7 @@ def main(settings: AblationSettings) -> None:
             for flags in GROUPS[group].values():
                 key = {"flags": " ".join(flags), "seed": seed}
                 if not results.of(**key):  # arms of two groups may be one run
-                    results.add(key | _measure(flags, seed, settings, tasks))
+                    results.add(key | _measure(flags, seed, settings, corpus, tasks))
     for group in groups:
         print(group)
         for name, flags in GROUPS[group].items():
@@ -149,6 +138,7 @@ def _measure(
     flags: list[str],
     seed: int,
     settings: AblationSettings,
+    corpus: Path,
     tasks: dict[str, tuple[list[tuple[str, str]], list[tuple[str, str]]]],
 ) -> dict[str, object]:
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
@@ -157,9 +147,9 @@ def _measure(
     # Of a flag given twice the last counts.
     given += ["--recipe", "electra", "--set", "execution.save_steps=500", *flags]
     if settings.init in ("random", "word-vectors"):  # a checkpoint has a vocabulary
-        given += vocabulary_flags(settings.corpus, settings.tokenizer)
+        given += vocabulary_flags(corpus, settings.tokenizer)
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"
-    run = pretrain_once(folder, given, corpus=settings.corpus)
+    run = pretrain_once(folder, given, corpus=corpus)
     record = read_record(run)
     scores: dict[str, object] = {}
     for task, (train, dev) in tasks.items():
@@ -173,11 +163,14 @@ def _measure(
 
 
 def split_by_rating(
-    train_size: int, dev_size: int
+    reviews: Path, train_size: int, dev_size: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Two disjoint random parts of the rated reviews, as many of each class; no text in both."""
+    from malmoi.text.cleaning.cleaner import clean_text
+    from malmoi.text.reading.records import iter_records
+
     by_label: dict[str, dict[str, None]] = {label: {} for label in RATING_LABELS.values()}
-    for record in iter_records(REVIEWS, label_column="rating", need_label=True):
+    for record in iter_records(reviews, label_column="rating", need_label=True):
         if text := clean_text(record.text):
             by_label[RATING_LABELS[str(record.label)]][text] = None
     each = -(-(train_size + dev_size) // 3)
@@ -195,6 +188,11 @@ def split_by_rating(
 
 def _plot(runs: list[dict[str, object]], groups: list[str], path: Path) -> None:
     """One column a group, one row a task: every run a dot, the mean a line."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     tasks = {"nsmc": "NSMC dev accuracy, %", "three": "three classes dev macro F1, %"}
     size = (4 * len(groups), 3.5 * len(tasks))
     figure, axes = pyplot.subplots(

@@ -3,7 +3,7 @@
 The test file has no place here: reviews to learn from and to score on are both of the training
 file. Nine tenths of their texts, without labels, are in the file of rated reviews too, from which
 the comparisons pre-train, as text of the domain is at hand in practice; what that is worth is in
-docs/log ("Texts that pre-training has not seen").
+docs/log.
 """
 
 import json
@@ -17,37 +17,26 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from filelock import FileLock
-from sklearn.metrics import accuracy_score, f1_score
 
-from finetune.settings import TrainSettings
-from finetune.training.encoders import (
-    encoder_source,
-    load_encoder_tokenizer,
-    load_for_classification,
-    shape_of,
-)
-from finetune.training.fit import train_classifier
-from malmoi.devices import choose_device, prefers_bf16
+from benchmarks.data import RATED_REVIEWS, DataSettings
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.flags import parse_flags
-from malmoi.inference.classifier import Classifier
 from malmoi.labels.tasks import read_task
-from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PretrainSettings, read_config, shown
-from pretrain.data.tokenized import is_tokenized
+
+if TYPE_CHECKING:
+    from finetune.settings import TrainSettings
+
+# What takes seconds to import is imported where it is used, so that `--help` is answered at once.
 
 ROOT = Path(__file__).parents[2]
-NSMC = ROOT.parent / "shared" / "data" / "nsmc" / "ratings_train.txt"
-REVIEWS = NSMC.parent / "reviews_rated.tsv.gz"
 # Flags of pretrain/run.py that change nothing of what a run learns.
 _OF_NO_EFFECT = {"device", "execution.save_steps", "execution.log_steps"}
-# Three classes from the ratings of REVIEWS, as its sentiment3_test.tsv was made.
+# Three classes from the ratings of RATED_REVIEWS, as sentiment3_test.tsv was made.
 RATING_LABELS = {
     str(rating): label.name
     for label in read_task(ROOT / "corpora" / "reviews").labels
@@ -57,7 +46,7 @@ RATING_LABELS = {
 
 
 @dataclass(kw_only=True)
-class DownstreamSettings:
+class DownstreamSettings(DataSettings):
     """How an encoder is scored."""
 
     train_size: int = 20_000
@@ -72,8 +61,20 @@ class DownstreamSettings:
 class PretrainedSettings(DownstreamSettings):
     """How encoders that the comparison trains itself are trained and scored."""
 
-    corpus: Path = REVIEWS
-    """Texts to pre-train on, or a folder of runs/cache/tokenized."""
+    corpus: Path | None = None
+    """Texts to pre-train on, or a folder of runs/cache/tokenized; by default the rated reviews."""
+
+    def find_corpus(self) -> Path:
+        """The texts to pre-train on.
+
+        Raises:
+            InputError: they are not there.
+        """
+        if self.corpus is None:
+            return RATED_REVIEWS.find(self.folder)
+        if not self.corpus.exists():
+            raise InputError(f"expected --corpus of texts, found no {self.corpus}; name another")
+        return self.corpus
 
 
 class Results:
@@ -130,6 +131,10 @@ class Results:
 
     def add(self, row: dict[str, Any]) -> None:
         """Write and print one more row, with what computed it: CPUs differ in number format."""
+        import torch
+
+        from malmoi.devices import choose_device, prefers_bf16
+
         row = row | {
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
@@ -210,6 +215,8 @@ def _check_same_run(output: Path, arguments: list[str], made: dict[str, Any]) ->
 
 def vocabulary_flags(corpus: Path, tokenizer: Path | None) -> list[object]:
     """Flags of pretrain/run.py: this tokenizer, or one of 16,000 entries, as in the first runs."""
+    from pretrain.data.tokenized import is_tokenized
+
     if tokenizer is not None:
         return ["--tokenizer", tokenizer]
     return [] if is_tokenized(corpus) else ["--vocab-size", 16_000]
@@ -237,6 +244,8 @@ def identity_of(source: str | Path, *, random_weights: bool = False) -> dict[str
     an encoder of the Hub.
     """
     if random_weights:
+        from finetune.training.encoders import shape_of
+
         return {"shape": shape_of(source)}
     weights = Path(source) / "model.safetensors"
     return {"weights_sha256": file_sha256(weights)} if weights.is_file() else {}
@@ -254,6 +263,9 @@ def split_reviews(
     data: Path, train_size: int, dev_size: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Two disjoint random parts; a text that occurs twice stays on one side."""
+    from malmoi.text.cleaning.cleaner import clean_text
+    from malmoi.text.reading.records import iter_records
+
     seen: dict[str, str] = {}
     for record in iter_records(data, need_label=True):
         text = clean_text(record.text)
@@ -271,12 +283,22 @@ def fine_tune(
     directory: str | Path,
     train: list[tuple[str, str]],
     dev: list[tuple[str, str]],
-    settings: TrainSettings,
+    settings: "TrainSettings",
     *,
     seed: int = 42,
     random_weights: bool = False,
 ) -> dict[str, object]:
     """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
+    from sklearn.metrics import accuracy_score, f1_score
+
+    from finetune.training.encoders import (
+        encoder_source,
+        load_encoder_tokenizer,
+        load_for_classification,
+    )
+    from finetune.training.fit import train_classifier
+    from malmoi.inference.classifier import Classifier
+
     labels = sorted({label for _, label in train})
     source = encoder_source(directory)
     tokenizer = load_encoder_tokenizer(source)

@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.data import NSMC_TRAIN
 from benchmarks.quality.downstream import (
-    NSMC,
     DownstreamSettings,
     Results,
     encoder_name,
@@ -23,7 +23,6 @@ from benchmarks.quality.downstream import (
     split_reviews,
 )
 from finetune.settings import TrainSettings
-from finetune.training.encoders import encoder_source, find_encoder
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 
@@ -38,8 +37,8 @@ class GainSettings(DownstreamSettings):
     starts: str = ""
     """Comma-separated NAME=DIRECTORY of pre-training runs, all of one architecture; by default the
     newest finished run."""
-    data: Path | None = None
-    """Labelled file; both parts are drawn from it. By default NSMC's training file in ../shared."""
+    texts: Path | None = None
+    """Labelled file; both parts are drawn from it. By default NSMC's training file."""
     seeds: int = 3
     """Fine-tuning runs of each start (weights of the head, order, dropout)."""
     epochs: int = 4
@@ -53,12 +52,11 @@ class GainSettings(DownstreamSettings):
 
 def main(settings: GainSettings) -> None:
     """Run what is missing of starts x seeds, then print the table."""
-    if settings.data is None and not NSMC.is_file():
-        print(f"skipped: no {NSMC.name} in ../shared; name a labelled file by --data")
-        return
-    data = settings.data or NSMC
+    from finetune.training.encoders import encoder_source, find_encoder
+
+    data = settings.texts or NSMC_TRAIN.find(settings.folder)
     if not data.is_file():
-        raise InputError(f"expected a labelled file, found no {data}; give another by --data")
+        raise InputError(f"expected a labelled file, found no {data}; give another by --texts")
     parts = settings.starts.split(",") if settings.starts else []
     if unfit := [part for part in parts if "=" not in part]:
         raise InputError(f"expected --starts NAME=DIRECTORY[,...], found {unfit[0]!r}")

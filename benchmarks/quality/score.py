@@ -8,28 +8,21 @@ Learning rate and epochs are chosen on a part of the training file, or on the de
 is one, with one seed; only then is the whole training file learnt, with every seed, and the test
 file scored, once for each. What is done is kept in the results, so that no second look at a test
 file can choose anything (one was taken, by hand: rows of part "test, first look",
-docs/log, 2026-11-23); rows belong to an encoder's weights, not to its folder's name, and
+docs/log); rows belong to an encoder's weights, not to its folder's name, and
 to one setting of each task. Of NSMC's test texts 10,000 are scored once more with typos, without
 spaces, drawn out, in NFD and after CP949.
 The memos and the written reviews have no test file but five folds; the choice has seen a part of
 all of them. Their rows belong to the texts as they are, which the project writes and mends itself.
 """
 
-import random
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import hstack
-from scipy.special import expit
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import KFold, cross_val_predict
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import LinearSVC
 
+from benchmarks.data import DataSettings
 from benchmarks.quality.downstream import (
     Results,
     encoder_name,
@@ -38,47 +31,22 @@ from benchmarks.quality.downstream import (
     numbers_of,
 )
 from benchmarks.quality.tasks import TASKS, Comparison, Rows
-from benchmarks.robustness.perturbations import PERTURBATIONS
-from finetune.data.folds import assign_folds, strata_of
-from finetune.evaluation.scores import (
-    choose_thresholds,
-    decide,
-    score_multi,
-    score_regression,
-    score_task,
-)
-from finetune.plan import plan_training
 from finetune.settings import TrainSettings
-from finetune.training.encoders import (
-    encoder_source,
-    find_encoder,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
-from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
-from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
-from malmoi.inference.batching import DeviceTokens, tokenize_all
-from malmoi.inference.torch_engine import predict_probabilities
-from malmoi.model_loading import longest_input, save_model
-from malmoi.text.cleaning.cleaner import clean_text
 
 RESULTS = Path(__file__).parents[1] / "results" / "quality.json"
 FOLDS = 5
-# That of the linear baselines in ../shared/data/README.md.
 LINEAR = "characters, linear SVM"
-LINEAR_C = 0.3
-# Test texts that are spoilt in all ways, and of which tasks.
-SPOILT = 10_000
+# Tasks whose test texts are scored once more, spoilt in all ways.
 SPOILT_TASKS = ("nsmc",)
 # What is chosen on a part of the training file.
 CHOSEN = ("epochs", "learning_rate", "layer_decay")
 
 
 @dataclass(kw_only=True)
-class QualitySettings:
+class QualitySettings(DataSettings):
     """Which encoder, which tasks, how often."""
 
     model: str | None = None
@@ -121,12 +89,11 @@ def main(settings: QualitySettings) -> None:
     results = Results(settings.output)
     recorded = results.rows
     encoder, identity = _name(settings), _identity(settings)
+    for file in (file for name in names for file in TASKS[name].needs):
+        file.find(settings.folder)
     for name in names:
-        missing = [path for path in TASKS[name].needs if not path.is_file()]
-        if missing:
-            print(f"{name}: skipped, no {missing[0].name} in ../shared/data")
-        elif settings.linear:
-            _measure_linear(name, results)
+        if settings.linear:
+            _measure_linear(name, results, settings.folder)
         else:
             _measure(name, encoder, identity, settings, results)
     for name in names:
@@ -144,8 +111,14 @@ def main(settings: QualitySettings) -> None:
 def _name(settings: QualitySettings) -> str:
     if settings.linear:
         return LINEAR
-    name = settings.name or encoder_name(encoder_source(settings.model or find_encoder()))
+    name = settings.name or encoder_name(_source(settings))
     return f"{name}, random weights" if settings.random_weights else name
+
+
+def _source(settings: QualitySettings) -> str:
+    from finetune.training.encoders import encoder_source, find_encoder
+
+    return encoder_source(settings.model or find_encoder())
 
 
 def _check(settings: QualitySettings) -> None:
@@ -197,15 +170,14 @@ def _identity(settings: QualitySettings) -> dict[str, str]:
     """What rows of this encoder, or of random weights in its shape, are told by."""
     if settings.linear:
         return {}
-    source = encoder_source(settings.model or find_encoder())
-    return identity_of(source, random_weights=settings.random_weights)
+    return identity_of(_source(settings), random_weights=settings.random_weights)
 
 
 def _texts(comparison: Comparison) -> dict[str, str]:
     """What the project's own texts are told by; public files stay as they are."""
-    if comparison.test is not None:
+    if comparison.own is None:
         return {}
-    return {"texts_sha256": file_sha256(comparison.needs[0])}
+    return {"texts_sha256": file_sha256(comparison.own)}
 
 
 def _rows_of(identity: dict[str, str], results: Results, **key: object) -> list[dict[str, Any]]:
@@ -235,7 +207,8 @@ def _measure(
             f"{name}: {', '.join(f'{what} {value}' for what, value in choices[0].items())}, as its "
             "test rows so far; for another choice name another --output"
         )
-    learn = comparison.train()
+    data = settings.folder
+    learn = comparison.train(data)
     of_part = {name: value for name, value in _dev_part(comparison, settings).items() if value}
     part = {"part": "dev", "seed": 0, **of_part}
     for choice in choices if len(choices) > 1 else []:
@@ -258,7 +231,7 @@ def _measure(
             continue
         if comparison.test is not None:
             spoil = name in SPOILT_TASKS
-            test = comparison.test()
+            test = comparison.test(data)
             keep = settings.keep and settings.keep / f"{encoder}-{name}-{seed}"
             scores = _fit(comparison, learn, test, best, seed, settings, spoil=spoil, keep=keep)
         else:
@@ -305,7 +278,7 @@ def _dev_split(comparison: Comparison, learn: Rows, settings: QualitySettings) -
     """
     order = np.random.default_rng(0).permutation(len(learn.texts))
     if comparison.dev is not None:
-        return learn.at(np.sort(order[: settings.dev_train_size])), comparison.dev()
+        return learn.at(np.sort(order[: settings.dev_train_size])), comparison.dev(settings.folder)
     dev_size = min(settings.dev_size, len(order) // 5)
     rest = order[: min(settings.dev_train_size, len(order) - dev_size)]
     known = {learn.texts[place] for place in rest}
@@ -314,6 +287,8 @@ def _dev_split(comparison: Comparison, learn: Rows, settings: QualitySettings) -
 
 
 def _folds(comparison: Comparison, rows: Rows, seed: int) -> list[tuple[Rows, Rows]]:
+    from finetune.data.folds import assign_folds, strata_of
+
     strata = strata_of(comparison.task, rows.targets)
     fold_of = np.array(assign_folds(strata, FOLDS, seed))
     return [
@@ -338,127 +313,46 @@ def _fit(
     With `spoil` also `spoilt`: for each perturbation the main score of the first test texts with
     it, beside theirs without ("as written").
     """
-    source = encoder_source(settings.model or find_encoder())
+    from benchmarks.quality.fitting import fit_encoder, score_encoder, score_spoilt
+    from malmoi.model_loading import save_model
+
     # Random weights have nothing that a smaller rate in lower layers would keep.
     if settings.random_weights:
         choice = choice | {"layer_decay": 1.0}
-    training = TrainSettings(**choice, class_weights=comparison.class_weights)
-    tokenizer = load_encoder_tokenizer(source)
-    model = load_for_classification(
-        source,
-        comparison.labels,
-        dropout=training.dropout,
-        seed=seed,
-        random_weights=settings.random_weights,
-        tokenizer=tokenizer,
-        task=comparison.task,
-    )
-    planned = plan_training(
-        training,
-        hidden_size=hidden_size(model),
-        longest_input=longest_input(model, tokenizer),
-        task=comparison.task,
-        random_weights=settings.random_weights,
-    )
-    data = TrainingData(
+    fitted = fit_encoder(
+        _source(settings),
+        learn,
+        TrainSettings(**choice, class_weights=comparison.class_weights),
         task=comparison.task,
         labels=comparison.labels,
-        tokens=tokenize_all(tokenizer, learn.texts, planned.max_length, pairs=learn.pairs),
-        targets=learn.targets,
-        strata=strata_of(comparison.task, learn.targets),
+        seed=seed,
+        random_weights=settings.random_weights,
     )
-    device = choose_device()
-    began = time.perf_counter()
-    trained = train(model, data, np.arange(len(learn.texts)), planned, seed=seed, device=device)
-    seconds = time.perf_counter() - began
     if keep is not None:
-        if trained.thresholds is not None:
-            model.config.thresholds = trained.thresholds.tolist()
-        save_model(model, tokenizer, keep)
-
-    def scores_of(rows: Rows) -> dict[str, float]:
-        tokens = DeviceTokens(
-            tokenize_all(tokenizer, rows.texts, planned.max_length, pairs=rows.pairs), device
-        )
-        places = np.arange(len(rows.texts))
-        found = predict_probabilities(model, tokens, places, comparison.task, device)
-        labels = comparison.labels
-        return _percent(
-            score_task(comparison.task, rows.targets, found, labels, trained.thresholds)
-        )
-
-    scores: dict[str, Any] = scores_of(test) | {"seconds": round(seconds, 1)}
+        if fitted.thresholds is not None:
+            fitted.model.config.thresholds = fitted.thresholds.tolist()
+        save_model(fitted.model, fitted.tokenizer, keep)
+    scores: dict[str, Any] = score_encoder(fitted, comparison, test)
+    scores["seconds"] = round(fitted.seconds, 1)
     if spoil:
-        some = test.at(np.arange(min(SPOILT, len(test.texts))))
-        scores["spoilt"] = {"as written": scores_of(some)[comparison.metric]}
-        for name, perturb in PERTURBATIONS.items():
-            draw = random.Random(0)
-            texts = [clean_text(perturb(text, draw)) for text in some.texts]
-            spoilt = Rows(texts=texts, targets=some.targets)
-            scores["spoilt"][name] = scores_of(spoilt)[comparison.metric]
+        scores["spoilt"] = score_spoilt(fitted, comparison, test)
     return scores
 
 
-def _percent(scores: dict[str, Any]) -> dict[str, float]:
-    names = ("accuracy", "macro_f1", "micro_f1", "spearman", "pearson")
-    return {name: 100 * scores[name] for name in names if name in scores}
+def _measure_linear(name: str, results: Results, data: Path) -> None:
+    from benchmarks.quality.fitting import fit_linear
 
-
-def _measure_linear(name: str, results: Results) -> None:
-    """TF-IDF of 1 to 4 characters and a linear model; of similar pairs only their cosine."""
     comparison = TASKS[name]
     key = {"task": name, "encoder": LINEAR, "part": "test", "seed": 0, **_texts(comparison)}
     if results.of(**key):
         return
-    learn = comparison.train()
+    learn = comparison.train(data)
     if comparison.test is not None:
-        scores = _fit_linear(comparison, learn, comparison.test())
+        scores = fit_linear(comparison, learn, comparison.test(data))
     else:
-        each = [_fit_linear(comparison, *fold) for fold in _folds(comparison, learn, 0)]
+        each = [fit_linear(comparison, *fold) for fold in _folds(comparison, learn, 0)]
         scores = {metric: float(np.mean([fold[metric] for fold in each])) for metric in each[0]}
     results.add(key | scores)
-
-
-def _fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, float]:
-    vectorizer = TfidfVectorizer(
-        analyzer="char", ngram_range=(1, 4), min_df=2, sublinear_tf=True, dtype=np.float32
-    )
-    vectorizer.fit([*learn.texts, *(learn.pairs or [])])
-    features = [_features(vectorizer, rows) for rows in (learn, test)]
-    if comparison.task == "pair-regression":
-        # Rows of TF-IDF have length 1: the sum of the products is the cosine.
-        half = features[1].shape[1] // 2
-        cosine = np.asarray(features[1][:, half:].sum(axis=1)).ravel()
-        return _percent(score_regression(test.targets, cosine))
-    weights = None if comparison.class_weights == "none" else comparison.class_weights
-    model = LinearSVC(C=LINEAR_C, random_state=0, class_weight=weights)
-    if comparison.task == "multi":
-        model = OneVsRestClassifier(model)
-        # Rare labels hardly ever reach a margin of 0; the encoder has thresholds of its own too.
-        out_of_fold = cross_val_predict(
-            model,
-            features[0],
-            learn.targets,
-            cv=KFold(FOLDS, shuffle=True, random_state=0),
-            method="decision_function",
-        )
-        thresholds = choose_thresholds(learn.targets, expit(out_of_fold))
-        margins = model.fit(features[0], learn.targets).decision_function(features[1])
-        predicted = decide("multi", expit(margins), thresholds)
-        return _percent(score_multi(test.targets, predicted, comparison.labels))
-    model.fit(features[0], learn.targets)
-    predicted = np.asarray(model.predict(features[1]))
-    certain = np.eye(len(comparison.labels))[predicted]
-    return _percent(score_task(comparison.task, test.targets, certain, comparison.labels))
-
-
-def _features(vectorizer: TfidfVectorizer, rows: Rows) -> Any:
-    """TF-IDF; of a pair the differences and then the products of the two texts' weights."""
-    first = vectorizer.transform(rows.texts)
-    if rows.pairs is None:
-        return first
-    second = vectorizer.transform(rows.pairs)
-    return hstack([abs(first - second), first.multiply(second)]).tocsr()
 
 
 if __name__ == "__main__":

@@ -24,21 +24,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock
-from scipy.special import expit, logit
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 
+from benchmarks.data import RATED_REVIEWS, DataSettings
 from benchmarks.quality.downstream import (
-    REVIEWS,
     ROOT,
     Results,
     encoder_name,
@@ -46,24 +38,14 @@ from benchmarks.quality.downstream import (
     mean_and_spread,
 )
 from benchmarks.quality.tasks import TASKS, Rows
-from finetune.plan import plan_training
 from finetune.settings import TrainSettings
-from finetune.training.encoders import (
-    encoder_source,
-    find_encoder,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
-from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once, write_at_once
-from malmoi.inference.batching import DeviceTokens, tokenize_all
-from malmoi.inference.torch_engine import predict_probabilities
-from malmoi.model_loading import longest_input, save_model
 from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.text.reading.records import iter_records
-from malmoi.tokenizer_folders import load_tokenizer
+
+if TYPE_CHECKING:
+    from benchmarks.quality.fitting import FittedEncoder
 
 LABELS = ["0", "1"]
 # Share of the linear classifier in the teacher's log-odds, to choose from.
@@ -73,7 +55,7 @@ CERTAIN = 1e-4
 
 
 @dataclass(kw_only=True)
-class SelfTrainingSettings:
+class SelfTrainingSettings(DataSettings):
     """Which encoder learns, from how many reviews."""
 
     model: str | None = None
@@ -121,23 +103,86 @@ def main(settings: SelfTrainingSettings) -> None:
     """Teach, then score teachers and students.
 
     Raises:
-        InputError: a flag makes no sense, or a student that is to be scored is not there.
+        InputError: a flag makes no sense, data lacks, or a student that is to be scored.
     """
-    comparison = TASKS["nsmc"]
-    if missing := [path for path in (*comparison.needs, REVIEWS) if not path.is_file()]:
-        print(f"skipped: no {missing[0].name} in ../shared/data")
+    for file in (*TASKS["nsmc"].needs, RATED_REVIEWS):
+        file.find(settings.folder)
+    study = _study(settings)
+    settings.work.mkdir(parents=True, exist_ok=True)
+    if settings.test:
+        with FileLock(f"{study.students_in}.lock"):
+            _score(study)
         return
+    reviews = study.reviews
+    print(
+        f"{len(reviews.labelled.texts):,} labelled, {len(reviews.others):,} not, "
+        f"{len(reviews.dev.texts):,} to choose by"
+    )
+    pseudo_labels = _ask_encoders(study)
+    if study.student_seeds:
+        share, teacher = _choose_teacher(study, pseudo_labels)
+        _teach_students(study, share, teacher)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Study:
+    """All of one setting.
+
+    Attributes:
+        source: the encoder.
+        key: what its rows are told by.
+        student: what rows of its students are told by, too.
+        pseudo_labels_in: folder of what teachers said.
+        students_in: folder of the students.
+    """
+
+    source: str
+    folder: Path
+    reviews: _Reviews
+    results: Results
+    teacher_training: TrainSettings
+    student_training: TrainSettings
+    teacher_seeds: list[int]
+    student_seeds: list[int]
+    key: dict[str, Any]
+    student: dict[str, Any]
+    pseudo_labels_in: Path
+    students_in: Path
+
+    def add(self, probabilities: np.ndarray, seconds: int | None = None, **arm: object) -> float:
+        """Record the accuracy on the reviews to choose by, if it is not there yet."""
+        accuracy = 100 * float(((probabilities > 0.5) == self.reviews.dev.targets).mean())
+        if not _dev_rows(self.results, **self.key, **arm):
+            took = {} if seconds is None else {"seconds": seconds}
+            self.results.add(self.key | {"dev_accuracy": accuracy} | took | arm)
+        return accuracy
+
+    @property
+    def gold(self) -> np.ndarray:
+        """Probabilities of the labelled reviews, float32 [N, 2]."""
+        return np.eye(2, dtype=np.float32)[self.reviews.labelled.targets]
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """What teachers are asked about: the reviews to choose by, and those without labels."""
+        return [self.reviews.dev.texts, self.reviews.others]
+
+
+def _study(settings: SelfTrainingSettings) -> _Study:
+    """Check the flags, read the reviews, open the results."""
+    from finetune.training.encoders import encoder_source, find_encoder
+
     teacher_seeds = _seeds("teacher-seeds", settings.teacher_seeds)
     if not teacher_seeds:
         raise InputError("expected --teacher-seeds of at least one seed, found none")
     student_seeds = _seeds("student-seeds", settings.student_seeds)
-    teacher_training = TrainSettings(epochs=settings.teacher_epochs)
-    student_training = TrainSettings(
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        learning_rate=settings.learning_rate,
-    )
-    for training in (teacher_training, student_training):
+    hows: dict[str, Any] = {
+        "epochs": settings.epochs,
+        "batch_size": settings.batch_size,
+        "learning_rate": settings.learning_rate,
+    }
+    trainings = [TrainSettings(epochs=settings.teacher_epochs), TrainSettings(**hows)]
+    for training in trainings:
         training.check()
     source = encoder_source(settings.model or find_encoder())
     name = encoder_name(source)
@@ -148,98 +193,114 @@ def main(settings: SelfTrainingSettings) -> None:
         "teacher_epochs": settings.teacher_epochs,
         "texts_sha256": reviews.sha256(),
     }
-    results = Results(settings.results, **common)
     key = {"encoder": name} | identity_of(source)
-    student = {
-        "arm": "student",
-        "teachers": ",".join(map(str, teacher_seeds)),
-        "epochs": settings.epochs,
-        "batch_size": settings.batch_size,
-        "learning_rate": settings.learning_rate,
-    }
-    pseudo_labels_in = settings.work / f"{name}-{_sha256(key | common)[:8]}"
-    students_in = settings.work / f"{name}-{_sha256(key | common | student)[:8]}-students"
-    settings.work.mkdir(parents=True, exist_ok=True)
-    if settings.test:
-        with FileLock(f"{students_in}.lock"):
-            _score(results, key | student, student_seeds, students_in)
-        return
-
-    print(
-        f"{len(reviews.labelled.texts):,} labelled, {len(reviews.others):,} not, "
-        f"{len(reviews.dev.texts):,} to choose by"
+    student = {"arm": "student", "teachers": ",".join(map(str, teacher_seeds))} | hows
+    setting = settings.work / f"{name}-{_sha256(key | common)[:8]}"
+    students = f"{name}-{_sha256(key | common | student)[:8]}-students"
+    return _Study(
+        source=source,
+        folder=settings.folder,
+        reviews=reviews,
+        results=Results(settings.results, **common),
+        teacher_training=trainings[0],
+        student_training=trainings[1],
+        teacher_seeds=teacher_seeds,
+        student_seeds=student_seeds,
+        key=key,
+        student=student,
+        pseudo_labels_in=setting,
+        students_in=settings.work / students,
     )
-    tokenizer = load_encoder_tokenizer(source)
 
-    def add(probabilities: np.ndarray, seconds: int | None = None, **arm: object) -> float:
-        accuracy = 100 * float(((probabilities > 0.5) == reviews.dev.targets).mean())
-        if not _dev_rows(results, **key, **arm):
-            took = {} if seconds is None else {"seconds": seconds}
-            results.add(key | {"dev_accuracy": accuracy} | took | arm)
-        return accuracy
 
-    gold = np.eye(2, dtype=np.float32)[reviews.labelled.targets]
-    asked = [reviews.dev.texts, reviews.others]
+def _ask_encoders(study: _Study) -> list[list[np.ndarray]]:
+    """What the encoder, fine-tuned with each seed, says of what is asked."""
 
-    def encoder(seed: int) -> list[np.ndarray]:
-        model = _fit(source, tokenizer, reviews.labelled.texts, gold, teacher_training, seed)
-        return [_ask(model, tokenizer, texts) for texts in asked]
+    def teacher(seed: int) -> list[np.ndarray]:
+        texts = study.reviews.labelled.texts
+        fitted = _fit(study.source, texts, study.gold, study.teacher_training, seed)
+        return [_ask(fitted.model, fitted.tokenizer, texts) for texts in study.asked]
 
     pseudo_labels = []
-    for seed in teacher_seeds:
-        with FileLock(f"{pseudo_labels_in}-{seed}.lock"):
-            found = _kept(pseudo_labels_in / f"encoder-{seed}.npz", partial(encoder, seed))
-            add(found[0], arm="encoder", seed=seed)
+    for seed in study.teacher_seeds:
+        with FileLock(f"{study.pseudo_labels_in}-{seed}.lock"):
+            path = study.pseudo_labels_in / f"encoder-{seed}.npz"
+            found = _kept(path, partial(teacher, seed))
+            study.add(found[0], arm="encoder", seed=seed)
         pseudo_labels.append(found)
-    if not student_seeds:
-        return
-    best = (0.0, 0.0)
-    with FileLock(f"{pseudo_labels_in}-linear.lock"):
-        linear = _kept(pseudo_labels_in / "linear.npz", partial(_linear, reviews.labelled, asked))
-        add(linear[0], arm="linear")
-        for share in SHARES:
-            blended = _blend([one[0] for one in pseudo_labels], linear[0], share)
-            accuracy = add(blended, arm="teacher", teachers=student["teachers"], share=share)
-            best = max(best, (accuracy, share))
-    teacher = _blend([one[1] for one in pseudo_labels], linear[1], best[1])
+    return pseudo_labels
 
-    texts = [*reviews.labelled.texts, *reviews.others]
-    targets = np.concatenate([gold, np.stack([1 - teacher, teacher], axis=1)]).astype(np.float32)
-    for seed in student_seeds:
-        folder = students_in / str(seed)
-        with FileLock(f"{students_in}-{seed}.lock"):
+
+def _choose_teacher(study: _Study, encoders: list[list[np.ndarray]]) -> tuple[float, np.ndarray]:
+    """The share of the linear classifier that did best, and probabilities [N] with it."""
+    best = (0.0, 0.0)
+    with FileLock(f"{study.pseudo_labels_in}-linear.lock"):
+        make = partial(_linear, study.reviews.labelled, study.asked)
+        linear = _kept(study.pseudo_labels_in / "linear.npz", make)
+        study.add(linear[0], arm="linear")
+        for share in SHARES:
+            blended = _blend([one[0] for one in encoders], linear[0], share)
+            teachers = study.student["teachers"]
+            accuracy = study.add(blended, arm="teacher", teachers=teachers, share=share)
+            best = max(best, (accuracy, share))
+    return best[1], _blend([one[1] for one in encoders], linear[1], best[1])
+
+
+def _teach_students(study: _Study, share: float, teacher: np.ndarray) -> None:
+    """Train the students that are not there yet, and record what they do on dev reviews."""
+    from transformers import AutoModelForSequenceClassification
+
+    from malmoi.model_loading import save_model
+    from malmoi.tokenizer_folders import load_tokenizer
+
+    texts = [*study.reviews.labelled.texts, *study.reviews.others]
+    soft = np.stack([1 - teacher, teacher], axis=1)
+    targets = np.concatenate([study.gold, soft]).astype(np.float32)
+    for seed in study.student_seeds:
+        folder = study.students_in / str(seed)
+        with FileLock(f"{study.students_in}-{seed}.lock"):
             seconds = None
             if folder.is_dir():
                 print(f"trained already: {folder}")
                 model = AutoModelForSequenceClassification.from_pretrained(folder)
+                tokenizer = load_tokenizer(folder)
             else:
                 began = time.perf_counter()
                 with directory_at_once(folder) as scratch:
-                    model = _fit(source, tokenizer, texts, targets, student_training, seed)
+                    fitted = _fit(study.source, texts, targets, study.student_training, seed)
                     seconds = round(time.perf_counter() - began)
+                    model, tokenizer = fitted.model, fitted.tokenizer
                     save_model(model, tokenizer, scratch)
                 print(f"student: {folder}")
             # One that was stopped here has no row yet.
-            dev = _ask(model, tokenizer, reviews.dev.texts)
-            add(dev, seconds, **student, share=best[1], seed=seed)
+            dev = _ask(model, tokenizer, study.reviews.dev.texts)
+            study.add(dev, seconds, **study.student, share=share, seed=seed)
 
 
 def _dev_rows(results: Results, **key: object) -> list[dict[str, Any]]:
     return [row for row in results.of(**key) if "dev_accuracy" in row]
 
 
-def _score(results: Results, key: dict[str, Any], seeds: list[int], folder: Path) -> None:
+def _score(study: _Study) -> None:
     """The students that were not yet, on the test file; then the mean."""
+    from transformers import AutoModelForSequenceClassification
+
+    from malmoi.tokenizer_folders import load_tokenizer
+
     read = TASKS["nsmc"].test
     assert read is not None
-    missing = [seed for seed in seeds if not results.of(**key, seed=seed, part="test")]
-    for seed in missing:
-        if not (folder / str(seed)).is_dir():
-            raise InputError(f"expected a student in {folder / str(seed)}; train it without --test")
-    rows = read() if missing else Rows(texts=[], targets=np.array([]))
-    for seed in missing:
-        model = AutoModelForSequenceClassification.from_pretrained(folder / str(seed))
-        found = _ask(model, load_tokenizer(folder / str(seed)), rows.texts)
+    results, key = study.results, study.key | study.student
+    missing = [
+        seed for seed in study.student_seeds if not results.of(**key, seed=seed, part="test")
+    ]
+    folders = {seed: study.students_in / str(seed) for seed in missing}
+    for folder in folders.values():
+        if not folder.is_dir():
+            raise InputError(f"expected a student in {folder}; train it without --test")
+    rows = read(study.folder) if missing else Rows(texts=[], targets=np.array([]))
+    for seed, folder in folders.items():
+        model = AutoModelForSequenceClassification.from_pretrained(folder)
+        found = _ask(model, load_tokenizer(folder), rows.texts)
         accuracy = 100 * float(((found > 0.5) == rows.targets).mean())
         results.add(key | {"seed": seed, "part": "test", "accuracy": accuracy})
     scores = [row["accuracy"] for row in results.of(**key, part="test")]
@@ -279,7 +340,7 @@ def _kept(path: Path, make: Callable[[], list[np.ndarray]]) -> list[np.ndarray]:
 
 def _reviews(settings: SelfTrainingSettings) -> _Reviews:
     """The same for every seed."""
-    learn = TASKS["nsmc"].train()
+    learn = TASKS["nsmc"].train(settings.folder)
     if not 0 < settings.dev_size < len(learn.texts) // 2:
         raise InputError(
             f"expected --dev-size from 1 to less than half of {len(learn.texts):,} reviews, found "
@@ -289,13 +350,16 @@ def _reviews(settings: SelfTrainingSettings) -> _Reviews:
     dev = learn.at(np.sort(order[: settings.dev_size]))
     known = set(dev.texts)
     rest = [place for place in order[settings.dev_size :] if learn.texts[place] not in known]
-    others = _unlabelled({*learn.texts}, settings.unlabelled)
+    others = _unlabelled(settings.folder, {*learn.texts}, settings.unlabelled)
     return _Reviews(labelled=learn.at(np.sort(rest)), dev=dev, others=others)
 
 
-def _unlabelled(known: set[str], size: int) -> list[str]:
+def _unlabelled(data: Path, known: set[str], size: int) -> list[str]:
     """Rated reviews without their ratings, none of them in `known`."""
-    found = sorted({clean_text(record.text) for record in iter_records(REVIEWS)} - known - {""})
+    from malmoi.text.reading.records import iter_records
+
+    records = iter_records(RATED_REVIEWS.find(data))
+    found = sorted({clean_text(record.text) for record in records} - known - {""})
     if not 0 < size <= len(found):
         raise InputError(
             f"expected --unlabelled from 1 to the {len(found):,} reviews there are, found {size:,}"
@@ -306,60 +370,49 @@ def _unlabelled(known: set[str], size: int) -> list[str]:
 
 def _linear(learn: Rows, asked: list[list[str]]) -> list[np.ndarray]:
     """Probabilities by character n-grams, [N] of each list asked about."""
-    vectorizer = TfidfVectorizer(
-        analyzer="char", ngram_range=(1, 4), min_df=2, sublinear_tf=True, dtype=np.float32
-    )
+    from sklearn.linear_model import LogisticRegression
+
+    from benchmarks.quality.fitting import character_ngrams
+
+    vectorizer = character_ngrams()
     features = vectorizer.fit_transform(learn.texts)
     model = LogisticRegression(C=5, solver="liblinear").fit(features, learn.targets)
     return [model.predict_proba(vectorizer.transform(texts))[:, 1] for texts in asked]
 
 
 def _fit(
-    source: str,
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    targets: np.ndarray,
-    training: TrainSettings,
-    seed: int,
-) -> PreTrainedModel:
+    source: str, texts: Sequence[str], targets: np.ndarray, training: TrainSettings, seed: int
+) -> "FittedEncoder":
     """Fine-tune on probabilities of both labels, float32 [N, 2].
 
     Raises:
         InputError: the loss became infinite or NaN.
     """
-    model = load_for_classification(
-        source, LABELS, dropout=training.dropout, seed=seed, tokenizer=tokenizer
-    )
-    longest = longest_input(model, tokenizer)
-    planned = plan_training(training, hidden_size=hidden_size(model), longest_input=longest)
-    data = TrainingData(
-        task="single",
-        labels=LABELS,
-        tokens=tokenize_all(tokenizer, texts, planned.max_length),
-        targets=targets,
-        strata=targets.argmax(axis=1),
-    )
+    from benchmarks.quality.fitting import fit_encoder
 
     def progress(done: int, steps: int) -> None:
         if done % 500 == 0:
             print(f"step {done:,} of {steps:,}", flush=True)
 
-    train(model, data, np.arange(len(texts)), planned, progress, seed=seed)
-    return model
+    rows = Rows(texts=list(texts), targets=targets)
+    return fit_encoder(
+        source, rows, training, task="single", labels=LABELS, seed=seed, progress=progress
+    )
 
 
-def _ask(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
-) -> np.ndarray:
+def _ask(model: Any, tokenizer: Any, texts: Sequence[str]) -> np.ndarray:
     """Probabilities [N]."""
-    tokens = DeviceTokens(tokenize_all(tokenizer, texts, TrainSettings.max_length), model.device)
-    found = predict_probabilities(model, tokens, np.arange(len(texts)), "single", model.device)
-    return found[:, 1]
+    from benchmarks.quality.fitting import ask_encoder
+
+    rows = Rows(texts=list(texts), targets=np.array([]))
+    return ask_encoder(model, tokenizer, rows)[:, 1]
 
 
 def _blend(encoders: list[np.ndarray], linear: np.ndarray, share: float) -> np.ndarray:
     """Probabilities [N] by the mean log-odds of the encoders and, with `share` of the weight, those
     of the linear classifier."""
+    from scipy.special import expit, logit
+
     odds = [logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in (*encoders, linear)]
     blended: np.ndarray = expit((1 - share) * np.mean(odds[:-1], axis=0) + share * odds[-1])
     return blended

@@ -1,23 +1,37 @@
 """The tasks that encoders are compared on: training rows, test rows, what counts.
 
-All real data of ../shared/data; its README.md has origins, licences and how the files were made.
+All but the project's own texts are public, found below a folder by `benchmarks.data`.
 """
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 
-from benchmarks.quality.downstream import NSMC, RATING_LABELS, REVIEWS, ROOT
+from benchmarks.data import (
+    HATE_DEV,
+    HATE_TRAIN,
+    KORSTS,
+    KOTE_TEST,
+    KOTE_VAL,
+    NSMC_TEST,
+    NSMC_TRAIN,
+    QUESTIONS,
+    RATED_REVIEWS,
+    THREE_CLASSES_TEST,
+    DataFile,
+)
+from benchmarks.quality.downstream import RATING_LABELS, ROOT
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
 from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 
-DATA = NSMC.parents[1]
+if TYPE_CHECKING:
+    import pandas as pd
+
 EMOTIONS = [str(number) for number in range(44)]
 MEMO_LABELS = read_task(ROOT / "corpora" / "memos").label_names
 THREE = read_task(ROOT / "corpora" / "reviews").label_names
@@ -49,29 +63,35 @@ class Rows:
 class Comparison:
     """A training file, a test file, and what counts.
 
+    Rows are read from the files below a folder of public data.
+
     Attributes:
         task: what a row is.
         labels: K names.
         train: reads the rows to learn from.
         test: reads the rows to score; None: every fifth of the training rows in turn.
         metric: a key of what `finetune.evaluation.scores.score_task` returns.
-        needs: what has to be there.
+        needs: public files that have to be there.
+        own: file of the project's own texts, which may change; None: public ones.
         class_weights: of the loss, as in `TrainSettings`.
         dev: reads the rows to choose by, where there is a file of them; None: a part of training's.
     """
 
     task: Task
     labels: list[str]
-    train: Callable[[], Rows]
-    test: Callable[[], Rows] | None
+    train: Callable[[Path], Rows]
+    test: Callable[[Path], Rows] | None
     metric: str
-    needs: tuple[Path, ...]
+    needs: tuple[DataFile, ...] = ()
+    own: Path | None = None
     class_weights: Literal["none", "balanced"] = "none"
-    dev: Callable[[], Rows] | None = None
+    dev: Callable[[Path], Rows] | None = None
 
 
-def _table(path: Path) -> pd.DataFrame:
+def _table(path: Path) -> "pd.DataFrame":
     """All rows, without quoting, as these files are written; an empty cell stays a text."""
+    import pandas as pd
+
     return pd.read_csv(path, sep="\t", quoting=3, keep_default_na=False, dtype=str)
 
 
@@ -83,18 +103,18 @@ def _single(path: Path, text: str, label: str, labels: list[str]) -> Rows:
     )
 
 
-def rated_reviews() -> tuple[list[str], np.ndarray]:
+def rated_reviews(data: Path) -> tuple[list[str], np.ndarray]:
     """Texts of all rated reviews, cleaned, none empty, and their ratings, int64 [N]."""
-    table = _table(REVIEWS)
+    table = _table(RATED_REVIEWS.find(data))
     texts = [clean_text(text) for text in table["document"]]
     kept = [place for place, text in enumerate(texts) if text]
     return [texts[place] for place in kept], table["rating"].to_numpy(dtype=np.int64)[kept]
 
 
-def _three_train() -> Rows:
+def _three_train(data: Path) -> Rows:
     """180,000 of the rated reviews, as many of each class (부정 1-4, 중립 5-8, 긍정 9-10)."""
     by_label: dict[str, list[str]] = {}
-    for text, rating in zip(*rated_reviews(), strict=True):
+    for text, rating in zip(*rated_reviews(data), strict=True):
         by_label.setdefault(RATING_LABELS[str(rating)], []).append(text)
     draw = random.Random(0)
     chosen = [
@@ -115,13 +135,15 @@ def three_classes(ratings: np.ndarray) -> np.ndarray:
     return np.array(place_of)[ratings - 1]
 
 
-def _three_train_all() -> Rows:
+def _three_train_all(data: Path) -> Rows:
     """All rated reviews, in their own proportions: more than half of them are 긍정."""
-    texts, ratings = rated_reviews()
+    texts, ratings = rated_reviews(data)
     return Rows(texts=texts, targets=three_classes(ratings))
 
 
 def _emotions(path: Path) -> Rows:
+    import pandas as pd
+
     table = pd.read_csv(path, sep="\t", quoting=3, header=None, dtype=str)
     targets = np.zeros((len(table), len(EMOTIONS)), dtype=np.float32)
     for row, cell in enumerate(table[2]):
@@ -138,17 +160,19 @@ def _pairs(path: Path, first: str, second: str, target: str, kind: type) -> Rows
     )
 
 
-def _similarity(name: str) -> Rows:
-    rows = _pairs(DATA / "korsts" / name, "sentence1", "sentence2", "score", float)
+def _similarity(path: Path) -> Rows:
+    rows = _pairs(path, "sentence1", "sentence2", "score", float)
     return Rows(texts=rows.texts, pairs=rows.pairs, targets=rows.targets.astype(np.float32))
 
 
-def _questions(name: str) -> Rows:
-    return _pairs(QUESTIONS / name, "question1", "question2", "is_duplicate", int)
+def _questions(path: Path) -> Rows:
+    return _pairs(path, "question1", "question2", "is_duplicate", int)
 
 
 def _own(path: Path, labels: list[str]) -> Rows:
     """The texts that were written for the project."""
+    import pandas as pd
+
     table = pd.read_csv(path, keep_default_na=False)
     return Rows(
         texts=[clean_text(text) for text in table["text"]],
@@ -158,78 +182,75 @@ def _own(path: Path, labels: list[str]) -> Rows:
 
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 WRITTEN = ROOT / "corpora" / "reviews" / "reviews.csv"
-HATE = DATA / "korean_hate_speech"
-QUESTIONS = DATA / "question_pair"
+HATE_LABELS = ["none", "offensive", "hate"]
 TASKS = {
     "nsmc": Comparison(
         task="single",
         labels=["0", "1"],
-        train=lambda: _single(NSMC, "document", "label", ["0", "1"]),
-        test=lambda: _single(NSMC.parent / "ratings_test.txt", "document", "label", ["0", "1"]),
+        train=lambda data: _single(NSMC_TRAIN.find(data), "document", "label", ["0", "1"]),
+        test=lambda data: _single(NSMC_TEST.find(data), "document", "label", ["0", "1"]),
         metric="accuracy",
-        needs=(NSMC, NSMC.parent / "ratings_test.txt"),
+        needs=(NSMC_TRAIN, NSMC_TEST),
     ),
     "three": Comparison(
         task="single",
         labels=THREE,
         train=_three_train,
-        test=lambda: _single(NSMC.parent / "sentiment3_test.tsv", "document", "label", THREE),
+        test=lambda data: _single(THREE_CLASSES_TEST.find(data), "document", "label", THREE),
         metric="macro_f1",
-        needs=(REVIEWS, NSMC.parent / "sentiment3_test.tsv"),
+        needs=(RATED_REVIEWS, THREE_CLASSES_TEST),
     ),
     "hate": Comparison(
         task="single",
-        labels=["none", "offensive", "hate"],
-        train=lambda: _single(
-            HATE / "train.tsv", "comments", "hate", ["none", "offensive", "hate"]
-        ),
+        labels=HATE_LABELS,
+        train=lambda data: _single(HATE_TRAIN.find(data), "comments", "hate", HATE_LABELS),
         # The labels of its test file were never published.
-        test=lambda: _single(HATE / "dev.tsv", "comments", "hate", ["none", "offensive", "hate"]),
+        test=lambda data: _single(HATE_DEV.find(data), "comments", "hate", HATE_LABELS),
         metric="macro_f1",
-        needs=(HATE / "train.tsv", HATE / "dev.tsv"),
+        needs=(HATE_TRAIN, HATE_DEV),
     ),
     "kote": Comparison(
         task="multi",
         labels=EMOTIONS,
-        # Its training file is not there: trained on the 5,000 of val.
-        train=lambda: _emotions(DATA / "kote" / "val.tsv"),
-        test=lambda: _emotions(DATA / "kote" / "test.tsv"),
+        # Trained on the 5,000 of val, as all recorded rows were.
+        train=lambda data: _emotions(KOTE_VAL.find(data)),
+        test=lambda data: _emotions(KOTE_TEST.find(data)),
         metric="macro_f1",
-        needs=(DATA / "kote" / "val.tsv", DATA / "kote" / "test.tsv"),
+        needs=(KOTE_VAL, KOTE_TEST),
     ),
     "korsts": Comparison(
         task="pair-regression",
         labels=REGRESSION_LABELS,
-        train=lambda: _similarity("sts-train.tsv"),
-        test=lambda: _similarity("sts-test.tsv"),
+        train=lambda data: _similarity(KORSTS["train"].find(data)),
+        test=lambda data: _similarity(KORSTS["test"].find(data)),
         metric="spearman",
-        needs=tuple(DATA / "korsts" / f"sts-{part}.tsv" for part in ("train", "dev", "test")),
-        dev=lambda: _similarity("sts-dev.tsv"),
+        needs=tuple(KORSTS.values()),
+        dev=lambda data: _similarity(KORSTS["dev"].find(data)),
     ),
     "questions": Comparison(
         task="pair",
         labels=["0", "1"],
-        train=lambda: _questions("train.tsv"),
-        test=lambda: _questions("test.tsv"),
+        train=lambda data: _questions(QUESTIONS["train"].find(data)),
+        test=lambda data: _questions(QUESTIONS["test"].find(data)),
         metric="accuracy",
-        needs=tuple(QUESTIONS / f"{part}.tsv" for part in ("train", "dev", "test")),
-        dev=lambda: _questions("dev.tsv"),
+        needs=tuple(QUESTIONS.values()),
+        dev=lambda data: _questions(QUESTIONS["dev"].find(data)),
     ),
     "memos": Comparison(
         task="single",
         labels=MEMO_LABELS,
-        train=lambda: _own(MEMOS, MEMO_LABELS),
+        train=lambda _: _own(MEMOS, MEMO_LABELS),
         test=None,
         metric="macro_f1",
-        needs=(MEMOS,),
+        own=MEMOS,
     ),
     "written": Comparison(
         task="single",
         labels=THREE,
-        train=lambda: _own(WRITTEN, THREE),
+        train=lambda _: _own(WRITTEN, THREE),
         test=None,
         metric="macro_f1",
-        needs=(WRITTEN,),
+        own=WRITTEN,
     ),
 }
 # The same test file.

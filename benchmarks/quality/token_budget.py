@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
+from benchmarks.data import NSMC_TRAIN
 from benchmarks.quality.downstream import (
-    NSMC,
     PretrainedSettings,
     Results,
     encoder_name,
@@ -35,9 +33,6 @@ from finetune.settings import TrainSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 # token_budget.json is of runs that began with skip-gram vectors.
 RESULTS = Path(__file__).parents[1] / "results" / "token_budget_word_vectors.json"
@@ -145,13 +140,12 @@ def main(settings: BudgetSettings) -> None:
     if unknown := [arm for arm in arms if arm not in ARMS]:
         raise InputError(f"expected --arms of {', '.join(ARMS)}, found {unknown[0]}")
     budgets = [int(number) for number in numbers_of("tokens", settings.tokens)]
-    if not NSMC.is_file() or not settings.corpus.exists():
-        print(f"skipped: no {NSMC.name} in ../shared/data, or no {settings.corpus}")
-        return
-    train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
+    corpus = settings.find_corpus()
+    nsmc = NSMC_TRAIN.find(settings.folder)
+    train, dev = split_reviews(nsmc, settings.train_size, settings.dev_size)
     results = Results(
         settings.output,
-        corpus=settings.corpus.name,
+        corpus=corpus.name,
         tokenizer=None if settings.tokenizer is None else str(settings.tokenizer),
         preset="tiny",
         train_size=len(train),
@@ -168,12 +162,12 @@ def main(settings: BudgetSettings) -> None:
                 key = {"arm": name, "tokens": tokens, "seed": seed}
                 if results.of(**key):
                     continue
-                encoder = _start(start, seed, settings)
+                encoder = _start(start, seed, settings, corpus)
                 if tokens:
                     encoder = pretrain_once(
                         runs_of(settings.output) / f"{arm}-{tokens}-{seed}",
                         ["--init", encoder, *pretraining_flags(arm, tokens, seed)],
-                        corpus=settings.corpus,
+                        corpus=corpus,
                     )
                 # Without vectors learnt before there is little to keep in the lower layers.
                 decay = 1.0 if start == "random" else None
@@ -230,6 +224,11 @@ def pretraining_flags(arm: str, tokens: int, seed: int) -> list[object]:
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     """Mean accuracy against tokens seen, a line an arm; the starts are its first points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     figure, axis = pyplot.subplots(figsize=(7, 4.5))
     for arm in sorted({row["arm"] for row in rows if row["arm"] in ARMS}):
         mine = [row for row in rows if row["arm"] in (arm, ARMS[arm][0])]
@@ -253,14 +252,14 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _start(start: str, seed: int, settings: BudgetSettings) -> Path:
+def _start(start: str, seed: int, settings: BudgetSettings, corpus: Path) -> Path:
     """The untrained networks of a seed, with or without word vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
     flags += AS_IN_PAPER
-    flags += vocabulary_flags(settings.corpus, settings.tokenizer)
+    flags += vocabulary_flags(corpus, settings.tokenizer)
     flags += STARTS[start]
     folder = runs_of(settings.output) / f"start-{start.replace(',', '').replace(' ', '-')}-{seed}"
-    return pretrain_once(folder, flags, corpus=settings.corpus)
+    return pretrain_once(folder, flags, corpus=corpus)
 
 
 if __name__ == "__main__":

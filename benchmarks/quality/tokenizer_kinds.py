@@ -11,8 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.data import NSMC_TRAIN
 from benchmarks.quality.downstream import (
-    NSMC,
     PretrainedSettings,
     Results,
     fine_tune,
@@ -47,20 +47,21 @@ class KindsSettings(PretrainedSettings):
 
 def main(settings: KindsSettings) -> None:
     """Run what is missing of tokenizers x seeds, then print the table."""
-    if not NSMC.is_file():
-        print(f"skipped: no {NSMC.name} in ../shared/data")
-        return
     parts = settings.tokenizers.split(",") if settings.tokenizers else []
     if unfit := [part for part in parts if "=" not in part]:
         raise InputError(f"expected --tokenizers NAME=DIRECTORY[,...], found {unfit[0]!r}")
     tokenizers = dict(part.split("=", 1) for part in parts)
     if not tokenizers:
-        print("skipped: no --tokenizers; train them with `python -m tokenizer train`")
-        return
-    train, dev = split_reviews(NSMC, settings.train_size, settings.dev_size)
+        raise InputError(
+            "expected --tokenizers NAME=DIRECTORY[,...], found none; train them with `python -m "
+            "tokenizer train`"
+        )
+    corpus = settings.find_corpus()
+    nsmc = NSMC_TRAIN.find(settings.folder)
+    train, dev = split_reviews(nsmc, settings.train_size, settings.dev_size)
     results = Results(
         settings.output,
-        corpus=settings.corpus.name,
+        corpus=corpus.name,
         preset="tiny",
         tokens=settings.tokens,
         train_size=len(train),
@@ -77,7 +78,7 @@ def main(settings: KindsSettings) -> None:
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
                 + ["--max-tokens", settings.tokens]
                 + ["--recipe", "electra"],
-                corpus=settings.corpus,
+                corpus=corpus,
             )
             record = read_record(encoder)
             score = fine_tune(encoder, train, dev, TrainSettings(epochs=settings.epochs), seed=seed)

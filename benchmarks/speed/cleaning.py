@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed.cleaning
 
-Real reviews and comments of ../shared are cleaned in turns by
+Real reviews and news comments are cleaned in turns by
 
 - KcBERT's `clean` (https://github.com/Beomi/KcBERT, README, "Preprocessing"): an alphabet, the
   emoji package, an address pattern, soynlp's repeat_normalize; one process, as published;
@@ -36,6 +36,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.data import NEWS_COMMENTS, RATED_REVIEWS, DataSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
@@ -44,11 +45,6 @@ from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings, clea
 from malmoi.text.reading.records import iter_records
 
 RESULTS = Path(__file__).parents[1] / "results" / "cleaning.json"
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-FILES = (
-    SHARED / "nsmc" / "reviews_rated.tsv.gz",
-    SHARED / "comments" / "korean_hate_speech_unlabeled_5.txt",
-)
 BATCH = 10_000
 ALL_STEPS = CleaningSettings()
 SAME_STEPS = CleaningSettings(
@@ -64,12 +60,11 @@ Clean = Callable[[list[str]], list[str]]
 
 
 @dataclass(kw_only=True)
-class SpeedSettings:
+class CleaningSpeedSettings(DataSettings):
     """What to clean, how often, on how many processes."""
 
-    data: tuple[Path, ...] = FILES
-    """Files of texts. By default rated reviews (NSMC's raw release) and news comments in
-    ../shared."""
+    files: tuple[Path, ...] = ()
+    """Files of texts. By default rated reviews (NSMC's raw release) and news comments."""
     texts: int = 200_000
     """Texts to clean, taken evenly from all files."""
     rounds: int = 7
@@ -152,12 +147,12 @@ def get_ready() -> None:
         clean(["안녕하세요 http://a.kr ㅋㅋㅋㅋ 010-1234-5678"])
 
 
-def read_texts(settings: SpeedSettings) -> list[str]:
+def read_texts(settings: CleaningSpeedSettings) -> list[str]:
     """The texts to clean, every n-th of all."""
-    for path in settings.data:
+    for path in settings.files:
         if not path.is_file():
-            raise InputError(f"expected a file of texts, found no {path}; give others by --data")
-    texts = [record.text for path in settings.data for record in iter_records(path)]
+            raise InputError(f"expected a file of texts, found no {path}; give others by --files")
+    texts = [record.text for path in settings.files for record in iter_records(path)]
     step = max(1, len(texts) // settings.texts)
     return list(islice(texts[::step], settings.texts))
 
@@ -179,15 +174,16 @@ def differences(texts: Sequence[str]) -> dict[str, int]:
     return dict(counts)
 
 
-def main(settings: SpeedSettings) -> None:
+def main(settings: CleaningSpeedSettings) -> None:
     """Clean in turns, write the results, print the table."""
-    if settings.data == FILES and not all(path.is_file() for path in FILES):
-        print("skipped: no reviews and comments in ../shared; name files of texts by --data")
-        return
-    missing = [name for name in ("emoji", "soynlp") if find_spec(name) is None]
-    if missing:
-        print(f"skipped: no {' and '.join(missing)}; pip install -e '.[bench]'")
-        return
+    if not settings.files:
+        known = (RATED_REVIEWS, NEWS_COMMENTS)
+        settings.files = tuple(file.find(settings.folder) for file in known)
+    if missing := [name for name in ("emoji", "soynlp") if find_spec(name) is None]:
+        raise InputError(
+            f"expected the packages that KcBERT's recipe needs, found no {' and '.join(missing)}; "
+            "pip install -e '.[bench]'"
+        )
     texts = read_texts(settings)
     get_ready()
     runs: list[dict[str, object]] = []
@@ -214,7 +210,7 @@ def main(settings: SpeedSettings) -> None:
         "cleaner_version": CLEANER_VERSION,
         "texts": len(texts),
         "characters": sum(map(len, texts)),
-        "files": [path.name for path in settings.data],
+        "files": [path.name for path in settings.files],
         "processes_of_ours": settings.processes,
         "cores": os.cpu_count(),
         "load_average_before_and_after": [round(load, 1), round(os.getloadavg()[0], 1)],
@@ -261,4 +257,4 @@ def _ratios(runs: list[dict[str, object]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(SpeedSettings, main, "Time cleaning beside KcBERT's recipe."))
+    sys.exit(run_command(CleaningSpeedSettings, main, "Time cleaning beside KcBERT's recipe."))

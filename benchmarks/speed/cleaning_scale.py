@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import RATED_REVIEWS, DataSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
@@ -27,13 +28,12 @@ from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.records import iter_records
 
 RESULTS = Path(__file__).parents[1] / "results" / "cleaning_scale.json"
-REVIEWS = Path(__file__).parents[3] / "shared" / "data" / "nsmc" / "reviews_rated.tsv.gz"
 SYLLABLES = "".join(map(chr, range(0xAC00, 0xD7A4)))
 SEED = 1
 
 
 @dataclass(kw_only=True)
-class ScaleSettings:
+class ScaleSettings(DataSettings):
     """How much is cleaned, and how."""
 
     texts: int = 300_000
@@ -42,7 +42,7 @@ class ScaleSettings:
     """Drop near duplicates too."""
     workers: int = 2
     """Processes that clean."""
-    folder: Path | None = None
+    scratch: Path | None = None
     """Where the texts and the result go, to be deleted at the end; by default the system's
     folder for temporary files. Ten million texts need 4 GB, with near duplicates 8 GB."""
     output: Path = RESULTS
@@ -51,14 +51,12 @@ class ScaleSettings:
 
 def main(settings: ScaleSettings) -> None:
     """Make the texts, clean them in a process of its own, and write what it took."""
-    if not REVIEWS.is_file():
-        print(f"skipped: no {REVIEWS.name} in ../shared")
-        return
+    reviews = RATED_REVIEWS.find(settings.folder)
     if not Path("/proc/self/status").exists():
         raise InputError("expected Linux, for memory is read from /proc; run it there")
-    with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=settings.scratch) as folder:
         corpus, clean = Path(folder) / "texts.txt", Path(folder) / "clean"
-        _write_texts(corpus, settings.texts)
+        _write_texts(corpus, reviews, settings.texts)
         command = [sys.executable, "-m", "malmoi", "clean", str(corpus), "--output", str(clean)]
         command += ["--workers", str(settings.workers)]
         command += ["--near-duplicates"] * settings.near_duplicates
@@ -82,7 +80,7 @@ def main(settings: ScaleSettings) -> None:
     _add(settings.output, row)
 
 
-def _write_texts(path: Path, number: int) -> None:
+def _write_texts(path: Path, reviews: Path, number: int) -> None:
     """The reviews once as they are, then again and again with changes.
 
     Of the repeated ones about a quarter are exact duplicates, half differ in a syllable or two,
@@ -90,14 +88,14 @@ def _write_texts(path: Path, number: int) -> None:
     """
     draw = random.Random(SEED)
     with path.open("w", encoding="utf-8") as file:
-        for count, (text, is_first) in enumerate(_reviews()):
+        for count, (text, is_first) in enumerate(_reviews(reviews)):
             if count == number:
                 return
             file.write((text if is_first else _changed(text, draw)) + "\n")
 
 
-def _reviews() -> Iterator[tuple[str, bool]]:
-    texts = [" ".join(record.text.split()) for record in iter_records(REVIEWS)]
+def _reviews(path: Path) -> Iterator[tuple[str, bool]]:
+    texts = [" ".join(record.text.split()) for record in iter_records(path)]
     texts = [text for text in texts if text]
     yield from ((text, True) for text in texts)
     while True:

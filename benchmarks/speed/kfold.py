@@ -49,7 +49,7 @@ ARMS = ("trainer", "ours")
 
 
 @dataclass(kw_only=True)
-class SpeedSettings:
+class KfoldSpeedSettings:
     """What is trained."""
 
     model: str | None = None
@@ -66,7 +66,7 @@ class SpeedSettings:
     """JSON file of the results."""
 
 
-def main(settings: SpeedSettings) -> None:
+def main(settings: KfoldSpeedSettings) -> None:
     """Take turns, print the table, write the results."""
     if settings.arm:
         print(json.dumps(_one_fold(settings)))
@@ -118,7 +118,7 @@ def main(settings: SpeedSettings) -> None:
     print({key: value for key, value in result.items() if key != "rows"})
 
 
-def _one_fold(settings: SpeedSettings) -> dict[str, float]:
+def _one_fold(settings: KfoldSpeedSettings) -> dict[str, float]:
     examples = read_examples(TASK.data, TASK.label_names, per_label=settings.folds)
     source = encoder_source(settings.model or find_encoder())
     training = plan_training(
@@ -148,7 +148,7 @@ def _with_ours(
     source: str,
     training: TrainingPlan,
     fold_of: np.ndarray,
-    settings: SpeedSettings,
+    settings: KfoldSpeedSettings,
 ) -> tuple[float, np.ndarray]:
     tokenizer = load_encoder_tokenizer(source)
     # Once for all folds in a real run; here it is inside the time of every fold.
@@ -182,7 +182,7 @@ def _with_trainer(
     source: str,
     training: TrainingPlan,
     fold_of: np.ndarray,
-    settings: SpeedSettings,
+    settings: KfoldSpeedSettings,
 ) -> tuple[float, np.ndarray]:
     from transformers import Trainer, TrainingArguments
 
@@ -223,4 +223,4 @@ def _with_trainer(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(SpeedSettings, main, "Time k-fold beside transformers' Trainer."))
+    sys.exit(run_command(KfoldSpeedSettings, main, "Time k-fold beside transformers' Trainer."))

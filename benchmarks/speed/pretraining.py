@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed.pretraining
 
-On the reviews of ../shared, preset small, taken in turns within one run:
+On rated reviews, preset small, taken in turns within one run:
 
 - the plain loop: stock networks, fp32, texts in random order padded to the longest of the batch,
   logits at every position, transformers' default attention and dropout, AdamW as it comes;
@@ -13,8 +13,9 @@ Useful tokens are those of the texts with [CLS] and [SEP]; padding is none. Besi
 that the step's matrix products need alone at the machine's own rate, measured in the same rounds
 at the networks' own shapes, as a share of the step (of the linear layers; and with attention's own
 products counted at the same rate, padding included); each arm's peak memory in a process of its
-own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a GPU that is lent, which has no
-../shared: `bash lease/there.sh speed` (lease.py).
+own; the cost of a token in corpora of 10^5 to 10^7 tokens. On a rented GPU, where the texts are
+not, `--corpus` takes the tokenized corpus that `release/rented_gpu.py` packs, with
+`--device cuda --tokens-per-batch 65536`.
 """
 
 import gc
@@ -37,6 +38,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedTokenizerFast
 
+from benchmarks.data import RATED_REVIEWS, DataSettings
 from malmoi.command_line import run_command
 from malmoi.devices import (
     attention_for,
@@ -63,20 +65,20 @@ from pretrain.plan import Machine, plan
 from tokenizer.training import train_tokenizer
 
 RESULTS = Path(__file__).parents[1] / "results" / "pretraining.json"
-REVIEWS = Path(__file__).parents[3] / "shared" / "data" / "nsmc" / "reviews_rated.tsv.gz"
 MAX_LENGTH = 128
 PLAIN_TEXTS = 128
 """Texts of the plain loop's batch: the paper's for small."""
 
 
 @dataclass(kw_only=True)
-class SpeedSettings:
+class PretrainingSpeedSettings(DataSettings):
     """How much is measured."""
 
     preset: PresetName = "small"
     """Networks to train."""
-    corpus: Path = REVIEWS
-    """Texts to tokenise with a vocabulary of their own, or a tokenized corpus."""
+    corpus: Path | None = None
+    """Texts to tokenise with a vocabulary of their own, or a tokenized corpus; by default the rated
+    reviews."""
     texts: int = 100_000
     """As many of them, the first."""
     tokens_per_batch: int | None = None
@@ -94,7 +96,7 @@ class Plain:
 
     def __init__(
         self,
-        settings: SpeedSettings,
+        settings: PretrainingSpeedSettings,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
@@ -137,7 +139,7 @@ class Ours:
 
     def __init__(
         self,
-        speed: SpeedSettings,
+        speed: PretrainingSpeedSettings,
         corpus: TokenizedCorpus,
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
@@ -211,11 +213,10 @@ ARMS: dict[str, Callable[..., Any]] = {
 }
 
 
-def main(settings: SpeedSettings) -> None:
+def main(settings: PretrainingSpeedSettings) -> None:
     """Measure, print the table, write the results."""
-    if settings.corpus == REVIEWS and not REVIEWS.is_file():
-        print(f"skipped: no {REVIEWS.name} in ../shared; name another --corpus")
-        return
+    if settings.corpus is None:
+        settings.corpus = RATED_REVIEWS.find(settings.folder)
     device = choose_device(settings.device)
     keep_freed_memory(device)  # as pretrain/run.py does; here for the plain loop too
     corpus, tokenizer = tokenized_texts(settings)
@@ -223,52 +224,23 @@ def main(settings: SpeedSettings) -> None:
     memory = {name: memory_alone(name, settings) for name in ARMS}
     print("peak memory alone, GiB:", memory, flush=True)
     arms: dict[str, Any] = {name: make(*needed) for name, make in ARMS.items()}
-    dtype = matrix_dtype(device)
     # Attention's own products are in these, and not in the linear layers' share below.
     flops = {
         name: hardware_flops_per_token(arm) for name, arm in arms.items() if isinstance(arm, Ours)
     }
-    for arm in arms.values():
-        timed(arm.step, device)  # shapes seen for the first time cost more
-    rounds: list[dict[str, float]] = []
-    for number in range(settings.rounds):
-        row: dict[str, float] = {}
-        for name, arm in arms.items():
-            tokens, seconds, steps = timed(arm.step, device)
-            row[name] = tokens / seconds
-            if isinstance(arm, Ours):
-                alone, rate = matrix_seconds(arm.shapes(), device, dtype, repeats=3)
-                row[f"{name}: share of matrix rate"] = steps * alone / seconds
-                row[f"{name}: all products"] = flops[name] * row[name] / rate
-                row[f"{name}: matrix GFLOP/s"] = rate / 1e9
-        rounds.append(row)
-        print(number, {key: round(value, 3) for key, value in row.items()}, flush=True)
-    medians = {key: statistics.median(row[key] for row in rounds) for key in rounds[0]}
-    ratios = {
-        name: statistics.median(row[name] / row["plain loop"] for row in rounds)
-        for name in arms
-        if name != "plain loop"
-    }
+    rounds = take_turns(arms, flops, settings.rounds, device)
     ours = arms["ours, like lengths"]
-
-    def medians_of(what: str) -> dict[str, float]:
-        return {name: round(medians[f"{name}: {what}"], 3) for name in flops}
-
     result: dict[str, Any] = {
         "preset": settings.preset,
         "corpus": settings.corpus.name,
         "vocab_size": len(tokenizer),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
-        "dtype": str(dtype).removeprefix("torch."),
+        "dtype": str(matrix_dtype(device)).removeprefix("torch."),
         "texts": settings.texts,
         "mean_tokens_a_text": float(corpus.lengths.mean()) + 2,
         "tokens_per_batch": ours.plan.batching.tokens_per_batch,
-        "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
-        "median_ratio_to_plain_loop": {k: round(v, 2) for k, v in ratios.items()},
-        "median_share_of_matrix_rate": medians_of("share of matrix rate"),
-        "median_mfu_with_attention": medians_of("all products"),
-        "matrix_gflops": round(medians["ours, like lengths: matrix GFLOP/s"]),
+        **medians_of(rounds, list(arms)),
         "hardware_flops_per_useful_token": {name: round(each) for name, each in flops.items()},
         "where_the_time_goes": where_time_goes(ours.step, device),
         "rounds": rounds,
@@ -279,25 +251,76 @@ def main(settings: SpeedSettings) -> None:
             arm.batches.close()
     del arms, arm, ours
     gc.collect()
-    # Now too: a lent machine may be taken back before the rest is measured.
+    # Now too: a rented machine may be taken back before the rest is measured.
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
     result["cost_of_a_token"] = cost_by_corpus_size(settings, corpus, tokenizer, device)
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
-    for name, ratio in ratios.items():
+    for name, ratio in result["median_ratio_to_plain_loop"].items():
         share = result["median_share_of_matrix_rate"][name]
         mfu = result["median_mfu_with_attention"][name]
         print(
-            f"{name:20} {medians[name]:8,.0f} tokens/s  {ratio:5.2f}x  linear layers alone "
-            f"{share:.0%} of the step, all matrix products {mfu:.0%} of their rate"
+            f"{name:20} {result['median_useful_tokens_per_second'][name]:8,.0f} tokens/s  "
+            f"{ratio:5.2f}x  linear layers alone {share:.0%} of the step, all matrix products "
+            f"{mfu:.0%} of their rate"
         )
 
 
-def tokenized_texts(settings: SpeedSettings) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
+def take_turns(
+    arms: dict[str, Any], flops: dict[str, float], number: int, device: torch.device
+) -> list[dict[str, float]]:
+    """So many rounds, each a turn of every arm: tokens a second, and shares of the matrix rate.
+
+    Args:
+        flops: operations in matrix products for each useful token, of our arms.
+    """
+    dtype = matrix_dtype(device)
+    for arm in arms.values():
+        timed(arm.step, device)  # shapes seen for the first time cost more
+    rounds: list[dict[str, float]] = []
+    for turn in range(number):
+        row: dict[str, float] = {}
+        for name, arm in arms.items():
+            tokens, seconds, steps = timed(arm.step, device)
+            row[name] = tokens / seconds
+            if isinstance(arm, Ours):
+                alone, rate = matrix_seconds(arm.shapes(), device, dtype, repeats=3)
+                row[f"{name}: share of matrix rate"] = steps * alone / seconds
+                row[f"{name}: all products"] = flops[name] * row[name] / rate
+                row[f"{name}: matrix GFLOP/s"] = rate / 1e9
+        rounds.append(row)
+        print(turn, {key: round(value, 3) for key, value in row.items()}, flush=True)
+    return rounds
+
+
+def medians_of(rounds: list[dict[str, float]], arms: list[str]) -> dict[str, Any]:
+    """What results have of the rounds: medians, and the median ratio to the plain loop."""
+    medians = {key: statistics.median(row[key] for row in rounds) for key in rounds[0]}
+    ours = [name for name in arms if name != "plain loop"]
+
+    def of_ours(what: str) -> dict[str, float]:
+        return {name: round(medians[f"{name}: {what}"], 3) for name in ours}
+
+    return {
+        "median_useful_tokens_per_second": {name: round(medians[name]) for name in arms},
+        "median_ratio_to_plain_loop": {
+            name: round(statistics.median(row[name] / row["plain loop"] for row in rounds), 2)
+            for name in ours
+        },
+        "median_share_of_matrix_rate": of_ours("share of matrix rate"),
+        "median_mfu_with_attention": of_ours("all products"),
+        "matrix_gflops": round(medians["ours, like lengths: matrix GFLOP/s"]),
+    }
+
+
+def tokenized_texts(
+    settings: PretrainingSpeedSettings,
+) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
     """Texts as arrays in memory, cut to the rows' length, and the tokenizer of their ids.
 
     Raises:
         InputError: there are too few of them for a batch.
     """
+    assert settings.corpus is not None
     if is_tokenized(settings.corpus):
         whole, tokenizer = open_tokenized(settings.corpus)
         ends = whole.offsets[: settings.texts + 1]
@@ -393,7 +416,7 @@ def where_time_goes(step: Callable[[], int], device: torch.device) -> dict[str, 
 
 
 def cost_by_corpus_size(
-    settings: SpeedSettings,
+    settings: PretrainingSpeedSettings,
     corpus: TokenizedCorpus,
     tokenizer: PreTrainedTokenizerFast,
     device: torch.device,
@@ -428,13 +451,13 @@ def cost_by_corpus_size(
     return rows
 
 
-def memory_alone(name: str, settings: SpeedSettings) -> float:
+def memory_alone(name: str, settings: PretrainingSpeedSettings) -> float:
     """Peak memory of an arm in GiB, in a new process that takes ten steps of it and no more."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_take_ten, (name, settings))
 
 
-def _take_ten(name: str, settings: SpeedSettings) -> float:
+def _take_ten(name: str, settings: PretrainingSpeedSettings) -> float:
     device = choose_device(settings.device)
     keep_freed_memory(device)
     arm = ARMS[name](settings, *tokenized_texts(settings), device)
@@ -456,4 +479,6 @@ def peak_memory(device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(SpeedSettings, main, "Time pre-training steps beside a plain loop."))
+    sys.exit(
+        run_command(PretrainingSpeedSettings, main, "Time pre-training steps beside a plain loop.")
+    )

@@ -3,10 +3,11 @@
     python -m benchmarks.text.vocabularies
 
 Trains WordPiece, unigram and BPE, with and without a cut by morphemes, at 32,000 entries on movie
-reviews, petitions and everyday sentences of ../shared/data, and measures them with the published
+reviews, petitions and everyday sentences, and measures them with the published
 vocabularies on reviews and petitions kept out of training and on news comments, of which none was
-in it. Also counts on 100,000 raw texts how often the converted tokenizers and sentencepiece itself
-give different ids.
+in it. Published vocabularies are files of one entry a line, `vocabs/NAME.txt` below the folder of
+public texts. Also counts on 100,000 raw texts how often the converted tokenizers and sentencepiece
+itself give different ids.
 """
 
 import hashlib
@@ -22,6 +23,14 @@ from pathlib import Path
 
 import sentencepiece
 
+from benchmarks.data import (
+    CHATBOT,
+    NEWS_COMMENTS,
+    PETITIONS,
+    RATED_REVIEWS,
+    DataFile,
+    DataSettings,
+)
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.text.cleaning.cleaner import clean_text
@@ -32,15 +41,14 @@ from tokenizer.sampling import iter_batches, mark_morphemes, sample_evenly
 from tokenizer.training import TrainedTokenizer, train_tokenizer
 
 RESULTS = Path(__file__).parents[1] / "results" / "vocabularies.json"
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 KINDS: tuple[ModelKind, ...] = ("wordpiece", "unigram", "bpe")
 # One review of 30 is kept out: about 20,000.
 HELD_OUT_OF = 30
-HELD_OUT_PETITIONS = "petitions_2019-08.jsonl.gz"
+HELD_OUT_PETITIONS = PETITIONS["2019-08"]
 
 
 @dataclass(kw_only=True)
-class VocabulariesSettings:
+class VocabulariesSettings(DataSettings):
     """How much to train on and where to write."""
 
     vocab_size: int = 32_000
@@ -59,10 +67,10 @@ class VocabulariesSettings:
 
 def main(settings: VocabulariesSettings) -> None:
     """Train, compare, write."""
-    if not SHARED.is_dir():
-        print("skipped: no ../shared/data beside the project")
-        return
-    train = [text for text in map(clean_text, training_texts()) if text]
+    data = settings.folder
+    for needed in (RATED_REVIEWS, NEWS_COMMENTS, CHATBOT, *PETITIONS.values()):
+        needed.find(data)
+    train = [text for text in map(clean_text, training_texts(data)) if text]
     if settings.max_texts is not None:
         train = train[:: max(1, len(train) // settings.max_texts)]
     sample = sample_evenly(train)
@@ -84,14 +92,14 @@ def main(settings: VocabulariesSettings) -> None:
                     write_at_once(record_file, json.dumps(record))
                 training[name] = json.loads(record_file.read_text(encoding="utf-8"))
                 print(name, json.dumps(training[name]), flush=True)
-        for file in sorted((SHARED / "vocabs").glob("*.txt")):
+        for file in sorted((data / "vocabs").glob("*.txt")):
             tokenizers[file.stem] = file
         rows, about = compare(
             tokenizers,
             {
-                "held-out reviews": held_out_reviews(),
-                "comments": texts_of("comments/korean_hate_speech_unlabeled_5.txt"),
-                "held-out petitions": texts_of(f"petitions/{HELD_OUT_PETITIONS}"),
+                "held-out reviews": held_out_reviews(data),
+                "comments": texts_of(data, NEWS_COMMENTS),
+                "held-out petitions": texts_of(data, HELD_OUT_PETITIONS),
             },
             max_sample_bytes=5_000_000,
             morpheme_texts=5_000,
@@ -117,15 +125,15 @@ def train_one(
     if trained.sentencepiece_model is not None:
         record["texts_compared"] = settings.equal_texts
         record["texts_with_other_ids"] = count_different(
-            trained, islice(raw_texts(), settings.equal_texts)
+            trained, islice(raw_texts(settings.folder), settings.equal_texts)
         )
     trained.save(directory)
     return record
 
 
-def texts_of(name: str, text_column: str | None = None) -> Iterator[str]:
-    """The raw texts of a file below ../shared/data."""
-    return (record.text for record in iter_records(SHARED / name, text_column=text_column))
+def texts_of(data: Path, file: DataFile, text_column: str | None = None) -> Iterator[str]:
+    """The raw texts of a public file below a folder."""
+    return (record.text for record in iter_records(file.find(data), text_column=text_column))
 
 
 def is_held_out(text: str) -> bool:
@@ -134,29 +142,29 @@ def is_held_out(text: str) -> bool:
     return int.from_bytes(digest[:8], "big") % HELD_OUT_OF == 0
 
 
-def held_out_reviews() -> Iterator[str]:
+def held_out_reviews(data: Path) -> Iterator[str]:
     """Each once."""
-    reviews = (text for text in texts_of("nsmc/reviews_rated.tsv.gz") if is_held_out(text))
+    reviews = (text for text in texts_of(data, RATED_REVIEWS) if is_held_out(text))
     return iter(dict.fromkeys(reviews))
 
 
-def training_texts() -> Iterator[str]:
+def training_texts(data: Path) -> Iterator[str]:
     """Reviews, petitions and everyday sentences, without what is held out."""
-    for text in texts_of("nsmc/reviews_rated.tsv.gz"):
+    for text in texts_of(data, RATED_REVIEWS):
         if not is_held_out(text):
             yield text
-    for file in sorted((SHARED / "petitions").glob("*.jsonl.gz")):
-        if file.name != HELD_OUT_PETITIONS:
-            yield from texts_of(f"petitions/{file.name}")
+    for file in PETITIONS.values():
+        if file != HELD_OUT_PETITIONS:
+            yield from texts_of(data, file)
     for column in ("Q", "A"):
-        yield from texts_of("chatbot/ChatbotData.csv", column)
+        yield from texts_of(data, CHATBOT, column)
 
 
-def raw_texts() -> Iterator[str]:
+def raw_texts(data: Path) -> Iterator[str]:
     """Texts as they were written, the oddest first: comments, petitions, then reviews."""
-    yield from texts_of("comments/korean_hate_speech_unlabeled_5.txt")
-    yield from texts_of(f"petitions/{HELD_OUT_PETITIONS}")
-    yield from texts_of("nsmc/reviews_rated.tsv.gz")
+    yield from texts_of(data, NEWS_COMMENTS)
+    yield from texts_of(data, HELD_OUT_PETITIONS)
+    yield from texts_of(data, RATED_REVIEWS)
 
 
 def count_different(trained: TrainedTokenizer, texts: Iterator[str]) -> int:

@@ -137,7 +137,11 @@ def test_scores_belong_to_weights_and_are_of_one_setting(
 ) -> None:
     quality = importlib.import_module("benchmarks.quality.score")
     rows = quality.Rows(texts=[f"글 {n}" for n in range(20)], targets=np.arange(20) % 3)
-    task = {"hate": replace(quality.TASKS["hate"], train=lambda: rows, test=lambda: rows, needs=())}
+    task = {
+        "hate": replace(
+            quality.TASKS["hate"], train=lambda data: rows, test=lambda data: rows, needs=()
+        )
+    }
     monkeypatch.setattr(quality, "TASKS", task)
     # The higher the rate, the better.
     monkeypatch.setattr(
@@ -185,7 +189,11 @@ def test_choices_are_made_on_dev_parts_of_one_size(
 ) -> None:
     quality = importlib.import_module("benchmarks.quality.score")
     rows = quality.Rows(texts=[f"글 {n}" for n in range(60)], targets=np.arange(60) % 3)
-    task = {"hate": replace(quality.TASKS["hate"], train=lambda: rows, test=lambda: rows, needs=())}
+    task = {
+        "hate": replace(
+            quality.TASKS["hate"], train=lambda data: rows, test=lambda data: rows, needs=()
+        )
+    }
     monkeypatch.setattr(quality, "TASKS", task)
     parts: list[tuple[int, int]] = []
 
@@ -209,7 +217,7 @@ def test_choices_are_made_on_dev_parts_of_one_size(
     assert parts == [(5, 3)] * 2 + [(48, 12)] * 3
     # A task with a dev file is chosen on that, whole, after learning from the training file.
     dev = quality.Rows(texts=["글"] * 7, targets=np.zeros(7, dtype=np.int64))
-    monkeypatch.setitem(task, "hate", replace(task["hate"], dev=lambda: dev))
+    monkeypatch.setitem(task, "hate", replace(task["hate"], dev=lambda data: dev))
     parts.clear()
     # Those on a part of the training file were other rows, though of the same rates.
     measure(learning_rates="1e-4,3e-4", dev_train_size=50)
@@ -222,8 +230,8 @@ def test_tasks_with_a_dev_file_need_it() -> None:
     with_dev = {name for name, task in tasks.items() if task.dev is not None}
     assert with_dev == {"korsts", "questions"}
     for name in with_dev:
-        assert [path.stem.removeprefix("sts-") for path in tasks[name].needs] == [
-            *("train", "dev", "test")
+        assert [file.name.removeprefix("sts-") for file in tasks[name].needs] == [
+            *("train.tsv", "dev.tsv", "test.tsv")
         ]
 
 
@@ -397,11 +405,13 @@ def test_a_turn_of_several_steps_counts_all_of_them() -> None:
 def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(
     tmp_path: Path, comments: list[str]
 ) -> None:
-    """A lent machine has no ../shared, so ids and tokenizer go there."""
+    """A rented machine has no texts, so ids and tokenizer go there."""
     speed = importlib.import_module("benchmarks.speed.pretraining")
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(comments + [f"{text} 정말" for text in comments]), encoding="utf-8")
-    corpus, tokenizer = speed.tokenized_texts(speed.SpeedSettings(corpus=texts, texts=1_500))
+    corpus, tokenizer = speed.tokenized_texts(
+        speed.PretrainingSpeedSettings(corpus=texts, texts=1_500)
+    )
     assert len(corpus) == 1_500
     assert tokenizer(comments[0], add_special_tokens=False).input_ids == list(
         corpus.ids[: corpus.offsets[1]]
@@ -410,7 +420,7 @@ def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(
     whole = tokenize_corpus(
         tmp_path / "clean", tokenizer, corpus_sha256="0", max_length=128, cache=tmp_path / "cache"
     )
-    settings = speed.SpeedSettings(corpus=whole.directory, texts=1_500)
+    settings = speed.PretrainingSpeedSettings(corpus=whole.directory, texts=1_500)
     first, same = speed.tokenized_texts(settings)
     assert same.get_vocab() == tokenizer.get_vocab()
     assert np.array_equal(first.offsets, whole.offsets[:1_501])
@@ -418,7 +428,7 @@ def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(
     few = tmp_path / "few.txt"
     few.write_text("\n".join(comments[:20]), encoding="utf-8")
     with pytest.raises(InputError, match="expected 1,000 texts or more, found 20"):
-        speed.tokenized_texts(speed.SpeedSettings(corpus=few))
+        speed.tokenized_texts(speed.PretrainingSpeedSettings(corpus=few))
 
 
 def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
@@ -436,18 +446,18 @@ def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
     test = module.Rows(texts=texts[:10], targets=rows.targets[:10])
     looks: list[Any] = []
 
-    def read_test() -> Any:
+    def read_test(data: Path) -> Any:
         looks.append(test)
         return test
 
     nsmc = module.TASKS["nsmc"]
-    task = replace(nsmc, train=lambda: rows, test=read_test, needs=())
+    task = replace(nsmc, train=lambda data: rows, test=read_test, needs=())
     monkeypatch.setattr(module, "TASKS", {"nsmc": task})
     others = [f"{text}!" for text in texts[:30]]
-    rated = tmp_path / "rated.tsv"
+    rated = tmp_path / "nsmc" / "reviews_rated.tsv"
+    rated.parent.mkdir()
     lines = [f"{n}\t1\t2\t5\t{text}\n" for n, text in enumerate([*others, *texts])]
     rated.write_text("id\tmovie_id\tdate\trating\tdocument\n" + "".join(lines), encoding="utf-8")
-    monkeypatch.setattr(module, "REVIEWS", rated)
     made: list[str] = []
 
     def note(name: str) -> None:
@@ -472,12 +482,13 @@ def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
             "unlabelled": 30,
         } | flags
         flags = {"epochs": 4, "batch_size": 8} | flags
-        places = {"model": model, "work": tmp_path / "work", "results": output}
+        places = {"data": tmp_path, "work": tmp_path / "work", "results": output}
+        places["model"] = model
         module.main(module.SelfTrainingSettings(**places, **flags))
         found: list[dict[str, Any]] = json.loads(output.read_text())["runs"]
         return found
 
-    found = module._reviews(module.SelfTrainingSettings(dev_size=20, unlabelled=30))
+    found = module._reviews(module.SelfTrainingSettings(data=tmp_path, dev_size=20, unlabelled=30))
     assert len(found.labelled.texts) == 59 and set(found.others) == set(others)
     assert not set(found.dev.texts) & {*found.labelled.texts, *found.others}
     with pytest.raises(InputError, match=r"expected a student in .*; train it without --test"):
@@ -531,15 +542,15 @@ def test_no_teacher_is_trained_for_flags_that_make_no_sense(
 ) -> None:
     module = importlib.import_module("benchmarks.quality.self_training")
     rows = module.Rows(texts=[f"글 {n}" for n in range(9)], targets=np.arange(9) % 2)
-    task = replace(module.TASKS["nsmc"], train=lambda: rows, needs=())
+    task = replace(module.TASKS["nsmc"], train=lambda data: rows, needs=())
     monkeypatch.setattr(module, "TASKS", {"nsmc": task})
-    rated = tmp_path / "rated.tsv"
+    rated = tmp_path / "nsmc" / "reviews_rated.tsv"
+    rated.parent.mkdir()
     rated.write_text("id\tmovie_id\tdate\trating\tdocument\n1\t1\t2\t5\t하나\n2\t1\t2\t5\t둘\n")
-    monkeypatch.setattr(module, "REVIEWS", rated)
     monkeypatch.setattr(module, "_fit", None)
     flags = {"dev_size": 2, "unlabelled": 2} | flags
     places = {"work": tmp_path / "work", "results": tmp_path / "results.json"}
     model = str(ROOT / "checkpoints" / "malmoi-small")
     with pytest.raises(InputError, match=message):
-        module.main(module.SelfTrainingSettings(model=model, **places, **flags))
+        module.main(module.SelfTrainingSettings(model=model, data=tmp_path, **places, **flags))
     assert not places["work"].exists() and not places["results"].exists()

@@ -57,10 +57,10 @@ def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     budgets = importlib.import_module("benchmarks.quality.token_budget")
-    reviews = tmp_path / "ratings_train.txt"
+    reviews = tmp_path / "nsmc" / "ratings_train.txt"
+    reviews.parent.mkdir()
     lines = [f"{n}\t리뷰 {n}번 {'좋다' if n % 2 else '별로'}\t{n % 2}" for n in range(8)]
     reviews.write_text("id\tdocument\tlabel\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    monkeypatch.setattr(budgets, "NSMC", reviews)
     scored: list[tuple[str, int]] = []
 
     def fine_tune(
@@ -80,7 +80,8 @@ def test_a_released_encoder_is_scored_beside_the_arms_at_the_tokens_it_saw(
     monkeypatch.setattr(budgets, "fine_tune", fine_tune)
     monkeypatch.setattr(budgets, "pretrain_once", pretrain_once)
     released = tmp_path / "mine"
-    flags = ["--corpus", str(reviews), "--train-size", "4", "--dev-size", "4", "--seeds", "2"]
+    flags = ["--data", str(tmp_path), "--corpus", str(reviews)]
+    flags += ["--train-size", "4", "--dev-size", "4", "--seeds", "2"]
     flags += ["--arms", "warm-noise-bag", "--tokens", "0,1e6", "--also", str(released)]
     flags += ["--output", str(tmp_path / "results.json")]
     settings = tyro.cli(budgets.BudgetSettings, args=flags)

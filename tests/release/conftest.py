@@ -63,8 +63,8 @@ REPORT = {
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
-    """release/make.py."""
-    return importlib.import_module("release.make")
+    """release/making.py: what release/make.py does."""
+    return importlib.import_module("release.making")
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +105,7 @@ def trained(
     corpus.write_text("\n".join(comments[:400]) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        pretrain = importlib.import_module("release.make").pretrain
+        pretrain = importlib.import_module("release.sittings").pretrain
         assert pretrain(corpus, folder / "encoder", STEPS * 512, 60, small_recipe)
     return Encoder(corpus=corpus, run=folder / "encoder", cache=folder / "runs")
 
@@ -166,6 +166,6 @@ def released(tmp_path: Path) -> Path:
 def small(
     release: ModuleType, small_recipe: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> ModuleType:
-    """release/make.py with a recipe of seconds."""
+    """release/making.py with a recipe of seconds."""
     monkeypatch.setattr(release, "RECIPE", small_recipe)
     return release

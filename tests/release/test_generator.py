@@ -52,7 +52,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
     weights = [model.electra.embeddings.word_embeddings.weight for model in (ours, theirs)]
     assert torch.equal(*weights)
     card = (released / "README.md").read_text(encoding="utf-8")
-    assert "`generator/` (4 layers, 64 wide) was trained afterwards" in card
+    assert "| layers and width | 4, 256 | 4, 64 |" in card
     # Again, for the encoder as it was released, in half precision.
     before = (released / "model.safetensors").read_bytes()
     with pytest.raises(InputError, match="generator made with generator_encoder_sha256"):

@@ -4,6 +4,7 @@ import errno
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +18,7 @@ from transformers import ElectraForPreTraining
 from finetune.data.learnt_texts import read_learnt, text_keys
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
-from release.cards import RATINGS
+from release.review_texts import RATINGS
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 from tests.release.conftest import (
     RATED,
@@ -161,6 +162,6 @@ def test_the_review_classifier_may_learn_from_the_written_ones_alone(
     scores = release.scores_by_origin(tmp_path / "predictions.csv")
     assert scores == {"written": {"texts": len(table), "macro_f1": 1.0}}
     write_json(released / "malmoi-small-reviews" / "report.json", REPORT | {"by_origin": scores})
-    release.write_cards(released)
+    release.make(replace(settings, output=released, cards=True))
     card = (released / "malmoi-small-reviews" / "README.md").read_text(encoding="utf-8")
-    assert "on the project's own reviews" in card and "rating" not in card
+    assert f"| written | {len(table):,} | 1.0000 |" in card and "| rated |" not in card
