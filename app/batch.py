@@ -131,15 +131,7 @@ def classify_table(
     if len(predictions) != len(filled):
         raise RuntimeError(f"{len(predictions)} predictions for {len(filled)} texts")
 
-    new: dict[str, list[object]] = {PREDICTION: [""] * len(table), CONFIDENCE: [None] * len(table)}
-    for label in classifier.labels:
-        new[f"{PROBABILITY} {label}"] = [None] * len(table)
-    for index, prediction in zip(filled, predictions, strict=True):
-        new[PREDICTION][index] = prediction.label
-        new[CONFIDENCE][index] = round(prediction.confidence, 4)
-        for label in classifier.labels:
-            new[f"{PROBABILITY} {label}"][index] = round(prediction.probabilities[label], 4)
-
+    new = _new_columns(len(table), filled, predictions, classifier.labels)
     result = table.copy()
     names = {name: _free_name(name, table.columns) for name in new}
     for name, values in new.items():
@@ -156,6 +148,20 @@ def classify_table(
         cut=sum(prediction.cut for prediction in predictions),
         seconds=seconds,
     )
+
+
+def _new_columns(
+    rows: int, filled: list[int], predictions: Sequence[PredictionLike], labels: Sequence[str]
+) -> dict[str, list[object]]:
+    """What is added to the table; rows that are not `filled` stay empty."""
+    new: dict[str, list[object]] = {PREDICTION: [""] * rows, CONFIDENCE: [None] * rows}
+    new |= {f"{PROBABILITY} {label}": [None] * rows for label in labels}
+    for index, prediction in zip(filled, predictions, strict=True):
+        new[PREDICTION][index] = prediction.label
+        new[CONFIDENCE][index] = round(prediction.confidence, 4)
+        for label in labels:
+            new[f"{PROBABILITY} {label}"][index] = round(prediction.probabilities[label], 4)
+    return new
 
 
 def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
-from malmoi.tasks import task_named
+from malmoi.labels.tasks import task_named
 
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"

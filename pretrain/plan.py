@@ -1,20 +1,28 @@
 """One plan for a run: what was given and what was found in, every number decided once out.
 
-`plan` decides for a new run, `go_on` for one that is resumed. run.json holds the plan.
+For a run that goes on, see `pretrain.resuming`.
 """
 
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
-from malmoi.config import keys_of, read_sections
 from malmoi.errors import InputError
-from malmoi.text.reading.options import ReadOptions
-from pretrain.config.checks import check, limits_given, recipe_of, sharing_of
-from pretrain.config.objective import Recipe, Sharing
-from pretrain.config.schema import Compiling, PretrainKeys, Rows
+from pretrain.config.checks import check, recipe_of, sharing_of
+from pretrain.config.objective import Sharing
+from pretrain.config.run_plan import (
+    BatchingPlan,
+    CorpusPlan,
+    ExecutionPlan,
+    LengthPlan,
+    Limit,
+    NetworksPlan,
+    OptimizerPlan,
+    RunPlan,
+    StartPlan,
+)
+from pretrain.config.schema import Rows
 from pretrain.config.settings import (
     CORRECTION_TOKENS,
     ELECTRA,
@@ -31,174 +39,6 @@ from pretrain.config.settings import (
     shown,
 )
 from pretrain.data.batches import planned_batches
-
-Limit = Literal["max_steps", "max_minutes", "max_tokens", "max_flops"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusPlan:
-    """What is read, and how it is cut."""
-
-    path: Path
-    text_column: str | None
-    """None: found by its name and cells."""
-    sheet: str | None
-    """None: all with one header."""
-    delimiter: str | None
-    """None: found by itself."""
-    no_header: bool
-    skip_bad_rows: bool
-    tokenizer: Path | None
-    """None: that of the corpus or the checkpoint, or one is trained."""
-    vocab_size: int | None
-    """Entries of the tokenizer that is trained; None where none is."""
-    max_length: int
-    """Tokens of the longest sequence, [CLS] and [SEP] included."""
-
-    def reading(self) -> ReadOptions:
-        """How the files are read."""
-        return ReadOptions(
-            text_column=self.text_column,
-            sheet=self.sheet,
-            delimiter=self.delimiter,
-            no_header=self.no_header,
-            skip_bad_rows=self.skip_bad_rows,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartPlan:
-    """What a run begins with."""
-
-    recipe: str
-    reason: str
-    """Why this recipe."""
-    init: str
-    """random, word-vectors, or the checkpoint to go on from."""
-    revision: str | None
-    """Of a Hub id; None: main."""
-    generator: Path | None
-    """Run whose trained generator is taken as it is; None: none is."""
-    seed: int
-    """Of weights, order, masks and samples."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworksPlan:
-    """The two networks."""
-
-    preset: PresetName
-    """Sizes, of a checkpoint to go on from the nearest ones: it has its own."""
-    initializer_range: float | None
-    """Standard deviation of new weights; None where a checkpoint has its own."""
-    dropout: float
-    sharing: Sharing
-    generator_size: float
-    """Width of the generator as a fraction of the discriminator's; a checkpoint has its own."""
-    generator_layers: int | None
-    """None: as many as the discriminator has."""
-    precision: Literal["bf16", "fp32"]
-    """Number format of matrix products."""
-
-    def sizes(self) -> Preset:
-        """Of new networks."""
-        assert self.initializer_range is not None
-        return replace(PRESETS[self.preset], initializer_range=self.initializer_range)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptimizerPlan:
-    """How gradients become steps."""
-
-    name: Literal["adamw", "muon"]
-    learning_rate: float
-    """The peak."""
-    muon_learning_rate: float
-    adam_bias_correction: bool
-    warmup_fraction: float
-    weight_decay: float
-    decay_all: bool
-    max_gradient_norm: float
-    average_fraction: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchingPlan:
-    """What stands together in a batch."""
-
-    tokens_per_batch: int
-    """Of one optimizer step, padding included."""
-    rows: Rows
-    """length: texts of like length; packed: rows filled with texts."""
-    row_length: int | None
-    """Tokens of a packed row; None where rows are not packed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthPlan:
-    """When the run ends."""
-
-    limit: Limit
-    amount: float
-    """Of steps, minutes, tokens, or operations by the paper's counting."""
-    epochs: int | None
-    """Passes over the corpus that the steps make; None where the steps were given."""
-
-    @property
-    def steps(self) -> int | None:
-        """Optimizer steps; None where time, tokens or operations end the run."""
-        return round(self.amount) if self.limit == "max_steps" else None
-
-    def shown(self) -> str:
-        """As flags say it."""
-        if self.epochs is not None:
-            return f"--epochs {self.epochs}"
-        name = "length.max_flops" if self.limit == "max_flops" else self.limit
-        return shown(name, f"{self.amount:.15g}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecutionPlan:
-    """Where and how it is computed: all of it may be another after `--resume`."""
-
-    device: str
-    """cpu or cuda."""
-    compile: Compiling
-    save_steps: int
-    log_steps: int
-    processes: int
-    threads: int
-    """Of one process, on the CPU."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunPlan:
-    """Every number of a run."""
-
-    corpus: CorpusPlan
-    start: StartPlan
-    networks: NetworksPlan
-    objective: Recipe
-    optimizer: OptimizerPlan
-    batching: BatchingPlan
-    length: LengthPlan
-    execution: ExecutionPlan
-
-    def as_json(self) -> dict[str, Any]:
-        """For run.json; `plan_from_json` reads it."""
-        return {
-            section: {key: str(v) if isinstance(v, Path) else v for key, v in inside.items()}
-            for section, inside in asdict(self).items()
-        }
-
-
-def plan_from_json(values: Any, source: Path) -> RunPlan:
-    """The plan that `RunPlan.as_json` wrote.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return read_sections(RunPlan, values, str(source))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +104,7 @@ def plan(
         objective=recipe_of(config),
         optimizer=_optimizer(config, preset),
         batching=batching,
-        length=_length(config, batching, lengths, _seed(config)),
+        length=plan_length(config, batching, lengths, _seed(config)),
         execution=plan_execution(config, batching.rows, machine),
     )
 
@@ -313,7 +153,7 @@ def choose_recipe(
     checkpoint: Checkpoint | None,
     machine: Machine,
 ) -> tuple[str, str]:
-    """The recipe that is given, else what the length of the run says (docs/experiments.md).
+    """The recipe that is given, else what the length of the run says (docs/log).
 
     Noise without a generator wherever few tokens are seen and nobody asks for anything else.
 
@@ -442,9 +282,14 @@ def _optimizer(config: RunConfig, preset: Preset) -> OptimizerPlan:
     return OptimizerPlan(learning_rate=rate, **keys)
 
 
-def _length(
+def plan_length(
     config: RunConfig, batching: BatchingPlan, lengths: np.ndarray, seed: int
 ) -> LengthPlan:
+    """When the run ends; epochs are counted in the steps that they take.
+
+    Args:
+        lengths: as for `plan`.
+    """
     flags = vars(config.flags) | {"max_flops": config.keys.length.max_flops}
     for limit in get_args(Limit):
         if flags[limit] is not None:
@@ -502,109 +347,3 @@ def plan_execution(
 
 def _seed(config: RunConfig) -> int:
     return SEED if config.flags.seed is None else config.flags.seed
-
-
-# Where the value of a flag or a key stands in a plan, where it has another name there.
-_PLACES = {
-    "corpus": "corpus.path",
-    **{
-        name: f"corpus.{name}"
-        for name in ("text_column", "skip_bad_rows", "tokenizer", "vocab_size", "max_length")
-    },
-    **{f"reading.{name}": f"corpus.{name}" for name in ("sheet", "delimiter", "no_header")},
-    **{name: f"start.{name}" for name in ("init", "revision", "seed")},
-    **{name: f"networks.{name}" for name in ("preset", "precision")},
-    "learning_rate": "optimizer.learning_rate",
-    "tokens_per_batch": "batching.tokens_per_batch",
-    "objective.name": "objective.objective",
-    "masking.strategy": "objective.masking",
-    "masking.fraction": "objective.mask_fraction",
-    "masking.last_fraction": "objective.last_mask_fraction",
-    "masking.kept_fraction": "objective.kept_fraction",
-    "masking.random_fraction": "objective.random_fraction",
-    "generator.head": "objective.generator_head",
-    "generator.init": "start.generator",
-    "generator.size": "networks.generator_size",
-    "generator.layers": "networks.generator_layers",
-    "generator.sharing": "networks.sharing",
-    "model.dropout": "networks.dropout",
-    "model.initializer_range": "networks.initializer_range",
-}
-_RATES = ("learning_rate", "optimizer.muon_learning_rate")
-
-
-def as_given(plan: RunPlan) -> dict[str, Any]:
-    """The flags and keys that would give this plan again, but for its length and execution."""
-    sections = plan.as_json()
-    free = ("length.", "execution.")
-    names = [name for name in _PLACES if "." not in name]
-    names += [key for key in keys_of(PretrainKeys) if not key.startswith(free)]
-    found = {}
-    for name in names:
-        section, _, value = _PLACES.get(name, name).partition(".")
-        found[name] = sections[section][value]
-    return found
-
-
-def difference(config: RunConfig, before: RunPlan) -> str:
-    """The first thing given that a run has otherwise, as a sentence; empty if it is that run.
-
-    What is left out, or left open, is as the run has it; its length, its learning rates and its
-    execution may be others.
-    """
-    given = config.flags_given()
-    given |= {key: config.value(key) for key in sorted(config.given.chosen)}
-    for name, found in as_given(before).items():
-        value = given.get(name)
-        if value in (None, "auto") or name in _RATES or found == value:
-            continue
-        if name in ("init", "corpus", "tokenizer", "generator.init") and _same_place(found, value):
-            continue
-        return (
-            f"it has {shown(name, found)}, found {shown(name, value)}; give the same, or leave it "
-            "out"
-        )
-    return ""
-
-
-def _same_place(found: str | None, value: str | Path) -> bool:
-    """Whether two paths are one, however they were written."""
-    return found is not None and Path(found).resolve() == Path(value).resolve()
-
-
-def go_on(
-    config: RunConfig, before: RunPlan, *, lengths: np.ndarray | None, machine: Machine
-) -> RunPlan:
-    """The plan of a resumed run: its own, with what may change and is given anew.
-
-    Args:
-        config: see `difference`, which is empty.
-        lengths: as for `plan`; None where the corpus is not read yet: the length stays then.
-
-    Raises:
-        InputError: the new length or the device cannot be.
-    """
-    flags, by_hand = config.flags, config.given.by_hand
-    optimizer, length = before.optimizer, before.length
-    if flags.learning_rate is not None:
-        optimizer = replace(optimizer, learning_rate=flags.learning_rate)
-    if "optimizer.muon_learning_rate" in by_hand and optimizer.name == "muon":
-        muon = config.keys.optimizer.muon_learning_rate
-        optimizer = replace(optimizer, muon_learning_rate=muon)
-    if lengths is not None and (limits_given(config) or flags.epochs is not None):
-        length = _length(config, before.batching, lengths, before.start.seed)
-    execution = plan_execution(config, before.batching.rows, machine, before.execution)
-    return replace(before, optimizer=optimizer, length=length, execution=execution)
-
-
-def changes(before: RunPlan, after: RunPlan) -> list[str]:
-    """In what length and learning rates differ, as `--flag new (was --flag old)`."""
-    found = []
-    if after.length != before.length:
-        found.append(f"{after.length.shown()} (was {before.length.shown()})")
-    for name in ("learning_rate", "muon_learning_rate"):
-        old, new = (getattr(one.optimizer, name) for one in (before, after))
-        if old != new:
-            flag = name if name == "learning_rate" else f"optimizer.{name}"
-            found.append(f"{shown(flag, new)} (was {old})")
-    return found

@@ -21,10 +21,11 @@ from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import RunConfig
 from pretrain.data.corpus import prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
-from pretrain.engine.checkpoint import Progress, load_state, save_state
+from pretrain.engine.checkpoint import TrainerState, load_state, save_state
 from pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.optimizer import Optimizers, WeightAverage
@@ -42,25 +43,13 @@ from pretrain.engine.run_directory import (
     write_networks,
     write_record,
 )
-from pretrain.model.cost import (
-    matrix_seconds,
-    matrix_shapes,
-    paper_flops_per_token,
-    parameter_counts,
-)
+from pretrain.model.cost import matrix_seconds, parameter_counts
 from pretrain.model.init import starting_directory, starting_sha256
 from pretrain.model.networks import ElectraPair
-from pretrain.plan import (
-    Machine,
-    RunPlan,
-    changes,
-    go_on,
-    plan,
-    plan_corpus,
-    plan_execution,
-    plan_rows,
-    preset_of_run,
-)
+from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
+from pretrain.objectives.registry import resolve_recipe
+from pretrain.plan import Machine, plan, plan_corpus, plan_execution, plan_rows, preset_of_run
+from pretrain.resuming import changes, go_on
 from pretrain.start import given_tokenizer, look_at_start, make_networks
 from tokenizer.loading import load_pretraining_tokenizer
 
@@ -160,7 +149,7 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
     with full_disk_as_oserror(directory):
         save_tokenizer(tokenizer, directory / "state" / "tokenizer")
     write_record(directory, record | {"status": "running"})
-    save_state(directory / "state", pair, Optimizers(pair, planned.optimizer), Progress())
+    save_state(directory / "state", pair, Optimizers(pair, planned.optimizer), TrainerState())
     return _Prepared(
         directory=directory,
         plan=planned,
@@ -292,15 +281,12 @@ def _put_on_device(pair: ElectraPair, planned: RunPlan, device: torch.device) ->
     keep_freed_memory(device)
     pair.set_attention(attention_for(device))
     pair.set_dropout(planned.networks.dropout)
-    if planned.objective.schedule == "frozen-generator":
-        pair.freeze_generator()
-    elif planned.objective.schedule == "frozen-discriminator":
-        pair.freeze_discriminator()
+    resolve_recipe(planned.objective).schedule.begin(pair)
 
 
 def _load_state(
     prepared: _Prepared, optimizers: Optimizers, processes: Processes
-) -> tuple[Progress, WeightAverage]:
+) -> tuple[TrainerState, WeightAverage]:
     """The main process first: it moves a damaged checkpoint away before the others look."""
     state, pair = prepared.directory / "state", prepared.pair
     loaded = processes.in_main(lambda: load_state(state, pair, optimizers, print))
@@ -308,7 +294,7 @@ def _load_state(
 
 
 def _write_result(
-    prepared: _Prepared, progress: Progress, monitor: Monitor, cost: dict[str, float]
+    prepared: _Prepared, progress: TrainerState, monitor: Monitor, cost: dict[str, float]
 ) -> None:
     write_networks(prepared.directory, prepared.pair, prepared.tokenizer)
     write_record(
@@ -371,7 +357,6 @@ def _describe(
             pair.discriminator.config,
             generator,
             float(corpus.lengths.mean()) + 2,
-            trains_generator=planned.objective.schedule != "frozen-generator",
         ),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "versions": {

@@ -11,6 +11,7 @@ from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
 from malmoi.tokenizer_folders import tokenizer_hash
 from pretrain.config.checks import recipe_of, sharing_of
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import FROM_NOTHING, PRESETS, RunConfig
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.run_directory import known_sharing, learnt_with_generator
@@ -24,7 +25,8 @@ from pretrain.model.networks import (
     load_pair,
 )
 from pretrain.model.word_vectors import warm_start_embeddings
-from pretrain.plan import Checkpoint, RunPlan
+from pretrain.objectives.registry import resolve_recipe
+from pretrain.plan import Checkpoint
 from tokenizer.loading import load_pretraining_tokenizer
 
 
@@ -87,16 +89,10 @@ def given_tokenizer(config: RunConfig) -> PreTrainedTokenizerFast | None:
 def shape_of(plan: RunPlan) -> PairShape:
     """What the networks of a plan are built with."""
     recipe, networks = plan.objective, plan.networks
-    return PairShape(
+    return resolve_recipe(recipe).pair_shape(
         sharing=networks.sharing,
         generator_size=networks.generator_size,
         generator_layers=networks.generator_layers,
-        with_generator=recipe.needs_generator,
-        span_boundary_head=recipe.generator_head == "sbo",
-        encoder_lm_head=recipe.needs_encoder_lm_head,
-        correction_head=recipe.correction_weight > 0,
-        bag_head=recipe.bag_weight > 0,
-        one_size=recipe.schedule == "two-stage",
     )
 
 

@@ -14,8 +14,8 @@ import pandas as pd
 
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
+from malmoi.labels.tasks import read_task
 from malmoi.model_folders import discriminator_folder
-from malmoi.tasks import read_task
 from pretrain.model.init import preset_of
 from release.cards import CARD, ReleasedFolders, write_cards
 from release.check import (
@@ -45,8 +45,8 @@ from release.stages import SETTINGS, keep
 ROOT = Path(__file__).parents[1]
 NAME = "malmoi-small"
 MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
-# The best of what was tried with 5 million tokens (docs/log; one seed). With --init the vocabulary is
-# that encoder's.
+# The best of what was tried with 5 million tokens (docs/log; one seed). With --init the vocabulary
+# is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--recipe", "few-tokens"]
 # Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.

@@ -10,7 +10,7 @@ from sklearn.metrics import f1_score
 
 from finetune.data.learnt_texts import text_keys
 from malmoi.errors import InputError
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from release.public_texts import REVIEWS, find_files

@@ -15,7 +15,7 @@ from tokenizer.sampling import sample_evenly
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class TokenizerRow:
     """One tokenizer on one corpus."""
 
     tokenizer: str
@@ -30,7 +30,7 @@ def compare(
     max_sample_bytes: int,
     morpheme_texts: int,
     seed: int,
-) -> tuple[list[Measured], dict[str, object]]:
+) -> tuple[list[TokenizerRow], dict[str, object]]:
     """Measure every tokenizer on every corpus.
 
     Args:
@@ -46,7 +46,7 @@ def compare(
     # For one thread: read by tokenizers at every call.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     loaded = {name: load_any_tokenizer(path) for name, path in tokenizers.items()}
-    rows: list[Measured] = []
+    rows: list[TokenizerRow] = []
     described: dict[str, object] = {}
     for corpus, texts in corpora.items():
         clean = (clean_text(text) for text in texts)
@@ -64,7 +64,9 @@ def compare(
             "analyser_failed_texts": cut.failed,
         }
         rows += [
-            Measured(tokenizer=name, corpus=corpus, measures=measure(tokenizer, sample.texts, cut))
+            TokenizerRow(
+                tokenizer=name, corpus=corpus, measures=measure(tokenizer, sample.texts, cut)
+            )
             for name, tokenizer in loaded.items()
         ]
     return rows, {"corpora": described, "analyser": analyser_version(), "seed": seed}
@@ -88,7 +90,7 @@ _COLUMNS = {
 }
 
 
-def format_table(rows: list[Measured]) -> str:
+def format_table(rows: list[TokenizerRow]) -> str:
     """The rows as lines of aligned columns, one block a corpus."""
     width = max(len(row.tokenizer) for row in rows)
     lines: list[str] = []
@@ -103,7 +105,7 @@ def format_table(rows: list[Measured]) -> str:
     return "\n".join(lines[1:])
 
 
-def as_json(rows: list[Measured], about: dict[str, object]) -> str:
+def as_json(rows: list[TokenizerRow], about: dict[str, object]) -> str:
     """What was measured, and on what."""
     table = [
         {"tokenizer": row.tokenizer, "corpus": row.corpus}
@@ -118,7 +120,7 @@ def can_plot() -> bool:
     return all(find_spec(name) is not None for name in ("matplotlib", "koreanize_matplotlib"))
 
 
-def write_plot(rows: list[Measured], path: Path) -> None:
+def write_plot(rows: list[TokenizerRow], path: Path) -> None:
     """Tokens per character, one panel a corpus, shortest first."""
     import koreanize_matplotlib  # noqa: F401  # its import registers a font with Hangul
     from matplotlib.figure import Figure

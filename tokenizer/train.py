@@ -3,10 +3,11 @@
 import dataclasses
 import json
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -111,29 +112,31 @@ def _train(settings: TrainTokenizerSettings) -> int:
             min_frequency=settings.min_frequency,
         )
         trained.save(scratch)
-        vocabulary = trained.tokenizer.get_vocab()
         record = {
-            "settings": {
-                key: str(value) if isinstance(value, Path) else value
-                for key, value in dataclasses.asdict(settings).items()
-            },
             "corpus_sha256": source_hash,
             "cleaning": cleaning,
             "sample": _describe(sample),
-            "entries": len(trained.tokenizer),
-            "unused_entries": sum(token.startswith("[unused") for token in vocabulary),
             "tokenizer_hash": tokenizer_hash(trained.tokenizer),
             "analyser": analyser_version() if settings.morphemes else None,
             "analyser_failed_texts": failed,
-            "versions": {
-                name: version(name)
-                for name in ("malmoi", "tokenizers", "sentencepiece", "transformers")
-            },
         }
-        (scratch / "training.json").write_text(
-            json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8"
-        )
+        _write_record(scratch / "training.json", settings, trained.tokenizer.get_vocab(), record)
     return len(trained.tokenizer)
+
+
+def _write_record(
+    path: Path, settings: TrainTokenizerSettings, entries: Collection[str], found: dict[str, Any]
+) -> None:
+    flags = dataclasses.asdict(settings).items()
+    packages = ("malmoi", "tokenizers", "sentencepiece", "transformers")
+    record = {
+        "settings": {key: str(v) if isinstance(v, Path) else v for key, v in flags},
+        **found,
+        "entries": len(entries),
+        "unused_entries": sum(token.startswith("[unused") for token in entries),
+        "versions": {name: version(name) for name in packages},
+    }
+    path.write_text(json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8")
 
 
 def _describe(sample: "Sample") -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The page "저장한 라벨": what has been saved, and the way to fine-tuning."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -41,6 +41,13 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
             pd.DataFrame({"라벨": list(counts), "글": list(counts.values())}), hide_index=True
         )
 
+    _show_recent(store)
+    offer_table(lambda: store.export(labels), "labels")
+    st.caption("글마다 마지막 라벨 하나씩 들어 있습니다.")
+    _offer_training(counts)
+
+
+def _show_recent(store: LabelStore) -> None:
     history = store.history_length()
     st.caption(f"최근 {min(_SHOWN, history):,}건 (고친 기록까지 모두 {history:,}건)")
     recent = store.recent(_SHOWN)
@@ -67,8 +74,10 @@ def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
             "확신도": st.column_config.NumberColumn(format=PERCENT),
         },
     )
-    offer_table(lambda: store.export(labels), "labels")
-    st.caption("글마다 마지막 라벨 하나씩 들어 있습니다.")
+
+
+def _offer_training(counts: Mapping[str, int]) -> None:
+    """Say how to train on the labels, or how many more it takes."""
     if len(counts) < 2:
         st.caption("라벨이 두 가지 이상 모이면 이 파일로 모델을 다시 학습할 수 있습니다.")
         return

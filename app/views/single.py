@@ -16,7 +16,7 @@ from app.explanation import explain
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, Prediction
 from malmoi.labels.store import LabelStore
-from malmoi.tasks import task_with_labels
+from malmoi.labels.tasks import task_with_labels
 from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5

@@ -25,7 +25,7 @@ from benchmarks.data import RATED_REVIEWS, DataSettings
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.flags import parse_flags
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from pretrain.config.settings import PretrainSettings, read_config, shown
 
 if TYPE_CHECKING:

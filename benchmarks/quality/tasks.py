@@ -26,7 +26,7 @@ from benchmarks.data import (
 )
 from benchmarks.quality.downstream import RATING_LABELS, ROOT
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from finetune.training.fit import TrainingData
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"

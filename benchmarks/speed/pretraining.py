@@ -54,12 +54,13 @@ from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PRESETS, PresetName, PretrainSettings, read_config
 from pretrain.data.batches import Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
-from pretrain.engine.checkpoint import Progress
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer, compile_networks, make_objective
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
-from pretrain.model.cost import hardware_flops, matrix_seconds, matrix_shapes
+from pretrain.model.cost import hardware_flops, matrix_seconds
 from pretrain.model.networks import ElectraPair, build_pair
+from pretrain.objectives.cost import matrix_shapes
 from pretrain.plan import Machine, plan
 from tokenizer.training import train_tokenizer
 
@@ -178,7 +179,7 @@ class Ours:
             ),
             self.plan,
             processes,
-            Progress(),
+            TrainerState(),
             flops_per_token=0.0,
             compiled=compiled,
         )

@@ -32,8 +32,8 @@ from finetune.baselines.llm_endpoint import (
 )
 from finetune.settings import OPENAI_URL, LlmSettings
 from malmoi.errors import InputError
+from malmoi.labels.tasks import is_task, read_task, task_with_labels
 from malmoi.paths import runs
-from malmoi.tasks import is_task, read_task, task_with_labels
 from malmoi.text.characters import to_nfc
 
 KEY_VARIABLE = "OPENAI_API_KEY"

@@ -179,12 +179,11 @@ def read_examples(
     """
     if isinstance(path, Path):
         path = label_database(path) or path
-    reading = reading or ReadOptions(text_column=text_column)
     form = found_form(
         path,
         RowFormat(
             task=task,
-            reading=reading,
+            reading=reading or ReadOptions(text_column=text_column),
             pair_column=pair_column,
             label_column=label_column,
             group_column=group_column,

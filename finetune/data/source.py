@@ -6,7 +6,7 @@ from pathlib import Path
 
 from malmoi.errors import InputError
 from malmoi.labels.database import LabelDatabase, label_database
-from malmoi.tasks import TaskDefinition, is_task, read_task, task_with_labels
+from malmoi.labels.tasks import TaskDefinition, is_task, read_task, task_with_labels
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import find_sources
 

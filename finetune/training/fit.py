@@ -28,6 +28,7 @@ from malmoi.inference.batching import DeviceTokens, TokenizedTexts, tokenize_all
 from malmoi.inference.tasks import Task, main_score
 from malmoi.inference.torch_engine import predict_probabilities
 from malmoi.model_loading import longest_input
+from malmoi.schedule import warmup_then_decay
 
 # Batches whose texts are sorted by length together. With 32 texts in each, 93% of a memo batch is
 # text and not padding (8: 81%); a text still meets others in every epoch. transformers'
@@ -266,8 +267,9 @@ class _Loop:
         self._steps = steps_in(len(places), training)
         self._step = 0
         self._optimizer = torch.optim.AdamW(parameter_groups(model, training), fused=True)
+        warmup = round(self._steps * training.warmup_fraction)
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
-            self._optimizer, lambda step: rate_at(step, self._steps, training.warmup_fraction)
+            self._optimizer, lambda step: warmup_then_decay(step, self._steps, warmup, lead=1)
         )
         self._order = torch.Generator().manual_seed(seed)
         self._lengths = data.tokens.lengths[places].tolist()
@@ -349,14 +351,6 @@ def deterministic(device: torch.device) -> Iterator[None]:
 def steps_in(texts: int, training: TrainingPlan) -> int:
     """Optimizer steps that training on so many texts takes."""
     return training.epochs * math.ceil(texts / training.batch_size)
-
-
-def rate_at(step: int, steps: int, warmup_fraction: float) -> float:
-    """Fraction of the highest learning rate at `step` (from 0): up linearly, then down to 0."""
-    warmup = round(steps * warmup_fraction)
-    if step < warmup:
-        return (step + 1) / warmup
-    return max(0.0, (steps - step) / max(1, steps - warmup))
 
 
 def shuffled_batches(

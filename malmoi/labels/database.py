@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
-from malmoi.tasks import own_tasks, task_named
+from malmoi.labels.tasks import own_tasks, task_named
 
 _MAGIC = b"SQLite format 3\x00"
 # One letter alone is a drive.

@@ -36,13 +36,13 @@ class Preset:
 
 
 # The paper's 0.02 suits base; at 256 wide it lets so little of the other tokens into [CLS] that a
-# memo classifier stayed at chance, and 0.05 did not (measured, docs/experiments.md, "Larger first
+# memo classifier stayed at chance, and 0.05 did not (measured, docs/log, "Larger first
 # weights").
 _NARROW_INITIALIZER_RANGE = 0.05
 
 # small and base: ELECTRA paper (Clark et al. 2020), Appendix A, Table 6. Their batches are
 # 128 x 128 and 256 x 512 tokens; base's is cut to fit one device without accumulation.
-# tiny: the first look of docs/experiments.md; learning rate and batch are assumptions.
+# tiny: the first look of docs/log; learning rate and batch are assumptions.
 PRESETS: dict[str, Preset] = {
     "tiny": Preset(
         num_layers=4,
@@ -86,7 +86,7 @@ RECIPES = Path(__file__).parents[1] / "recipes"
 # Recipes taken by themselves, see `pretrain.plan.choose_recipe`.
 ELECTRA, NOISE, FEW = "electra", "noise", "few-tokens"
 # Up to here runs learn by default from noise and a bag of words: above joint RTD from 1 to 20
-# million tokens (three seeds each; docs/experiments.md, "Token budgets"). Beyond 20 million nothing
+# million tokens (three seeds each; docs/log, "Token budgets"). Beyond 20 million nothing
 # was compared with joint RTD.
 FEW_TOKENS = 50_000_000
 # And up to here from correction, which makes a token a third dearer: ahead at 5 million tokens for

@@ -32,7 +32,7 @@ _SPARE_ROWS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class BatchPlan:
     """The sequences of one batch."""
 
     indices: np.ndarray
@@ -45,7 +45,9 @@ class Plan:
     """Whether a row may hold several sequences."""
 
 
-def plan_epoch(lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int) -> list[Plan]:
+def plan_epoch(
+    lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int
+) -> list[BatchPlan]:
     """Split one shuffled pass over the corpus into batches of like lengths.
 
     Args:
@@ -60,7 +62,7 @@ def plan_epoch(lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int
     order = random.permutation(len(lengths))
     widths = padded_width(lengths[order])
     chunk_of = np.cumsum(widths) // (tokens_per_batch * _BATCHES_PER_CHUNK)
-    batches: list[Plan] = []
+    batches: list[BatchPlan] = []
     for chunk in np.split(np.arange(len(order)), np.flatnonzero(np.diff(chunk_of)) + 1):
         # Longest first, so that the first sequence of a batch decides its width, and all but the
         # last batch of a chunk have one of a few shapes: every new shape costs memory and time.
@@ -71,7 +73,7 @@ def plan_epoch(lengths: np.ndarray, tokens_per_batch: int, seed: int, epoch: int
             size = max(1, tokens_per_batch // width)
             indices = order[by_length[start : start + size]]
             ones = np.ones(len(indices), dtype=np.int64)
-            batches.append(Plan(indices=indices, row_sizes=ones, width=width, packed=False))
+            batches.append(BatchPlan(indices=indices, row_sizes=ones, width=width, packed=False))
             start += size
     return [batches[index] for index in random.permutation(len(batches))]
 
@@ -83,7 +85,7 @@ def padded_width(lengths: np.ndarray) -> np.ndarray:
 
 def plan_packed_epoch(
     lengths: np.ndarray, tokens_per_batch: int, row_length: int, seed: int, epoch: int
-) -> list[Plan]:
+) -> list[BatchPlan]:
     """Pack one pass over the corpus into batches of `tokens_per_batch // row_length` rows each.
 
     Which lengths share a row is the same in each epoch (see `_pack_lengths`); which sequences of
@@ -117,6 +119,34 @@ def plan_packed_epoch(
             f"as a row, found {framed.max():,}; lengthen the rows or cut the texts shorter"
         )
     random = np.random.default_rng([seed, epoch])
+    indices, row_sizes = _fill_rows(framed, row_length, random)
+    place_of_row = random.permutation(len(row_sizes))
+    # Halved, so that no sum is rounded up to the next row.
+    keys = np.repeat(place_of_row, row_sizes) + random.random(len(indices)) / 2
+    indices = indices[np.argsort(keys)]
+    rows_per_batch = tokens_per_batch // row_length
+    num_batches = -(-len(row_sizes) // rows_per_batch)
+    filled = np.zeros(num_batches * rows_per_batch, dtype=np.int64)
+    filled[place_of_row] = row_sizes
+    by_batch = filled.reshape(num_batches, rows_per_batch)
+    parts = np.split(indices, np.cumsum(by_batch.sum(axis=1))[:-1])
+    return [
+        BatchPlan(indices=part, row_sizes=sizes_of_batch, width=row_length, packed=True)
+        for part, sizes_of_batch in zip(parts, by_batch, strict=True)
+    ]
+
+
+def _fill_rows(
+    framed: np.ndarray, row_length: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put sequences in rows; which of those of a length comes where is drawn.
+
+    Args:
+        framed: int64 [sequences], tokens, [CLS] and [SEP] included.
+
+    Returns:
+        int64 [sequences], their numbers row after row, and int64 [rows], how many each holds.
+    """
     order = random.permutation(len(framed))
     # Small integers are sorted by counting: in linear time.
     order = order[np.argsort(framed[order].astype(np.min_scalar_type(row_length)), kind="stable")]
@@ -131,21 +161,7 @@ def plan_packed_epoch(
             next_of[length] += num_rows
         blocks.append(block.ravel())
         sizes.append(np.full(num_rows, len(row), dtype=np.int64))
-    row_sizes = np.concatenate(sizes)
-    place_of_row = random.permutation(len(row_sizes))
-    # Halved, so that no sum is rounded up to the next row.
-    keys = np.repeat(place_of_row, row_sizes) + random.random(len(order)) / 2
-    indices = np.concatenate(blocks)[np.argsort(keys)]
-    rows_per_batch = tokens_per_batch // row_length
-    num_batches = -(-len(row_sizes) // rows_per_batch)
-    filled = np.zeros(num_batches * rows_per_batch, dtype=np.int64)
-    filled[place_of_row] = row_sizes
-    by_batch = filled.reshape(num_batches, rows_per_batch)
-    parts = np.split(indices, np.cumsum(by_batch.sum(axis=1))[:-1])
-    return [
-        Plan(indices=part, row_sizes=sizes_of_batch, width=row_length, packed=True)
-        for part, sizes_of_batch in zip(parts, by_batch, strict=True)
-    ]
+    return np.concatenate(blocks), np.concatenate(sizes)
 
 
 def _pack_lengths(counts: np.ndarray, row_length: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -192,7 +208,7 @@ def iter_plans(
     *,
     row_length: int | None = None,
     skip: int = 0,
-) -> Iterator[Plan]:
+) -> Iterator[BatchPlan]:
     """Batches without end, epoch after epoch, the first `skip` left out.
 
     Args:
@@ -255,7 +271,7 @@ class Batch:
     def attention_mask(self) -> torch.Tensor | None:
         """What stock transformers models take as `attention_mask`; made when first asked for.
 
-        Of like lengths: int64 [B, L], 0 at padding, or None when nothing is padded.
+        Like lengths: int64 [B, L], 0 at padding, or None when nothing is padded.
         Packed: bool [B, 1, L, L], True where a position (third dimension) may attend to another
         (fourth): within its sequence, and from padding to padding, so that no softmax is empty.
 
@@ -290,8 +306,8 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Frame:
-    """Ids of the special tokens around a text."""
+class FrameIds:
+    """Ids of the special tokens around a text: [CLS] [SEP] [PAD]."""
 
     cls_id: int
     sep_id: int
@@ -299,6 +315,7 @@ class _Frame:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerFast) -> Self:
+        """Those of a tokenizer."""
         return cls(
             cls_id=tokenizer.cls_token_id,
             sep_id=tokenizer.sep_token_id,
@@ -306,18 +323,11 @@ class _Frame:
         )
 
 
-def make_batch(
-    corpus: TokenizedCorpus,
-    plan: Plan,
-    tokenizer: PreTrainedTokenizerFast,
-    device: torch.device,
-) -> Batch:
-    """Read the sequences of a plan from disk and frame them with [CLS], [SEP] and [PAD]."""
-    return _make_batch(corpus, plan, _Frame.of(tokenizer)).to(device)
+def make_batch(corpus: TokenizedCorpus, plan: BatchPlan, frame: FrameIds) -> Batch:
+    """Read the sequences of a plan from disk and frame them with [CLS], [SEP] and [PAD].
 
-
-def _make_batch(corpus: TokenizedCorpus, plan: Plan, frame: _Frame) -> Batch:
-    """On the host, in a few operations over all positions (flat: row x L + column) at once."""
+    On the host, in a few operations over all positions (flat: row x L + column) at once.
+    """
     offsets, ids = np.asarray(corpus.offsets), np.asarray(corpus.ids)  # memmap indexes slowly
     starts = offsets[plan.indices]
     lengths = offsets[plan.indices + 1] - starts
@@ -385,7 +395,7 @@ class Prefetcher:
     def __init__(
         self,
         corpus: TokenizedCorpus,
-        plans: Iterator[Plan],
+        plans: Iterator[BatchPlan],
         tokenizer: PreTrainedTokenizerFast,
         device: torch.device,
         *,
@@ -394,7 +404,7 @@ class Prefetcher:
         self._corpus = corpus
         self._plans = plans
         # Read here: tokenizers fail when two threads use one at the same time.
-        self._frame = _Frame.of(tokenizer)
+        self._frame = FrameIds.of(tokenizer)
         self._device = device
         if device.type == "cuda" and device.index is None:
             self._device = torch.device("cuda", torch.cuda.current_device())
@@ -417,7 +427,7 @@ class Prefetcher:
                 plan = next(self._plans, None)
                 if plan is None:
                     break
-                batch = _make_batch(self._corpus, plan, self._frame)
+                batch = make_batch(self._corpus, plan, self._frame)
                 self._ready.put(batch.pin_memory() if self._device.type == "cuda" else batch)
         except BaseException as error:  # whatever it is, the other side waits for an answer
             last = error

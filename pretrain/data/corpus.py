@@ -24,8 +24,8 @@ from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.records import READER_VERSION, iter_records
 from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
+from pretrain.config.run_plan import CorpusPlan
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
-from pretrain.plan import CorpusPlan
 from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import sample_evenly
 from tokenizer.training import TRAINING_VERSION, train_tokenizer

@@ -43,15 +43,9 @@ def choose_masked(
     that many.
 
     - token: uniformly without replacement.
-    - word: whole words in uniformly random order; a word that no longer fits is passed over for
-      the next that does, as in BERT's whole-word code. So short words are masked more often than
-      long ones, most of all in short texts: at 0.15, of words of 1, 2, 3 and 4 tokens 27%, 16%,
-      7% and 4% of the sample comments' (WordPiece, 19 tokens a text; measured). Where every word
-      is longer than the budget, the first tokens of one are masked, up to it. Up to 3% of the
-      budget stays unused (measured).
-    - span: the row is cut into spans of geometric length (SpanBERT, Joshi et al. 2020, section
-      3.1), and spans are taken in uniformly random order; the last is cut at the budget, as in
-      SpanBERT's code. Lengths are in words if `starts_word` is given (the paper), else in tokens.
+    - word: whole words, as in BERT's whole-word code; see `_choose_words`.
+    - span: spans of geometric length (SpanBERT); see `_choose_spans`. Lengths are in words if
+      `starts_word` is given (the paper), else in tokens.
     - rare: without replacement, each next position with probability proportional to its weight
       among those left.
 
@@ -77,28 +71,26 @@ def choose_masked(
     if strategy == "token":
         masked = _ranks(_uniform(maskable, random), maskable) < budget
     elif strategy == "word":
-        if starts_word is None:
-            raise InputError(
-                "expected starts_word with strategy word, found none; "
-                "give word_starts(vocabulary)[input_ids]"
-            )
-        masked = _choose_words(maskable, _first_tokens(maskable, starts_word), budget, random)
+        words = _needed(starts_word, "starts_word with strategy word", "word_starts(vocabulary)")
+        masked = _choose_words(maskable, _first_tokens(maskable, words), budget, random)
     elif strategy == "span":
         first = maskable if starts_word is None else _first_tokens(maskable, starts_word)
         masked = _choose_spans(maskable, first, budget, random)
     elif strategy == "rare":
-        if weights is None:
-            raise InputError(
-                "expected weights with strategy rare, found none; "
-                "give rarity_weights(counts)[input_ids]"
-            )
+        rarity = _needed(weights, "weights with strategy rare", "rarity_weights(counts)")
         # An exponential race: the position whose exponential time of rate `weight` is shortest is
         # drawn first, which is sampling in proportion to the weights without replacement.
         times = -torch.log1p(-_uniform(maskable, random))
-        masked = _ranks(times / weights.float().clamp(min=_LEAST_WEIGHT), maskable) < budget
+        masked = _ranks(times / rarity.float().clamp(min=_LEAST_WEIGHT), maskable) < budget
     else:
         raise InputError(f"expected strategy token, word, span or rare, found {strategy}")
     return masked & maskable
+
+
+def _needed(value: torch.Tensor | None, what: str, table: str) -> torch.Tensor:
+    if value is None:
+        raise InputError(f"expected {what}, found none; give {table}[input_ids]")
+    return value
 
 
 def _uniform(like: torch.Tensor, random: torch.Generator) -> torch.Tensor:
@@ -144,6 +136,14 @@ def _shuffle_units(
 def _choose_words(
     maskable: torch.Tensor, first: torch.Tensor, budget: torch.Tensor, random: torch.Generator
 ) -> torch.Tensor:
+    """Whole words in uniformly random order; one that no longer fits is passed over for the next
+    that does.
+
+    So short words are masked more often than long ones, most of all in short texts: at 0.15, of
+    words of 1, 2, 3 and 4 tokens 27%, 16%, 7% and 4% of the sample comments' (WordPiece, 19 tokens
+    a text; measured). Where every word is longer than the budget, the first tokens of one are
+    masked, up to it. Up to 3% of the budget stays unused (measured).
+    """
     words = (first.long().cumsum(1) - 1).clamp(min=0)
     turns, sizes, places = _shuffle_units(words, maskable, random)
     taken = torch.zeros_like(maskable)
@@ -161,6 +161,8 @@ def _choose_words(
 def _choose_spans(
     maskable: torch.Tensor, first: torch.Tensor, budget: torch.Tensor, random: torch.Generator
 ) -> torch.Tensor:
+    """The row is cut into spans of geometric length (Joshi et al. 2020, section 3.1), and spans
+    are taken in uniformly random order; the last is cut at the budget, as in SpanBERT's code."""
     # The row is taken as a ring that is cut into spans from a random token or word on. Cut from
     # its beginning, the first tokens would always begin a span and be masked more often.
     num_columns = maskable.shape[1]

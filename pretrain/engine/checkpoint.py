@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ _TENSOR_FILES = ("weights", "optimizer", "average")
 
 
 @dataclass(kw_only=True)
-class Progress:
+class TrainerState:
     """Where a run stands. Random draws need no state: each step seeds its own."""
 
     step: int = 0
@@ -35,7 +35,7 @@ class Progress:
     compiling_seconds: float = 0.0
     """Those of them in which networks were compiled: the clock of --max-minutes leaves them out."""
     stage: int = 0
-    """Of a two-stage run: 0 while the generator is trained, then 1."""
+    """0; in a two-stage run 1 after the generator's stage."""
     hardware_flops_per_token: float = 0.0
     """Operations in matrix products for each token of the stage's first step, forward and
     backward, by torch's counter; 0 before it."""
@@ -46,8 +46,8 @@ class Progress:
     averaged: int = 0
     """Steps whose weights are in the average."""
     length: str = ""
-    """What the run's end was when they were: one of another length has another end. Empty in
-    checkpoints from before there was this."""
+    """What the run's end was when they were: one of another length has another end. Empty before
+    the first sitting."""
     warnings: list[str] = field(default_factory=list)
     """What the monitor has warned of so far."""
 
@@ -69,7 +69,7 @@ def save_state(
     directory: Path,
     pair: ElectraPair,
     optimizers: Optimizers,
-    progress: Progress,
+    progress: TrainerState,
     average: WeightAverage | None = None,
 ) -> Path:
     """Write `directory/step-N/` through a temporary name; then drop all but the last two.
@@ -120,7 +120,7 @@ def load_state(
     report: Callable[[str], None],
     *,
     set_aside: bool = True,
-) -> tuple[Progress, WeightAverage]:
+) -> tuple[TrainerState, WeightAverage]:
     """Load the newest undamaged checkpoint into `pair` and `optimizers`.
 
     Args:
@@ -182,7 +182,7 @@ def _checkpoints(directory: Path) -> list[Path]:
     return sorted(directory.glob("step-*"), reverse=True)
 
 
-def _read(path: Path) -> tuple[Progress, dict[str, dict[str, torch.Tensor]]]:
+def _read(path: Path) -> tuple[TrainerState, dict[str, dict[str, torch.Tensor]]]:
     """A checkpoint, every byte of it checked.
 
     Raises:
@@ -193,6 +193,7 @@ def _read(path: Path) -> tuple[Progress, dict[str, dict[str, torch.Tensor]]]:
         values, checksums = dict(record["progress"]), dict(record["sha256"])
         if checksums["progress"] != _progress_checksum(values):
             raise ValueError("checksum of progress.json does not match")
+        progress = TrainerState(**values)
         tensors = {}
         for file in _TENSOR_FILES:
             blob = (path / f"{file}.safetensors").read_bytes()
@@ -203,8 +204,7 @@ def _read(path: Path) -> tuple[Progress, dict[str, dict[str, torch.Tensor]]]:
             tensors[file] = {k: t.clone() for k, t in safetensors.torch.load(blob).items()}
     except (KeyError, TypeError) as error:
         raise ValueError(f"progress.json is incomplete: {error}") from error
-    known = {item.name for item in fields(Progress)}
-    return Progress(**{key: value for key, value in values.items() if key in known}), tensors
+    return progress, tensors
 
 
 def _progress_checksum(values: dict[str, Any]) -> str:

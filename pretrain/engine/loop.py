@@ -16,18 +16,19 @@ from transformers import PreTrainedTokenizerFast
 from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
+from malmoi.schedule import warmup_then_decay
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import ExecutionPlan, RunPlan
 from pretrain.config.schema import Rows
-from pretrain.data.batches import Batch, Prefetcher, iter_plans
+from pretrain.data.batches import Batch, BatchPlan, Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus
-from pretrain.engine.checkpoint import Progress, save_state
+from pretrain.engine.checkpoint import TrainerState, save_state
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import SEED_STRIDE, Moment, Objective, StepResult
-from pretrain.objectives.replacing import vocabulary_tables
-from pretrain.plan import ExecutionPlan, RunPlan
+from pretrain.objectives.step import SEED_STRIDE, Moment, StepResult, TrainingObjective
+from pretrain.objectives.vocabulary import vocabulary_tables
 
 # A kill loses no more than these seconds and a step, however long execution.save_steps take.
 _SECONDS_BETWEEN_SAVES = 240.0
@@ -47,17 +48,6 @@ def compile_networks(pair: ElectraPair, execution: ExecutionPlan, rows: Rows) ->
     return True
 
 
-def learning_rate_at(fraction: float, peak: float, warmup_fraction: float) -> float:
-    """Linear warm-up, then linear decay to zero.
-
-    Args:
-        fraction: how much of the run is done, 0 to 1.
-    """
-    if fraction < warmup_fraction:
-        return peak * fraction / warmup_fraction
-    return peak * (1 - fraction) / max(1e-9, 1 - warmup_fraction)
-
-
 def make_objective(
     pair: ElectraPair,
     corpus: TokenizedCorpus,
@@ -65,10 +55,10 @@ def make_objective(
     recipe: Recipe,
     processes: Processes,
     precision: Precision,
-) -> Objective:
+) -> TrainingObjective:
     """The objective of a recipe, over this corpus and vocabulary."""
     device = processes.device
-    return Objective(
+    return TrainingObjective(
         recipe=recipe,
         tables=vocabulary_tables(
             tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), device
@@ -122,10 +112,10 @@ class Trainer:
         self,
         pair: ElectraPair,
         optimizers: Optimizers,
-        objective: Objective,
+        objective: TrainingObjective,
         plan: RunPlan,
         processes: Processes,
-        progress: Progress,
+        progress: TrainerState,
         *,
         flops_per_token: float,
         compiled: bool = False,
@@ -148,6 +138,8 @@ class Trainer:
         self._checked_step = progress.step
         self._lap_began = 0.0
         self._saved_at = time.monotonic()
+        self._steps_of_stage = 0
+        """Steps of this sitting in the stage that it is in."""
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -206,91 +198,100 @@ class Trainer:
         Raises:
             InputError: the loss or the gradient is not finite, or the loss explodes.
         """
-        progress = self.progress
-        plans = iter_plans(
+        self._forget_other_average()
+        self.pair.train()
+        with Prefetcher(corpus, self._plans(corpus), tokenizer, self.processes.device) as batches:
+            self._lap_began = time.perf_counter()
+            # Asked once a step: with --max-minutes what is waited for below takes time too, and
+            # the step that is reported and saved as the last one has to be the last.
+            fraction = self.done_fraction()
+            while fraction < 1:
+                batch, stage = next(batches), self.progress.stage
+                rate, result = self.take_step(batch, fraction)
+                self._count(batch, same_stage=self.progress.stage == stage)
+                fraction = self.done_fraction()
+                self._show(monitor, result, rate, fraction)
+                if self._save_if_due(directory, monitor, result, rate, fraction, received):
+                    by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
+                    step = f"{self.progress.step:,}"
+                    monitor.say(f"{by}: saved at step {step}; go on with --resume")
+                    return False
+        self._finish(monitor)
+        return True
+
+    def _plans(self, corpus: TokenizedCorpus) -> Iterator[BatchPlan]:
+        """Batches from the step on that this sitting begins with."""
+        return iter_plans(
             corpus.lengths,
             self.plan.batching.tokens_per_batch,
             self.plan.start.seed,
             row_length=self.plan.batching.row_length,
-            skip=progress.step,
+            skip=self.progress.step,
         )
-        self.pair.train()
-        if progress.length not in ("", self._length):
-            # What it averaged was the end that the run was to have then.
-            self.average, progress.averaged = WeightAverage(), 0
-        progress.length = self._length
-        with Prefetcher(corpus, plans, tokenizer, self.processes.device) as batches:
-            if not self._take_steps(batches, directory, monitor, received):
-                return False
-        self.average.put_into(self.pair)
-        if self.plan.objective.schedule == "two-stage" and progress.step and progress.stage == 0:
-            self.pair.start_discriminator_from_generator()
-            monitor.warn(
-                f"step {progress.step:,}: the run ended before its second stage began, so the "
-                "discriminator is a copy of the generator and has learnt nothing of its own; take "
-                "a longer run or a smaller objective.first_stage"
-            )
-        return True
 
-    def _take_steps(
-        self, batches: Prefetcher, directory: Path, monitor: Monitor, received: Sequence[int]
-    ) -> bool:
-        """Steps until the run's end or a signal; whether the run is complete."""
-        progress, execution = self.progress, self.plan.execution
-        taken, stage = 0, progress.stage
-        self._lap_began = time.perf_counter()
-        # Asked once a step: with --max-minutes what is waited for below takes time too, and
-        # the step that is reported and saved as the last one has to be the last.
-        fraction = self.done_fraction()
-        while fraction < 1:
-            batch = next(batches)
-            rate, result = self.take_step(batch, fraction)
-            progress.step += 1
-            progress.tokens += batch.num_tokens
-            progress.flops += self._flops_per_token * batch.num_tokens
-            seconds = self._lap()
-            # A second stage has other networks to compile.
-            taken = 1 if progress.stage != stage else taken + 1
-            stage = progress.stage
-            if self.compiled and taken <= _COMPILING_STEPS:
-                progress.compiling_seconds += seconds
-            fraction = self.done_fraction()
-            reporting = fraction >= 1 or progress.step % execution.log_steps == 0
-            monitor.add(
-                result,
-                step=progress.step,
-                tokens=progress.tokens,
-                flops=progress.flops,
-                learning_rate=rate,
-                fraction=fraction,
-                left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
-            )
-            if self._end_step(directory, monitor, received, result, rate, fraction, reporting):
-                by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
-                monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
-                return False
-        return True
+    def _forget_other_average(self) -> None:
+        """Begin the average of weights anew in a run that was given another length.
 
-    def _end_step(
+        What it averaged was the end that the run was to have then.
+        """
+        if self.progress.length != self._length:
+            self.average, self.progress.averaged = WeightAverage(), 0
+        self.progress.length = self._length
+
+    def _count(self, batch: Batch, *, same_stage: bool) -> None:
+        """Count a step on a batch, and its time."""
+        progress = self.progress
+        progress.step += 1
+        progress.tokens += batch.num_tokens
+        progress.flops += self._flops_per_token * batch.num_tokens
+        seconds = self._lap()
+        # A second stage has other networks to compile.
+        self._steps_of_stage = self._steps_of_stage + 1 if same_stage else 1
+        if self.compiled and self._steps_of_stage <= _COMPILING_STEPS:
+            progress.compiling_seconds += seconds
+
+    def _show(self, monitor: Monitor, result: StepResult, rate: float, fraction: float) -> None:
+        """Give the monitor the step that was taken."""
+        progress = self.progress
+        monitor.add(
+            result,
+            step=progress.step,
+            tokens=progress.tokens,
+            flops=progress.flops,
+            learning_rate=rate,
+            fraction=fraction,
+            left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
+        )
+
+    def _save_if_due(
         self,
         directory: Path,
         monitor: Monitor,
-        received: Sequence[int],
         result: StepResult,
         rate: float,
         fraction: float,
-        reporting: bool,
+        received: Sequence[int],
     ) -> bool:
-        """Check and save after a step, where it is time to; whether a signal ends the run."""
-        processes, step = self.processes, self.progress.step
+        """Look at the step that was taken where something depends on it, and save where it is time.
+
+        Args:
+            fraction: how much of the run is done with it.
+            received: signals.
+
+        Returns:
+            Whether a signal asks to stop here.
+        """
+        execution, step, processes = self.plan.execution, self.progress.step, self.processes
+        last = fraction >= 1
+        reporting = last or step % execution.log_steps == 0
         # Several GPUs ask each other seldom: asking waits for them.
         asks = processes.world_size == 1 or processes.device.type == "cpu" or reporting
         # After the last step there is nothing to leave out but the export.
-        stopping = asks and fraction < 1 and processes.any_of(bool(received))
-        # The last one before the average of weights takes their place: who is killed before
+        stopping = asks and not last and processes.any_of(bool(received))
+        # The last one before the average of weights takes their place: a run that is killed before
         # the networks are written goes on from the weights themselves.
         overdue = time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES
-        saving = stopping or fraction >= 1 or step % self.plan.execution.save_steps == 0
+        saving = stopping or last or step % execution.save_steps == 0
         saving = saving or (asks and processes.any_of(overdue))
         # Reading losses and gradients waits for the device, so only when something depends
         # on it: weights that are no longer numbers must not become a checkpoint.
@@ -299,11 +300,17 @@ class Trainer:
         # A GPU works on what it was given: what reports and checks waited for is training.
         self._lap()
         if saving:
-            must = stopping or fraction >= 1
-            processes.in_main(partial(self._save, directory, monitor, must=must))
+            processes.in_main(partial(self._save, directory, monitor, must=stopping or last))
             self._saved_at = time.monotonic()
             self._lap_began = time.perf_counter()
         return stopping
+
+    def _finish(self, monitor: Monitor) -> None:
+        """Make the networks what is handed out."""
+        self.average.put_into(self.pair)
+        progress, schedule = self.progress, self.objective.resolved.schedule
+        if progress.step and (warning := schedule.finish(self.pair, progress.stage)):
+            monitor.warn(f"step {progress.step:,}: {warning}")
 
     def _save(self, directory: Path, monitor: Monitor, *, must: bool) -> None:
         # Who goes on after an explosion wants weights from before it.
@@ -314,7 +321,9 @@ class Trainer:
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""
         plan, progress = self.plan, self.progress
-        stage = self._stage(fraction)
+        stage = self.objective.resolved.schedule.enter_stage(self.pair, progress.stage, fraction)
+        if stage != progress.stage:
+            progress.begin_stage(stage)
         step_seed = plan.start.seed * 1_000_003 + progress.step
         # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
         torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
@@ -326,7 +335,7 @@ class Trainer:
         # which knows no step's length before it, the first is). The last may be cut short.
         middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
         optimizer = plan.optimizer
-        rate = learning_rate_at(middle, optimizer.learning_rate, optimizer.warmup_fraction)
+        rate = warmup_then_decay(middle, 1, optimizer.warmup_fraction, peak=optimizer.learning_rate)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):
@@ -364,17 +373,6 @@ class Trainer:
         eager = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
         with eager, counter:
             yield
-
-    def _stage(self, fraction: float) -> int:
-        """0 while a two-stage run trains its generator; on the way to 1 the weights go over."""
-        if self.plan.objective.schedule != "two-stage":
-            return 1
-        if self.progress.stage == 0 and fraction >= self.plan.objective.first_stage:
-            self.pair.start_discriminator_from_generator()
-            self.progress.begin_stage(1)
-        if self.progress.stage == 1:
-            self.pair.freeze_generator()
-        return self.progress.stage
 
     def _check(self, loss: float, rate: float, monitor: Monitor) -> None:
         half = "half the --learning-rate"

@@ -5,7 +5,6 @@ original, so precision and recall are shown beside it and a recall stuck at 0 is
 """
 
 import json
-import math
 import time
 from collections import deque
 from dataclasses import replace
@@ -13,22 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn
 
 from malmoi.command_line import is_terminal
 from malmoi.files import write_at_once
-from pretrain.config.objective import DISCRIMINATING, Recipe
+from pretrain.config.objective import Recipe
 from pretrain.engine.processes import Processes
-from pretrain.objectives.losses import COUNT_NAMES, StepResult
+from pretrain.objectives.context import COUNT_NAMES
+from pretrain.objectives.registry import AUXILIARY_LOSSES, resolve_recipe
+from pretrain.objectives.step import StepResult
+from pretrain.objectives.watched import WatchedLoss
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-# Below this the discriminator calls practically every token original.
-STUCK_RECALL = 0.01
 # Losses in the first steps say nothing yet.
 _FIRST_WARNING_STEP = 100
 # A discriminator finds nothing while the learning rate still rises.
@@ -41,15 +41,12 @@ _EXPLODED_BY = 2.0
 # A discriminator's loss may jump by as much and be well again five steps later (seen), and so may
 # any loss between two small batches, so it is the mean over so many steps that has to be higher.
 _EXPLODED_STEPS = 20
-# Guessing is harder in one small batch than in another by more than a nat, so the start is the
-# middle one of so many; of more, some would be after the explosion.
-_FIRST_STEPS = 3
 
 
 class Monitor:
     """Collects step results on the device and reports them every `log_steps` steps.
 
-    Of several processes only the main one prints and writes; all have to report at the same
+    With several processes only the main one prints and writes; all have to report at the same
     step, for the counts are added up over them.
 
     Args:
@@ -69,9 +66,9 @@ class Monitor:
     ) -> None:
         self.warnings = [] if warnings is None else warnings
         self._log_steps = log_steps
-        self._recipe = recipe
+        self._recipe = resolve_recipe(recipe)
         self._processes = processes
-        # Of the watched loss, steps and their mean: the run's first rows, this sitting's last ones.
+        # Steps and mean of the watched loss, by row: the run's first ones, this sitting's last.
         self._first_losses: dict[str, list[tuple[int, float]]] = {}
         self._recent: dict[str, deque[tuple[int, float]]] = {}
         self.last: dict[str, float] = {}
@@ -169,107 +166,90 @@ class Monitor:
     def _report(
         self, so_far: dict[str, float], learning_rate: float, fraction: float, left: float
     ) -> None:
-        # The only place that waits for the device.
-        add_up = self._processes.add_up
-        counts = add_up(torch.stack([r.counts for r in self._results]).sum(dim=0)).tolist()
-        count = dict(zip(COUNT_NAMES, counts, strict=True))
-        # Where two stages meet, those steps only that train it.
-        trained = [r for r in self._results if r.trains_discriminator] or self._results
-        unigram = add_up(torch.stack([r.unigram for r in self._results]).sum(dim=0)).tolist()
+        count, row = self._make_row(so_far, learning_rate)
+        self.last = row
+        watched = self._keep_first(row, len(self._results))
+        recent = self._recent.setdefault(watched.key, deque())
+        recent.append((len(self._results), row[watched.key]))
+        while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
+            recent.popleft()
+        self._record(row)
         step = int(so_far["step"])
+        line = (
+            f"step {step:,}  {row['tokens_per_second']:,.0f} tokens/s  "
+            f"{self._recipe.describe(row)}  left {_clock(left)}"
+        )
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=min(1.0, fraction), line=line)
+        elif self._processes.is_main:
+            print(line, flush=True)
+        self._warn_if_stuck(step, count, fraction)
+        self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
+        self._reset()
+
+    def _make_row(
+        self, so_far: dict[str, float], learning_rate: float
+    ) -> tuple[dict[str, int], dict[str, float]]:
+        """Counts and figures of the steps since the last row, of all processes.
+
+        The only place that waits for the device.
+        """
+        results = self._results
+        count = dict(zip(COUNT_NAMES, self._sum([r.counts for r in results]), strict=True))
+        # Where two stages meet, those steps only that train it.
+        trained = [r for r in results if r.trains_discriminator] or results
+        unigram = self._sum([r.unigram for r in results])
         row = so_far | {
-            "generator_loss": float(add_up(_mean([r.generator_loss for r in self._results]))),
+            "generator_loss": self._mean([r.generator_loss for r in results]),
             "generator_accuracy": count["guessed"] / max(1, count["masked"]),
             # What guessing the same tokens by their frequency alone would have.
             "unigram_loss": unigram[0] / max(1.0, unigram[1]),
-            "discriminator_loss": float(add_up(_mean([r.discriminator_loss for r in trained]))),
+            "discriminator_loss": self._mean([r.discriminator_loss for r in trained]),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
-            "bag_loss": float(add_up(_mean([r.bag_loss for r in trained]))),
-            "correction_loss": float(add_up(_mean([r.correction_loss for r in trained]))),
+        }
+        for each in AUXILIARY_LOSSES:
+            if each.recorded:
+                found = [r.auxiliary[each.name] for r in trained if each.name in r.auxiliary]
+                row[each.name] = self._mean(found) if found else 0.0
+        row |= {
             "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
             "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
             "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
             "learning_rate": learning_rate,
         }
-        binned = add_up(torch.stack([r.binned_loss for r in self._results]).sum(dim=0)).tolist()
+        binned = self._sum([r.binned_loss for r in results])
         for number, (loss, tokens) in enumerate(zip(*binned, strict=True), 1):
             # 1: the commonest tokens, a fifth of the corpus; 5: the rarest. No loss is not a loss
             # of 0: there is none while the generator learns alone.
             if tokens:
                 row[f"loss_by_frequency_{number}"] = loss / tokens
-        self.last = row
-        watched = self._keep_first(row, len(self._results))
-        recent = self._recent.setdefault(watched, deque())
-        recent.append((len(self._results), row[watched]))
-        while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
-            recent.popleft()
+        return count, row
+
+    def _sum(self, tensors: list[torch.Tensor]) -> Any:
+        """Over steps and processes, as lists of Python numbers."""
+        return self._processes.add_up(torch.stack(tensors).sum(dim=0)).tolist()
+
+    def _mean(self, losses: list[torch.Tensor]) -> float:
+        """Over steps; the parts of the processes add up."""
+        return float(self._processes.add_up(torch.stack(losses).mean()))
+
+    def _record(self, row: dict[str, float]) -> None:
+        """Into metrics.jsonl and TensorBoard."""
         if self._metrics is not None:
             self._metrics.write(json.dumps(row) + "\n")
             self._metrics.flush()
         if self._board is not None:
             for name, value in row.items():
                 if name != "step":
-                    self._board.add_scalar(name, value, step)
-        line = (
-            f"step {step:,}  {row['tokens_per_second']:,.0f} tokens/s  "
-            f"{self._describe(row)}  left {_clock(left)}"
-        )
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=min(1.0, fraction), line=line)
-        elif self._processes.is_main:
-            print(line, flush=True)
-        if self._recipe.objective in DISCRIMINATING and self._recipe.discriminator_weight > 0:
-            self._warn_if_stuck(step, count, fraction)
-        self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
-        self._reset()
+                    self._board.add_scalar(name, value, int(row["step"]))
 
-    def _describe(self, row: dict[str, float]) -> str:
-        parts = []
-        if self._recipe.needs_generator:
-            parts.append(
-                f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
-            )
-        if self._recipe.objective == "mlm":
-            parts.append(f"loss {row['generator_loss']:.3f} acc {row['encoder_accuracy']:.3f}")
-        elif self._recipe.objective == "replace-mlm":
-            parts.append(
-                f"encoder loss {row['discriminator_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
-            )
-        elif self._recipe.schedule != "frozen-discriminator":
-            parts.append(
-                f"discriminator loss {row['discriminator_loss']:.3f} "
-                f"precision {row['discriminator_precision']:.3f} "
-                f"recall {row['discriminator_recall']:.3f}"
-            )
-        if self._recipe.correction_weight > 0:
-            parts.append(
-                f"correction loss {row['correction_loss']:.3f} acc {row['encoder_accuracy']:.3f}"
-            )
-        if self._recipe.bag_weight > 0:
-            parts.append(f"bag loss {row['bag_loss']:.3f}")
-        return "  ".join(parts)
-
-    def _watched(self, row: dict[str, float]) -> str:
-        """The loss that must not rise: of guessing [MASK] where that is learnt, else the other."""
-        recipe = self._recipe
-        if recipe.schedule == "two-stage":
-            return "discriminator_loss" if row["discriminator_loss"] > 0 else "generator_loss"
-        guesses = recipe.needs_generator or recipe.objective == "mlm"
-        learns = recipe.schedule in ("joint", "frozen-discriminator")
-        if guesses and learns:
-            return "generator_loss"
-        corrects_alone = recipe.discriminator_weight == 0 and recipe.correction_weight > 0
-        return "correction_loss" if corrects_alone else "discriminator_loss"
-
-    def _keep_first(self, row: dict[str, float], steps: int) -> str:
+    def _keep_first(self, row: dict[str, float], steps: int) -> WatchedLoss:
         """Add a row to the first ones, if it is one of them; returns the loss that is watched."""
-        watched = self._watched(row)
-        first = self._first_losses.setdefault(watched, [])
-        # Telling tokens apart is as hard in any batch, and a learning rate of 1 undoes it at once.
-        alike = watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING
-        if sum(steps for steps, _ in first) < (1 if alike else _FIRST_STEPS):
-            first.append((steps, row[watched]))
+        watched = self._recipe.watched(row)
+        first = self._first_losses.setdefault(watched.key, [])
+        if sum(steps for steps, _ in first) < watched.first_steps:
+            first.append((steps, row[watched.key]))
         return watched
 
     def exploded(self) -> str:
@@ -279,69 +259,55 @@ class Monitor:
         """
         if not self.last:
             return ""
-        watched = self._watched(self.last)
-        recent = self._recent.get(watched, ())
+        watched = self._recipe.watched(self.last)
+        recent = self._recent.get(watched.key, ())
         steps = sum(steps for steps, _ in recent)
         if steps < _EXPLODED_STEPS:
             return ""
         now = sum(steps * loss for steps, loss in recent) / steps
         first = self._first(watched)
-        what = "for guessing a token"
-        if watched == "discriminator_loss" and self._recipe.objective in DISCRIMINATING:
-            what = "for telling original from replaced tokens"
-        return f"{now:.2f} {what}, {first:.2f} at the start" if now > first + _EXPLODED_BY else ""
+        worse = now > first + _EXPLODED_BY
+        return f"{now:.2f} for {watched.task}, {first:.2f} at the start" if worse else ""
 
     def rises(self) -> bool:
         """Whether the last row alone would be an explosion: no checkpoint of what may be one."""
         if not self.last:
             return False
-        watched = self._watched(self.last)
-        return self.last[watched] > self._first(watched) + _EXPLODED_BY
+        watched = self._recipe.watched(self.last)
+        return self.last[watched.key] > self._first(watched) + _EXPLODED_BY
 
-    def _first(self, watched: str) -> float:
-        return median_low(loss for _, loss in self._first_losses[watched])
+    def _first(self, watched: WatchedLoss) -> float:
+        return median_low(loss for _, loss in self._first_losses[watched.key])
 
     def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
-        learns = self._recipe.needs_generator or self._recipe.objective == "mlm"
-        if not learns or self._recipe.schedule in ("adversarial", "frozen-generator"):
-            return
-        if step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
+        network = self._recipe.guessing_network()
+        if not network or step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
             return
         if loss < trivial or any("stalled" in warning for warning in self.warnings):
             return
-        name = "encoder" if self._recipe.objective == "mlm" else "generator"
-        warning = (
-            f"step {step:,}: the {name} has stalled: its loss of {loss:.2f} is no better than the "
-            f"{trivial:.2f} of guessing by frequency alone; it needs more tokens or "
+        self.warn(
+            f"step {step:,}: the {network} has stalled: its loss of {loss:.2f} is no better than "
+            f"the {trivial:.2f} of guessing by frequency alone; it needs more tokens or "
             "another --learning-rate"
         )
-        self.warn(warning)
 
     def _warn_if_stuck(self, step: int, count: dict[str, int], fraction: float) -> None:
-        """Say so where all tokens that the loss is of are called what most of them are."""
-        masked_only = self._recipe.objective == "electra-15"
-        tokens, replaced = count["masked" if masked_only else "tokens"], count["replaced"]
-        if not 0 < replaced < tokens:  # nothing to find: the generator learns alone
+        """Say so where the encoder has learnt an answer that needs no text."""
+        recipe = self._recipe.recipe
+        if recipe.discriminator_weight == 0:
             return
-        usual, rare, found, of = "original", "replaced", count["true_positive"], replaced
-        if replaced > tokens / 2:
-            usual, rare, of = rare, usual, tokens - replaced
-            found = of - (count["predicted_replaced"] - count["true_positive"])
         early = step < _FIRST_WARNING_STEP or fraction < _STUCK_FRACTION
-        if found / of >= STUCK_RECALL or (early and fraction < 1):
-            return
         already = any("has only learnt" in warning for warning in self.warnings)
-        if already and fraction < 1:
+        if (early or already) and fraction < 1:
             return
-        share = replaced / tokens
-        trivial = -sum(p * math.log(p) for p in (share, 1 - share))
+        answer = self._recipe.objective.trivial_answer(count)
+        if not answer:
+            return
         warning = (
-            f"step {step:,}: discriminator recall of {rare} tokens is {found / of:.3f}: it has "
-            f"only learnt that most {'masked ' if masked_only else ''}tokens are {usual}, so its "
-            f"loss of about {trivial:.2f} is what guessing '{usual}' everywhere gives; it needs "
-            "more tokens (a longer run, or --init from a released checkpoint)"
+            f"step {step:,}: {answer}; it needs more tokens (a longer run, or --init from a "
+            "released checkpoint)"
         )
-        if self._recipe.unigram_fraction < 1 and self._recipe.schedule == "joint":
+        if self._recipe.schedule.takes_noise and recipe.unigram_fraction < 1:
             warning += " or replacements that are easier to find (--recipe noise)"
         self.warn(warning)
 
@@ -371,10 +337,6 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
             rows.append(row)
     write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows
-
-
-def _mean(values: list[torch.Tensor]) -> torch.Tensor:
-    return torch.stack(values).mean()
 
 
 def _clock(seconds: float) -> str:

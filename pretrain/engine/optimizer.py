@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.model.networks import ElectraPair
-from pretrain.plan import OptimizerPlan
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-6
@@ -74,7 +74,7 @@ class Optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         for group in self.adam.param_groups:
-            # A network that has had no gradient yet has taken no step. Of one that has, single
+            # A network that has had no gradient yet has taken no step. In one that has, single
             # parameters may still have none: a head that the objective does not use.
             group["done"] += any(p in self.adam.state for p in group["params"])
 

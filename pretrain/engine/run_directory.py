@@ -18,14 +18,15 @@ from malmoi.files import sync, sync_tree, write_at_once
 from malmoi.model_folders import discriminator_folder
 from malmoi.paths import runs
 from pretrain.config.objective import Sharing
+from pretrain.config.run_plan import RunPlan, plan_from_json
 from pretrain.config.settings import RunConfig
 from pretrain.engine.checkpoint import has_state
 from pretrain.model.networks import ElectraPair
-from pretrain.plan import RunPlan, difference, plan_from_json
+from pretrain.resuming import difference
 
 RUNS = runs("pretrain")
 # Of run.json's layout, docs/reference/run-json.md.
-VERSION = 2
+VERSION = 1
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 
 

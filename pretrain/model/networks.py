@@ -35,7 +35,7 @@ _EXPORTED_DROPOUT = 0.1
 # Longest run of masked tokens whose places inside it are told apart (spans are at most 10 long,
 # but two may touch).
 _MAX_SPAN_PLACES = 32
-# Of a generator.
+# Smallest generator width.
 _LEAST_WIDTH = 8
 
 
@@ -412,54 +412,76 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
     discriminator: ElectraForPreTraining = load_network(
         discriminator_folder(path), ElectraForPreTraining
     )
-    if (path / "generator").is_dir():
-        generator: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)
-    elif not shape.with_generator:
+    if not (path / "generator").is_dir() and not shape.with_generator:
         return ElectraPair(None, discriminator, shape)
-    else:
-        generator = _new_generator(discriminator.config, shape)
-        # In two stages the discriminator will start from it once more: nothing may be lost.
-        known = generator.electra if shape.one_size else generator.electra.embeddings
-        source = discriminator.electra if shape.one_size else discriminator.electra.embeddings
-        known.load_state_dict(source.state_dict())
-    tables = [
-        tuple(network.electra.embeddings.word_embeddings.weight.shape)
-        for network in (generator, discriminator)
-    ]
-    if shape.with_generator and (
-        tables[0][0] != tables[1][0]
-        or ((shape.sharing != "none" or shape.one_size) and tables[0] != tables[1])
-    ):
-        other = tables[0][0] == tables[1][0] and not shape.one_size
-        raise InputError(
-            f"expected generator and discriminator in {path} with the same embeddings, found "
-            f"{tables[0]} and {tables[1]} (vocabulary, width); give "
-            f"{'--set generator.sharing=none or ' if other else ''}a copy of it without generator/"
-        )
+    generator = _load_generator(path, discriminator, shape)
     own = {
         name: module.weight.detach().clone()
         for name, module in discriminator.electra.embeddings.named_children()
         if isinstance(module, nn.Embedding)
     }
-    if shape.with_generator:
-        _check_sizes(path, generator.config, discriminator.config, shape)
-        pair = ElectraPair(generator, discriminator, shape)
-    else:
+    if not shape.with_generator:
         pair = ElectraPair(None, discriminator, shape)
-        if (
-            pair.lm_predictions is not None
-            and pair.lm_bias is not None
-            and _sizes(generator.config) == _sizes(discriminator.config)
-            and tables[0] == tables[1]
-        ):
-            pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
-            pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())
+        _take_lm_head(pair, generator)
+        return pair
+    _check_tables(path, generator, discriminator, shape)
+    _check_sizes(path, generator.config, discriminator.config, shape)
+    pair = ElectraPair(generator, discriminator, shape)
     for name, module in discriminator.electra.embeddings.named_children():
         if isinstance(module, GradientDisentangledEmbedding):
             # The checkpoint's table was the folded sum: the difference goes back to where it was.
             base = getattr(generator.electra.embeddings, name).weight
             module.delta.data.copy_(own[name] - base.detach())
     return pair
+
+
+def _load_generator(
+    path: Path, discriminator: ElectraForPreTraining, shape: PairShape
+) -> ElectraForMaskedLM:
+    """The generator beside a discriminator, or a new one that begins with what they share."""
+    if (path / "generator").is_dir():
+        loaded: ElectraForMaskedLM = load_network(path / "generator", ElectraForMaskedLM)
+        return loaded
+    generator = _new_generator(discriminator.config, shape)
+    # In two stages the discriminator will start from it once more: nothing may be lost.
+    known = generator.electra if shape.one_size else generator.electra.embeddings
+    source = discriminator.electra if shape.one_size else discriminator.electra.embeddings
+    known.load_state_dict(source.state_dict())
+    return generator
+
+
+def _take_lm_head(pair: ElectraPair, generator: ElectraForMaskedLM) -> None:
+    """Let the encoder guess with a generator's head, where one is wanted and it fits."""
+    ours = pair.discriminator
+    if pair.lm_predictions is None or pair.lm_bias is None:
+        return
+    if _sizes(generator.config) == _sizes(ours.config) and _table(generator) == _table(ours):
+        pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
+        pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())
+
+
+def _table(network: Any) -> tuple[int, ...]:
+    """Entries and width of a network's word embeddings."""
+    return tuple(network.electra.embeddings.word_embeddings.weight.shape)
+
+
+def _check_tables(
+    path: Path,
+    generator: ElectraForMaskedLM,
+    discriminator: ElectraForPreTraining,
+    shape: PairShape,
+) -> None:
+    """Refuse networks that cannot share their embeddings as `shape` says."""
+    theirs, ours = _table(generator), _table(discriminator)
+    one_vocabulary = theirs[0] == ours[0]
+    shares = shape.sharing != "none" or shape.one_size
+    if one_vocabulary and (theirs == ours or not shares):
+        return
+    other = "--set generator.sharing=none or " if one_vocabulary and not shape.one_size else ""
+    raise InputError(
+        f"expected generator and discriminator in {path} with the same embeddings, found "
+        f"{theirs} and {ours} (vocabulary, width); give {other}a copy of it without generator/"
+    )
 
 
 def _check_sizes(

@@ -2,7 +2,7 @@
 
 With few tokens plain replaced-token detection learns nothing for a long time; vectors that put
 words that are used alike near each other make everything after it learn faster
-(docs/experiments.md). They are the largest singular vectors of the matrix of positive pointwise
+(docs/log). They are the largest singular vectors of the matrix of positive pointwise
 mutual information (PMI): what skip-gram with negative sampling approximates (Levy and Goldberg
 2014, "Neural Word Embedding as Implicit Matrix Factorization"), but counted, so that the same
 texts give the same vectors on any number of threads. Details: Levy, Goldberg and Dagan 2015,
@@ -32,7 +32,7 @@ WINDOW = 5
 # shift of the PMI, which is better for singular vectors.
 CONTEXT_SMOOTHING = 0.75
 SINGULAR_VALUE_POWER = 0.5
-# Scale from the first look in docs/experiments.md (one seed).
+# Scale from the first look in docs/log (one seed).
 EMBEDDING_STD = 0.1
 # More would take longer than it helps (assumption): every second, third, ... sequence is read.
 _MAX_TOKENS = 40_000_000

@@ -11,8 +11,9 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
+from pretrain.config.run_plan import RunPlan, plan_from_json
 from pretrain.config.settings import PretrainSettings, read_config
-from pretrain.plan import Machine, RunPlan, plan, plan_from_json
+from pretrain.plan import Machine, plan
 
 ROOT = Path(__file__).parents[2]
 

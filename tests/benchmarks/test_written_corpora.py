@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.text.similar_pairs import find_similar_pairs
-from malmoi.tasks import read_task
+from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.personal_data import find_personal_data
 
 CORPORA = Path(__file__).parents[2] / "corpora"

@@ -20,12 +20,14 @@ import pretrain.data.corpus
 import pretrain.run
 from malmoi.command_line import run_command
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import PRESETS, Preset, PretrainSettings, RunConfig, read_config
 from pretrain.data.batches import Batch
 from pretrain.engine.loop import Trainer
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
-from pretrain.objectives.replacing import VocabularyTables, vocabulary_tables
-from pretrain.plan import Checkpoint, Machine, RunPlan, plan
+from pretrain.objectives.registry import resolve_recipe
+from pretrain.objectives.vocabulary import VocabularyTables, vocabulary_tables
+from pretrain.plan import Checkpoint, Machine, plan
 from tokenizer.training import train_tokenizer
 
 SMALL = Preset(
@@ -216,15 +218,13 @@ class Toy:
 
     def pair_for(self, recipe: Recipe, sharing: str = "instance") -> ElectraPair:
         """An untrained pair with all that a recipe needs, its biases not zero."""
-        pair = self.pair(
-            sharing=sharing,
-            generator_size=1 if sharing == "all" else 0.5,
-            with_generator=recipe.needs_generator,
-            span_boundary_head=recipe.generator_head == "sbo",
-            encoder_lm_head=recipe.needs_encoder_lm_head,
-            correction_head=recipe.correction_weight > 0,
-            bag_head=recipe.bag_weight > 0,
+        size = 1.0 if sharing == "all" else 0.5
+        shape = resolve_recipe(recipe).pair_shape(
+            sharing=sharing,  # type: ignore[arg-type]
+            generator_size=size,
+            generator_layers=None,
         )
+        pair = self.pair(**vars(shape))
         for name, parameter in pair.named_parameters():
             if name.endswith(("bias", "delta")):  # zero at the start, so mistakes would not show
                 torch.nn.init.normal_(parameter, std=0.1)

@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from malmoi.errors import InputError
-from pretrain.plan import (
-    Checkpoint,
-    Machine,
-    as_given,
-    changes,
-    difference,
-    go_on,
-    plan_from_json,
-)
+from pretrain.config.run_plan import plan_from_json
+from pretrain.plan import Checkpoint, Machine
+from pretrain.resuming import as_given, changes, difference, go_on
 from tests.pretrain.conftest import CPU, GPU, config_of, plan_of
 
 LENGTHS = np.full(100, 8)

@@ -342,7 +342,10 @@ BAD_CORPORA: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
     "folder": (lambda d: empty_folder(d / "folder"), ["folder"]),
     "binary": (lambda d: write(d / "b.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), ["b.txt"]),
     "kind": (lambda d: write(d / "p.pdf", "글"), ["p.pdf", ".csv"]),
-    "column": (lambda d: write(d / "c.csv", "번호,평점\n1,5\n"), ["번호", "평점", "--text-column"]),
+    "column": (
+        lambda d: write(d / "c.csv", "번호,평점\n1,5\n"),
+        ["번호", "평점", "--set reading.no_header=true"],
+    ),
     "short": (lambda d: write(d / "s.txt", "네\n응\n"), ["none left of 2", "too-short"]),
 }
 

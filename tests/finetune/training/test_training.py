@@ -18,7 +18,6 @@ from finetune.training.encoders import load_for_classification
 from finetune.training.fit import (
     TrainingData,
     parameter_groups,
-    rate_at,
     shuffled_batches,
     steps_in,
     train,
@@ -118,14 +117,6 @@ def test_bad_settings(changes: dict[str, float], expected: str) -> None:
     with pytest.raises(InputError) as caught:
         TrainSettings(**changes).check()  # type: ignore[arg-type]
     assert str(caught.value) == expected
-
-
-def test_rate_rises_and_falls() -> None:
-    rates = [rate_at(step, 100, 0.1) for step in range(100)]
-    assert rates[0] == pytest.approx(0.1)
-    assert rates[9] == rates[10] == 1.0
-    assert rates[99] == pytest.approx(1 / 90)
-    assert rate_at(0, 3, 0.1) == 1.0
 
 
 def test_groups_by_depth_and_shape(untrained: PreTrainedModel) -> None:

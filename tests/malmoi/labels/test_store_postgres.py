@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,33 +29,35 @@ LABELS = ["긍정", "부정"]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """URL of an empty database; the server runs as `postgres` if we are root, which it refuses."""
     if PROGRAMS is None:
         pytest.skip("no PostgreSQL server below /usr/lib/postgresql")
-    folder = tmp_path_factory.mktemp("postgres")
+    # Not below pytest's own folders: every pytest that starts closes those to other users.
+    with tempfile.TemporaryDirectory(prefix="malmoi-postgres-") as folder:
+        yield from _served(Path(folder), PROGRAMS)
+
+
+def _served(folder: Path, programs: Path) -> Iterator[str]:
     prefix = []
     if os.geteuid() == 0:
         if shutil.which("runuser") is None:
             pytest.skip("PostgreSQL refuses root, and there is no runuser")
         prefix = ["runuser", "-u", "postgres", "--"]
-        own = [one for one in folder.parents if one.stat().st_uid == os.geteuid()]
-        for one in (folder, *(one for one in own if one.name.startswith(("pytest-", "popen-")))):
-            one.chmod(0o755)
         shutil.chown(folder, "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     data = folder / "data"
     made = subprocess.run(
-        [*prefix, PROGRAMS / "initdb", "-D", data, "-U", "malmoi", "-A", "trust", "-E", "UTF8"],
+        [*prefix, programs / "initdb", "-D", data, "-U", "malmoi", "-A", "trust", "-E", "UTF8"],
         capture_output=True,
         cwd=folder,
     )
     if made.returncode:
         pytest.skip(f"no PostgreSQL cluster could be made: {made.stderr.decode()[-200:]}")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
-    control = [*prefix, PROGRAMS / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
+    control = [*prefix, programs / "pg_ctl", "-D", data, "-w", "-t", "300", "-l", folder / "log"]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
     try:
         yield f"postgresql+psycopg://malmoi@127.0.0.1:{port}/postgres"

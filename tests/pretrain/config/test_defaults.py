@@ -1,4 +1,4 @@
-"""What a run learns from when nobody says it: its length decides (docs/experiments.md)."""
+"""What a run learns from when nobody says it: its length decides (docs/log)."""
 
 import json
 from pathlib import Path

@@ -13,7 +13,7 @@ from pretrain.config import checks
 from pretrain.config.objective import DISCRIMINATING, Masking, Recipe, Sharing
 from pretrain.config.objective import Objective as ObjectiveName
 from pretrain.config.objective import Schedule as ScheduleName
-from pretrain.objectives.losses import Moment, Objective
+from pretrain.objectives.step import Moment, TrainingObjective
 from tests.pretrain.conftest import Toy, config_of
 
 ADVERSARIAL = {"schedule": "adversarial"}
@@ -313,7 +313,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
         if schedule == "frozen-discriminator":
             pair.freeze_discriminator()
         for stage in (0, 1) if schedule == "two-stage" else (1,):
-            result = Objective(recipe=recipe, tables=toy.tables)(
+            result = TrainingObjective(recipe=recipe, tables=toy.tables)(
                 pair, batch, torch.Generator().manual_seed(0), Moment(fraction=0.5, stage=stage)
             )
             result.loss.backward()

@@ -1,6 +1,7 @@
 """The recipes that come with the command: what they say, and that each can be run."""
 
 import tomllib
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from malmoi.config import EXTENDS, keys_of, read_recipe, recipe_names
 from pretrain.config.checks import check
 from pretrain.config.objective import Recipe
 from pretrain.config.schema import PretrainKeys
-from pretrain.config.settings import RECIPES
+from pretrain.config.settings import RECIPES, PretrainSettings
 from pretrain.plan import Checkpoint
 from tests.pretrain.conftest import config_of, plan_of
 
@@ -92,3 +93,14 @@ def test_what_a_recipe_learns(name: str, expected: dict[str, Any]) -> None:
     assert planned.networks.sharing == ("none" if alone else sharing.get(name, "instance"))
     assert planned.networks.generator_size == (1 if name in ("two-stage", "one-encoder") else 0.25)
     assert planned.optimizer.name == ("muon" if name == "muon" else "adamw")
+
+
+def test_the_flags_are_what_a_user_would_miss() -> None:
+    """Everything else is a key of a recipe."""
+    assert [item.name for item in fields(PretrainSettings)] == [
+        *("corpus", "text_column", "skip_bad_rows", "tokenizer", "vocab_size", "max_length"),
+        *("max_steps", "max_minutes", "max_tokens", "epochs"),
+        *("preset", "init", "revision", "recipe", "set"),
+        *("learning_rate", "tokens_per_batch", "precision", "seed", "device", "output", "resume"),
+    ]
+    assert len(fields(PretrainSettings)) <= 22

@@ -16,7 +16,8 @@ from malmoi.text.corpus.clean_corpus import write_clean_corpus
 from malmoi.text.record import Record
 from pretrain.data.batches import (
     Batch,
-    Plan,
+    BatchPlan,
+    FrameIds,
     Prefetcher,
     iter_plans,
     make_batch,
@@ -48,7 +49,7 @@ def corpus(
 
 def epoch_of(
     lengths: np.ndarray, tokens_per_batch: int, row_length: int | None, seed: int, epoch: int
-) -> list[Plan]:
+) -> list[BatchPlan]:
     if row_length is None:
         return plan_epoch(lengths, tokens_per_batch, seed, epoch)
     return plan_packed_epoch(lengths, tokens_per_batch, row_length, seed, epoch)
@@ -187,7 +188,7 @@ def test_a_batch_is_framed_and_masks_only_real_text(
     corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     plan = plan_epoch(corpus.lengths, 512, seed=0, epoch=0)[0]
-    batch = make_batch(corpus, plan, tokenizer, CPU)
+    batch = make_batch(corpus, plan, FrameIds.of(tokenizer))
     assert batch.position_ids is None and batch.documents is None
     for row, index in enumerate(plan.indices):
         length = int(corpus.lengths[index])
@@ -205,9 +206,8 @@ def test_a_batch_is_framed_and_masks_only_real_text(
 def test_the_mask_of_like_lengths_is_left_out_when_nothing_is_padded(
     corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    batches = [
-        make_batch(corpus, plan, tokenizer, CPU) for plan in plan_epoch(corpus.lengths, 64, 0, 0)
-    ]
+    frame = FrameIds.of(tokenizer)
+    batches = [make_batch(corpus, plan, frame) for plan in plan_epoch(corpus.lengths, 64, 0, 0)]
     full = [batch for batch in batches if batch.is_real.all()]
     padded = [batch for batch in batches if not batch.is_real.all()]
     assert full and all(batch.attention_mask is None for batch in full)
@@ -222,7 +222,7 @@ def test_a_packed_batch_frames_and_numbers_each_sequence(
     sizes = (10 * ROW_LENGTH, 11 * ROW_LENGTH)
     lasts = [plan_packed_epoch(corpus.lengths, size, ROW_LENGTH, 0, 0)[-1] for size in sizes]
     plan = next(last for last in lasts if (last.row_sizes == 0).any())
-    batch = make_batch(corpus, plan, tokenizer, CPU)
+    batch = make_batch(corpus, plan, FrameIds.of(tokenizer))
     assert batch.documents is not None and batch.position_ids is not None
     left = iter(plan.indices)
     for row, size in enumerate(plan.row_sizes):
@@ -269,7 +269,7 @@ def test_stock_electra_sees_each_packed_sequence_as_if_it_stood_alone(
 ) -> None:
     model = small_electra(tokenizer, attention)
     plan = plan_packed_epoch(corpus.lengths, 512, ROW_LENGTH, seed=0, epoch=0)[-1]
-    batch = make_batch(corpus, plan, tokenizer, CPU)
+    batch = make_batch(corpus, plan, FrameIds.of(tokenizer))
     assert batch.attention_mask is not None and batch.documents is not None
     mask = batch.attention_mask
     assert mask.dtype == torch.bool and mask.any(dim=-1).all()
@@ -313,7 +313,7 @@ def test_prefetching_gives_the_batches_of_the_plain_loop(
     assert torch.equal(torch.random.get_rng_state(), state)
     assert len(fetched) == len(plans)
     for plan, batch in zip(plans, fetched, strict=True):
-        assert same(batch, make_batch(corpus, plan, tokenizer, CPU))
+        assert same(batch, make_batch(corpus, plan, FrameIds.of(tokenizer)))
     assert not prefetchers()
 
 
@@ -322,7 +322,7 @@ def test_at_most_two_batches_are_made_ahead(
 ) -> None:
     taken: list[int] = []
 
-    def plans() -> Iterator[Plan]:
+    def plans() -> Iterator[BatchPlan]:
         for number, plan in enumerate(plan_epoch(corpus.lengths, 512, 0, 0)):
             taken.append(number)
             yield plan
@@ -342,7 +342,8 @@ def test_an_error_in_the_thread_comes_after_the_batches_before_it(
     corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     good = plan_epoch(corpus.lengths, 512, 0, 0)[:3]
-    bad = Plan(indices=np.array([len(corpus) + 1]), row_sizes=np.array([1]), width=32, packed=False)
+    beyond, one = np.array([len(corpus) + 1]), np.array([1])
+    bad = BatchPlan(indices=beyond, row_sizes=one, width=32, packed=False)
     fetched = []
     with (
         pytest.raises(IndexError, match="out of bounds"),
@@ -379,7 +380,7 @@ def test_an_interrupted_and_resumed_run_sees_each_batch_once(
         with Prefetcher(corpus, plans, tokenizer, CPU) as batches:
             seen += [texts_of(batch) for batch in itertools.islice(batches, count)]
     whole = itertools.islice(iter_plans(corpus.lengths, 512, 0, row_length=ROW_LENGTH), 13)
-    assert seen == [texts_of(make_batch(corpus, plan, tokenizer, CPU)) for plan in whole]
+    assert seen == [texts_of(make_batch(corpus, plan, FrameIds.of(tokenizer))) for plan in whole]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -390,4 +391,4 @@ def test_prefetching_to_a_gpu_gives_the_same_batches(
     with Prefetcher(corpus, iter(plans), tokenizer, torch.device("cuda")) as batches:
         for plan, batch in zip(plans, batches, strict=True):
             assert batch.input_ids.is_cuda
-            assert same(batch.to(CPU), make_batch(corpus, plan, tokenizer, CPU))
+            assert same(batch.to(CPU), make_batch(corpus, plan, FrameIds.of(tokenizer)))

@@ -16,7 +16,7 @@ import torch
 import pretrain.runner
 from pretrain.engine import loop
 from pretrain.engine.monitor import Monitor
-from pretrain.objectives.losses import Objective
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
 
 ROOT = Path(__file__).parents[3]
@@ -211,9 +211,9 @@ def test_a_signal_saves_and_the_run_goes_on_the_same(
 def test_a_second_ctrl_c_stops_at_once(
     pretrain_here: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    call, calls = Objective.__call__, 0
+    call, calls = TrainingObjective.__call__, 0
 
-    def interrupted(self: Objective, *args: Any) -> Any:
+    def interrupted(self: TrainingObjective, *args: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 5:
@@ -221,7 +221,7 @@ def test_a_second_ctrl_c_stops_at_once(
             os.kill(os.getpid(), signal.SIGINT)
         return call(self, *args)
 
-    monkeypatch.setattr(Objective, "__call__", interrupted)
+    monkeypatch.setattr(TrainingObjective, "__call__", interrupted)
     assert pretrain_here(*STEPS)[0] == 128 + signal.SIGINT
     assert calls == 5
     # That step is lost; the checkpoint before it is whole.
@@ -249,10 +249,10 @@ def test_sigterm_in_the_last_step_loses_nothing(
 ) -> None:
     flags = ["--max-steps", "4", "--set", "optimizer.average_fraction=0.5"]
     assert pretrain_here(*flags, "--output", "straight")[0] == 0
-    call = Objective.__call__
+    call = TrainingObjective.__call__
     steps = 0
 
-    def terminated(self: Objective, *args: Any) -> Any:
+    def terminated(self: TrainingObjective, *args: Any) -> Any:
         nonlocal steps
         steps += 1
         if steps == 4:
@@ -260,7 +260,7 @@ def test_sigterm_in_the_last_step_loses_nothing(
         return call(self, *args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Objective, "__call__", terminated)
+        patched.setattr(TrainingObjective, "__call__", terminated)
         assert pretrain_here(*flags)[0] == 0
     assert steps == 4
     expected, found = weights_of(tmp_path / "straight"), weights_of(tmp_path / "run")

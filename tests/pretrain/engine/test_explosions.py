@@ -87,7 +87,7 @@ def test_a_learning_rate_far_too_high_is_stopped(
     assert code == 2 and errors.count("\n") == 1
     assert "the loss exploded" in errors and "with learning rate" in errors
     assert "at the start; go on from the last checkpoint with --resume and half" in errors
-    assert ("--muon-learning-rate" in errors) == (optimizer == "muon")
+    assert ("optimizer.muon_learning_rate" in errors) == (optimizer == "muon")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "running"
     # Twenty steps are needed to be sure; none of them became what one goes on from.
     assert checkpoints(tmp_path / "run")[-1] <= "step-00000008"

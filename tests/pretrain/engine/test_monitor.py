@@ -15,7 +15,8 @@ from pretrain.config.objective import Recipe
 from pretrain.engine import monitor as monitor_module
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.processes import Processes
-from pretrain.objectives.losses import COUNT_NAMES, StepResult
+from pretrain.objectives.context import COUNT_NAMES
+from pretrain.objectives.step import StepResult
 from tests.pretrain.conftest import Breaking, Command
 
 UNIGRAM_LOSS = 6.0
@@ -39,8 +40,10 @@ def result(
     }
     return StepResult(
         loss=torch.tensor(generator + 50 * discriminator),
-        bag_loss=torch.tensor(0.0),
-        correction_loss=torch.tensor(correction),
+        auxiliary={
+            "bag_loss": torch.tensor(0.0),
+            "correction_loss": torch.tensor(correction),
+        },
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from pretrain.config.objective import Recipe
+from pretrain.config.run_plan import OptimizerPlan
 from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import Objective
-from pretrain.plan import OptimizerPlan
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Toy, plan_of
 
 PEAK = 5e-4  # of preset tiny
@@ -171,7 +171,7 @@ def test_a_head_without_use_does_not_hold_up_its_group(toy: Toy) -> None:
     pair = toy.pair(sharing="all", generator_size=1, encoder_lm_head=True)
     recipe = Recipe(objective="replace-mlm")
     optimizers = Optimizers(pair, settings(weight_decay=0.0))
-    objective = Objective(recipe=recipe, tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe, tables=toy.tables)
     weight = pair.lm_predictions.dense.weight  # shares its group with the head
     expected = weight.detach().clone()
     first, second = torch.zeros_like(expected), torch.zeros_like(expected)

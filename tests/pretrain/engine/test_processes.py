@@ -17,15 +17,15 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from pretrain.config.objective import Recipe
-from pretrain.data.batches import Plan, make_batch
+from pretrain.data.batches import BatchPlan, FrameIds, make_batch
 from pretrain.data.tokenized import TokenizedCorpus
-from pretrain.engine.checkpoint import Progress
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair, PairShape, build_pair
-from pretrain.objectives.losses import Objective
-from pretrain.objectives.replacing import vocabulary_tables
+from pretrain.objectives.step import TrainingObjective
+from pretrain.objectives.vocabulary import vocabulary_tables
 from tests.pretrain.conftest import (
     SMALL,
     Toy,
@@ -231,15 +231,17 @@ def test_a_process_without_a_row_adds_nothing(
     """A batch of one long text leaves the second process none."""
     ids = np.arange(300, 320, dtype=np.uint16)
     corpus = TokenizedCorpus(ids=ids, offsets=np.array([0, len(ids)]), directory=Path())
-    plan = Plan(indices=np.array([0]), row_sizes=np.array([1]), width=24, packed=False)
+    plan = BatchPlan(indices=np.array([0]), row_sizes=np.array([1]), width=24, packed=False)
     cpu = torch.device("cpu")
-    batch = make_batch(corpus, plan, tokenizer, cpu)
+    batch = make_batch(corpus, plan, FrameIds.of(tokenizer))
     if objective == "mlm":
         pair = build_pair(SMALL, tokenizer, shape=PairShape(encoder_lm_head=True))
     tables = vocabulary_tables(
         tokenizer, pair.discriminator.config.vocab_size, corpus.token_counts(), cpu
     )
-    step = Objective(recipe=Recipe(objective=objective), tables=tables, rank=1, world_size=2)
+    step = TrainingObjective(
+        recipe=Recipe(objective=objective), tables=tables, rank=1, world_size=2
+    )
     result = step(pair, batch, torch.Generator().manual_seed(0))
     result.loss.backward()
     assert result.loss == 0 and result.counts.sum() == 0
@@ -262,10 +264,10 @@ def test_every_process_drops_out_units_of_its_own(
         trainer = Trainer(
             pair,
             Optimizers(pair, planned.optimizer),
-            Objective(recipe=recipe, tables=toy.tables, rank=rank, world_size=world_size),
+            TrainingObjective(recipe=recipe, tables=toy.tables, rank=rank, world_size=world_size),
             planned,
             processes,
-            Progress(step=step),
+            TrainerState(step=step),
             flops_per_token=1.0,
         )
         trainer.take_step(toy.batch([[9], [7], [5]]), step / 100)

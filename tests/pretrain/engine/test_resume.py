@@ -82,7 +82,7 @@ def test_other_flags_are_refused(
     assert json.loads((broken_off / "run.json").read_text())["status"] == "running"
 
 
-@pytest.mark.parametrize("left", ["{", "[]", '{"plan": {}}', '{"version": 2, "plan": {}}', None])
+@pytest.mark.parametrize("left", ["{", "[]", '{"plan": {}}', '{"version": 1, "plan": {}}', None])
 def test_a_damaged_record_is_named(
     pretrain_here: Command, broken_off: Path, left: str | None
 ) -> None:
@@ -284,9 +284,9 @@ def test_a_run_keeps_its_number_format_on_another_cpu(
 
 def test_a_record_of_another_version_is_refused(pretrain_here: Command, broken_off: Path) -> None:
     record = json.loads((broken_off / "run.json").read_text())
-    (broken_off / "run.json").write_text(json.dumps(record | {"version": 1}))
+    (broken_off / "run.json").write_text(json.dumps(record | {"version": 0}))
     code, _, errors = pretrain_here("--max-steps", "12", "--resume")
-    assert code == 2 and "expected version 2 of run/run.json, found 1" in errors
+    assert code == 2 and "expected version 1 of run/run.json, found 0" in errors
 
 
 def test_what_changes_nothing_may_be_given_anew_and_stays_otherwise(

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from pretrain.data.batches import Batch
-from pretrain.engine.checkpoint import Progress
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
-from pretrain.objectives.losses import Objective, StepResult
-from pretrain.objectives.replacing import VocabularyTables
+from pretrain.objectives.step import StepResult, TrainingObjective
+from pretrain.objectives.vocabulary import VocabularyTables
 from tests.pretrain.conftest import Toy, plan_of
 
 Tensors = TypeVar("Tensors", Batch, VocabularyTables)
@@ -57,11 +57,11 @@ def trainer_on(device: torch.device, toy: Toy, flags: dict[str, Any]) -> Trainer
     return Trainer(
         pair,
         Optimizers(pair, planned.optimizer),
-        Objective(recipe=planned.objective, tables=moved(toy.tables, device)),
+        TrainingObjective(recipe=planned.objective, tables=moved(toy.tables, device)),
         planned,
         # The meta device has no random generator; a CPU's serves it.
         Processes(device=torch.device("cpu") if device.type == "meta" else device),
-        Progress(step=60, stage=1, hardware_flops_per_token=1.0),
+        TrainerState(step=60, stage=1, hardware_flops_per_token=1.0),
         flops_per_token=1.0,
     )
 
@@ -102,14 +102,14 @@ def test_the_mask_that_a_gpu_gets_hides_the_same(toy: Toy) -> None:
 def test_reading_a_value_would_be_found(
     toy: Toy, read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = Objective.__call__
+    step = TrainingObjective.__call__
 
-    def reading(self: Objective, *args: Any, **named: Any) -> StepResult:
+    def reading(self: TrainingObjective, *args: Any, **named: Any) -> StepResult:
         result = step(self, *args, **named)
         read(result.loss.detach())
         return result
 
-    monkeypatch.setattr(Objective, "__call__", reading)
+    monkeypatch.setattr(TrainingObjective, "__call__", reading)
     with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
         step_on_meta(toy, {}, packed=True)
 

@@ -8,22 +8,18 @@ import pytest
 import torch
 from transformers import ElectraConfig
 
-import pretrain.objectives.losses
+import pretrain.objectives.step
 import pretrain.runner
 from pretrain.config.objective import Recipe
-from pretrain.engine.checkpoint import Progress
-from pretrain.engine.loop import Trainer, learning_rate_at
+from pretrain.engine.checkpoint import TrainerState
+from pretrain.engine.loop import Trainer
 from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
-from pretrain.model.cost import (
-    hardware_flops,
-    matrix_shapes,
-    paper_flops_per_token,
-    parameter_counts,
-)
+from pretrain.model.cost import hardware_flops, parameter_counts
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import Objective
-from pretrain.objectives.replacing import Share, mask_batch
+from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
+from pretrain.objectives.local_batch import LocalBatch, mask_batch
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import CPU, GPU, Toy, plan_of
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
@@ -82,15 +78,14 @@ def test_the_papers_totals_come_out(
 def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> None:
     encoder = config(256, embedding=128)
 
-    def cost(
-        generator: ElectraConfig | None = encoder, trains: bool = True, **flags: object
-    ) -> float:
+    def cost(generator: ElectraConfig | None = encoder, **flags: object) -> float:
         recipe = Recipe(**flags)  # type: ignore[arg-type]
-        return paper_flops_per_token(recipe, encoder, generator, 128, trains_generator=trains)
+        return paper_flops_per_token(recipe, encoder, generator, 128)
 
     alone = cost(None)
     both = cost()
-    assert cost(trains=False) == pytest.approx(alone + (both - alone) / 2)
+    frozen = cost(schedule="frozen-generator")
+    assert frozen == pytest.approx(alone + (both - alone) / 2)
     assert cost(objective="electra-15") == both
     # Kernel, bias, GELU and LayerNorm; output matrix, softmax and target.
     lm_head = 2 * 256 * 128 + (1 + 8 + 5) * 128 + (2 * 128 + 5 + 2) * 30_522
@@ -100,7 +95,7 @@ def test_other_objectives_and_schedules_cost_what_they_leave_out_or_add() -> Non
     assert cost(objective="replace-mlm") - both == pytest.approx(2 * (0.15 * lm_head - binary_head))
     # A quarter of the run trains the generator; after it the generator runs forward only.
     stages = cost(schedule="two-stage", first_stage=0.25)
-    assert stages == pytest.approx(0.25 * (both - alone) + 0.75 * cost(trains=False))
+    assert stages == pytest.approx(0.25 * (both - alone) + 0.75 * frozen)
     assert cost(schedule="frozen-discriminator") == pytest.approx(both - alone)
     # SpanBERT's head: two layers with bias, GELU and LayerNorm, then the output matrix once more.
     layers = 2 * (2 * 256 + 128) * 128 + 2 * 128 * 128 + 2 * (1 + 8 + 5) * 128
@@ -152,10 +147,10 @@ def trainer_of(pair: ElectraPair, toy: Toy, *, compiled: bool = False, **flags: 
     return Trainer(
         pair,
         Optimizers(pair, planned.optimizer),
-        Objective(recipe=planned.objective, tables=toy.tables),
+        TrainingObjective(recipe=planned.objective, tables=toy.tables),
         planned,
         Processes(device=torch.device("cpu")),
-        Progress(),
+        TrainerState(),
         flops_per_token=1.0,
         compiled=compiled,
     )
@@ -230,10 +225,6 @@ def test_what_is_compiled_depends_on_device_and_rows(
 
 
 def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:
-    rates = [learning_rate_at(n / 10, 2e-3, 0.2) for n in range(11)]
-    expected = [0, 1, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25, 0]
-    assert rates == pytest.approx([1e-3 * rate for rate in expected])
-    assert learning_rate_at(0, 2e-3, 0) == 2e-3
     trainer = trainer_of(toy.pair(), toy, learning_rate=2e-3, warmup_fraction=0.2)
     taken = []
     for _ in range(10):
@@ -258,12 +249,12 @@ def test_a_last_step_that_is_cut_short_has_a_learning_rate_too(toy: Toy) -> None
 def test_a_text_is_masked_anew_every_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     masks = []
 
-    def keep(*args: Any, **more: Any) -> Share:
+    def keep(*args: Any, **more: Any) -> LocalBatch:
         share = mask_batch(*args, **more)
         masks.append(share.masked)
         return share
 
-    monkeypatch.setattr(pretrain.objectives.losses, "mask_batch", keep)
+    monkeypatch.setattr(pretrain.objectives.step, "mask_batch", keep)
     trainer = trainer_of(toy.pair(), toy)
     batch = toy.batch([[60]] * 20)
     for _ in range(4):

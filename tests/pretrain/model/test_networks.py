@@ -28,7 +28,7 @@ from pretrain.model.networks import (
     build_pair,
     load_pair,
 )
-from pretrain.objectives.losses import Objective
+from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import TOY, Toy, plan_of
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]
@@ -63,7 +63,7 @@ def sharing_pair(toy: Toy, sharing: str, **shape: Any) -> ElectraPair:
 def take_steps(toy: Toy, pair: ElectraPair, recipe: Recipe | None = None, steps: int = 2) -> None:
     """Large ones, so that nothing is left near where it began."""
     optimizers = Optimizers(pair, plan_of().optimizer)
-    objective = Objective(recipe=recipe or Recipe(), tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe or Recipe(), tables=toy.tables)
     batch = toy.batch([[12], [20], [7]])
     for seed in range(steps):
         optimizers.set_rate(0.02)

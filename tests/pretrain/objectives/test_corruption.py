@@ -9,20 +9,11 @@ import torch
 
 from pretrain.config.objective import Recipe
 from pretrain.data.batches import Batch
-from pretrain.objectives.losses import (
-    Moment,
-    Objective,
-    StepResult,
-    mask_fraction_at,
-    temperature_at,
-)
-from pretrain.objectives.replacing import (
-    draw_noise,
-    draw_samples,
-    likeliest,
-    mask_batch,
-    vocabulary_tables,
-)
+from pretrain.objectives.local_batch import mask_batch
+from pretrain.objectives.registry import resolve_recipe
+from pretrain.objectives.replacing import blockwise_argmax, sample_tokens, sample_unigram
+from pretrain.objectives.step import Moment, StepResult, TrainingObjective, mask_fraction_at
+from pretrain.objectives.vocabulary import vocabulary_tables
 from tests.pretrain.conftest import Toy
 
 NUM_DRAWS = 40_000
@@ -55,7 +46,7 @@ def fits(samples: torch.Tensor, probabilities: torch.Tensor) -> bool:
 def test_samples_follow_the_softmax(temperature: float, forbid: bool, sampling: str) -> None:
     # Logits may be shifted by anything.
     logits = (PROBABILITIES.log() + 3).expand(NUM_DRAWS, 5)
-    samples = draw_samples(
+    samples = sample_tokens(
         logits,
         torch.full((NUM_DRAWS,), 2),
         uniform(NUM_DRAWS),
@@ -72,7 +63,9 @@ def test_samples_follow_the_softmax(temperature: float, forbid: bool, sampling: 
 
 def test_draws_at_the_ends_give_possible_tokens() -> None:
     logits = torch.tensor([0.0, 0.5, 0.5, 0.0]).log().expand(2, 4)
-    samples = draw_samples(logits, torch.zeros(2, dtype=torch.int64), torch.tensor([0, 1 - 2**-53]))
+    samples = sample_tokens(
+        logits, torch.zeros(2, dtype=torch.int64), torch.tensor([0, 1 - 2**-53])
+    )
     assert samples.tolist() == [1, 2]
 
 
@@ -85,7 +78,7 @@ def test_a_draw_inverts_the_whole_distribution(size: int) -> None:
     logits[:, [0, -1]] = float("-inf")
     draws = uniform(4_000)
     draws[:2] = torch.tensor([0, 1 - 2**-53])
-    samples = draw_samples(logits, torch.zeros(4_000, dtype=torch.int64), draws)
+    samples = sample_tokens(logits, torch.zeros(4_000, dtype=torch.int64), draws)
     assert bool((logits.gather(1, samples[:, None]) > float("-inf")).all())
     upper = logits.double().softmax(dim=1).cumsum(dim=1).gather(1, samples[:, None]).squeeze(1)
     below = upper - logits.double().softmax(dim=1).gather(1, samples[:, None]).squeeze(1)
@@ -98,11 +91,11 @@ def test_the_likeliest_entry_is_the_first_of_the_largest(size: int) -> None:
     logits = (uniform(50, size) * 8).round()
     logits[0] = float("-inf")
     logits[1, : size // 2] = float("-inf")
-    assert torch.equal(likeliest(logits), logits.argmax(dim=-1))
+    assert torch.equal(blockwise_argmax(logits), logits.argmax(dim=-1))
 
 
 def test_noise_follows_flattened_counts(toy: Toy) -> None:
-    noise = draw_noise(toy.tables.noise, uniform(NUM_DRAWS))
+    noise = sample_unigram(toy.tables.noise, uniform(NUM_DRAWS))
     expected = torch.from_numpy(np.maximum(toy.counts, 1) ** 0.75)
     expected[toy.tables.bias != 0] = 0
     assert fits(noise, expected)
@@ -111,7 +104,9 @@ def test_noise_follows_flattened_counts(toy: Toy) -> None:
 
 @pytest.mark.parametrize("forbidden", [6, 15, 25])
 def test_forbidden_noise_leaves_the_others_as_likely_as_they_were(toy: Toy, forbidden: int) -> None:
-    noise = draw_noise(toy.tables.noise, uniform(NUM_DRAWS), torch.full((NUM_DRAWS,), forbidden))
+    noise = sample_unigram(
+        toy.tables.noise, uniform(NUM_DRAWS), torch.full((NUM_DRAWS,), forbidden)
+    )
     expected = torch.from_numpy(np.maximum(toy.counts, 1) ** 0.75)
     expected[toy.tables.bias != 0] = 0
     expected[forbidden] = 0
@@ -124,7 +119,7 @@ def test_special_and_padding_entries_are_never_proposed(toy: Toy) -> None:
     allowed = set(range(6, 26))
     assert set(tables.proposable.tolist()) == allowed
     assert set((tables.bias == 0).nonzero().flatten().tolist()) == allowed
-    assert set(draw_noise(tables.noise, uniform(NUM_DRAWS)).tolist()) <= allowed
+    assert set(sample_unigram(tables.noise, uniform(NUM_DRAWS)).tolist()) <= allowed
     assert tables.starts_word[6:26].tolist() == [True] * 12 + [False] * 8
 
 
@@ -154,7 +149,7 @@ def test_frequency_bins_by_hand(toy: Toy) -> None:
 
 def run(toy: Toy, batch: Batch, recipe: Recipe, fraction: float, seed: int = 0) -> StepResult:
     pair = toy.pair(with_generator=recipe.needs_generator)
-    objective = Objective(recipe=recipe, tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe, tables=toy.tables)
     with torch.no_grad():
         return objective(pair, batch, source(seed), Moment(fraction=fraction))
 
@@ -163,13 +158,13 @@ def run(toy: Toy, batch: Batch, recipe: Recipe, fraction: float, seed: int = 0) 
 def test_the_share_of_noise_falls_linearly(toy: Toy, fraction: float, share: float) -> None:
     recipe = Recipe(unigram_fraction=0.4)
     batch = toy.batch([[60]] * 200)
-    objective = Objective(recipe=recipe, tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe, tables=toy.tables)
     masked = mask_batch(batch, recipe, toy.tables, source(), fraction=0.15)
     # A generator that only ever proposes entry 7, which is rare as noise.
     logits = torch.full((len(masked.places), 26), float("-inf"))
     logits[:, 7] = 0
     guesses = type("Sure", (), {"logits": logits})()
-    samples = objective._samples(masked, [guesses], source(), fraction)[masked.is_place]
+    samples = objective.sample_replacements(masked, [guesses], source(), fraction)[masked.is_place]
     by_noise = float(toy.tables.noise[7] - toy.tables.noise[6])
     expected = (1 - share) + share * by_noise
     assert float((samples == 7).float().mean()) == pytest.approx(expected, abs=0.03)
@@ -284,10 +279,11 @@ def test_gumbel_noise_differs_between_processes_and_repeats_with_the_seed(toy: T
     logits = torch.zeros(len(share.places), 26) + toy.tables.bias
     guesses = type("Unsure", (), {"logits": logits})()
     first, second, again = (
-        Objective(recipe=recipe, tables=toy.tables, rank=rank, world_size=2)._samples(
-            share, [guesses], source(5), 0.0
-        )[share.is_place]
-        for rank in (0, 1, 1)
+        objective.sample_replacements(share, [guesses], source(5), 0.0)[share.is_place]
+        for objective in (
+            TrainingObjective(recipe=recipe, tables=toy.tables, rank=rank, world_size=2)
+            for rank in (0, 1, 1)
+        )
     )
     assert float((first == second).float().mean()) < 0.3
     assert torch.equal(second, again)
@@ -296,6 +292,10 @@ def test_gumbel_noise_differs_between_processes_and_repeats_with_the_seed(toy: T
 def test_fractions_and_temperature_over_the_run() -> None:
     recipe = Recipe(mask_fraction=0.15, last_mask_fraction=0.35, first_temperature=3.0)
     assert [mask_fraction_at(recipe, f) for f in (0, 0.5, 1, 1.2)] == [0.15, 0.25, 0.35, 0.35]
+
+    def temperature_at(recipe: Recipe, fraction: float) -> float:
+        return resolve_recipe(recipe).schedule.temperature_at(fraction)
+
     assert temperature_at(recipe, 0) == 3
     assert [temperature_at(recipe, f) - 1 for f in (0.1, 0.2)] == pytest.approx([1, 0.5])
     assert mask_fraction_at(Recipe(mask_fraction=0.123), 0.7) == 0.123

@@ -1,7 +1,5 @@
 """Which loss moves which weights: nothing crosses where the recipe says it must not."""
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
@@ -9,8 +7,14 @@ from pretrain.config.objective import Recipe
 from pretrain.data.batches import Batch
 from pretrain.engine.optimizer import Optimizers
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import Moment, Objective, replaced_labels
-from pretrain.objectives.replacing import Share, draw_samples, guess, mask_batch, put_in_place
+from pretrain.objectives import schedules
+from pretrain.objectives.context import EncoderPass, TokenLosses
+from pretrain.objectives.generator import predict_masked
+from pretrain.objectives.local_batch import mask_batch
+from pretrain.objectives.registry import OBJECTIVES
+from pretrain.objectives.replaced_token_detection import ReplacedTokenDetection, replaced_labels
+from pretrain.objectives.replacing import replace_tokens, sample_tokens
+from pretrain.objectives.step import Moment, TrainingObjective
 from tests.pretrain.conftest import Toy, plan_of
 
 ROWS = [[7], [12], [5], [23]]
@@ -32,7 +36,9 @@ def gradients_of(
     """By name, of what got any."""
     pair.zero_grad()
     batch = toy.batch(ROWS)
-    Objective(recipe=recipe, tables=toy.tables)(pair, batch, source(), moment).loss.backward()
+    TrainingObjective(recipe=recipe, tables=toy.tables)(
+        pair, batch, source(), moment
+    ).loss.backward()
     return {n: p.grad.clone() for n, p in pair.named_parameters() if p.grad is not None}
 
 
@@ -86,7 +92,7 @@ def test_the_discriminator_moves_the_difference_and_not_the_generators_table(toy
 def take_steps(
     toy: Toy, pair: ElectraPair, optimizers: Optimizers, recipe: Recipe, stage: int
 ) -> None:
-    objective = Objective(recipe=recipe, tables=toy.tables)
+    objective = TrainingObjective(recipe=recipe, tables=toy.tables)
     for seed in range(3):
         optimizers.set_rate(1e-3)
         objective(pair, toy.batch(ROWS), source(seed), Moment(stage=stage)).loss.backward()
@@ -147,16 +153,16 @@ def test_the_adversarial_gradient_is_reinforce(toy: Toy, flags: dict[str, float]
     found = gradients_of(toy, pair, recipe)
     batch = toy.batch(ROWS)
     share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
-    logits = guess(pair, share, toy.tables, span_boundary=False)[0].logits.detach()
+    logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits.detach()
     originals = batch.input_ids.flatten()[share.places]
-    samples = draw_samples(
+    samples = sample_tokens(
         logits,
         originals,
         share.draws,
         temperature=recipe.temperature,
         forbid_original=recipe.forbid_original,
     )
-    corrupted = put_in_place(share, samples)
+    corrupted = replace_tokens(share, samples)
     labels = replaced_labels(share, corrupted)
     rewards, log_probabilities = [], []
     for row, length in enumerate(batch.is_real.sum(1).tolist()):
@@ -188,39 +194,38 @@ def test_the_reward_moves_no_discriminator(toy: Toy, monkeypatch: pytest.MonkeyP
     """It would learn to be misled, which pays the generator."""
     recipe = Recipe(schedule="adversarial", mask_fraction=0.4)
     found = gradients_of(toy, pair_of(toy, "none"), recipe)
-    monkeypatch.setattr(Objective, "_policy_loss", lambda *_: torch.zeros(()))
+    monkeypatch.setattr(schedules, "reinforce_loss", lambda *_: torch.zeros(()))
     alone = gradients_of(toy, pair_of(toy, "none"), recipe)
     names = [name for name in alone if name.startswith("discriminator.")]
     assert names and all(torch.equal(found[name], alone[name]) for name in names)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bandit(Objective):
+FAVOURITE = 11
+
+
+class Bandit(ReplacedTokenDetection):
     """Instead of a discriminator: the loss is 1 where a favourite token stands, else 0."""
 
-    favourite: int
-
-    def _encoder_losses(
-        self, pair: ElectraPair, share: Share, states: torch.Tensor, corrupted: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        rewards = ((corrupted == self.favourite) & share.masked).float()
-        none = torch.zeros(())
-        return rewards, torch.zeros_like(rewards), share.places.new_zeros(8), none
+    def token_losses(self, run: EncoderPass) -> TokenLosses:
+        rewards = ((run.input_ids == FAVOURITE) & run.batch.masked).float()
+        return TokenLosses(losses=rewards, scope=torch.zeros_like(run.batch.masked))
 
 
 @pytest.mark.parametrize("sampling", ["inverse", "gumbel"])
-def test_an_adversarial_generator_moves_towards_what_is_rewarded(toy: Toy, sampling: str) -> None:
-    favourite = 11
+def test_an_adversarial_generator_moves_towards_what_is_rewarded(
+    toy: Toy, sampling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OBJECTIVES, "rtd", Bandit)
     recipe = Recipe(schedule="adversarial", sampling=sampling, mask_fraction=0.4)
-    bandit = Bandit(recipe=recipe, tables=toy.tables, favourite=favourite)
+    bandit = TrainingObjective(recipe=recipe, tables=toy.tables)
     pair = pair_of(toy, "none")
     batch = toy.batch(ROWS)
 
     def chance(batch: Batch) -> float:
         share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
         with torch.no_grad():
-            guesses = guess(pair, share, toy.tables, span_boundary=False)[0]
-        return float(guesses.logits.softmax(-1)[share.is_place, favourite].mean())
+            guesses = predict_masked(pair, share, toy.tables, span_boundary=False)[0]
+        return float(guesses.logits.softmax(-1)[share.is_place, FAVOURITE].mean())
 
     before = chance(batch)
     optimizer = torch.optim.AdamW(pair.generator.parameters(), lr=5e-3)

@@ -11,22 +11,14 @@ from transformers import PreTrainedTokenizerFast
 from pretrain.config.objective import Recipe
 from pretrain.data.batches import Batch
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.losses import (
-    COUNT_NAMES,
-    Moment,
-    Objective,
-    StepResult,
-    mask_fraction_at,
-    replaced_labels,
-    temperature_at,
-)
-from pretrain.objectives.replacing import (
-    draw_samples,
-    guess,
-    mask_batch,
-    put_in_place,
-    vocabulary_tables,
-)
+from pretrain.objectives.context import COUNT_NAMES
+from pretrain.objectives.generator import predict_masked
+from pretrain.objectives.local_batch import mask_batch
+from pretrain.objectives.registry import resolve_recipe
+from pretrain.objectives.replaced_token_detection import replaced_labels
+from pretrain.objectives.replacing import replace_tokens, sample_tokens
+from pretrain.objectives.step import Moment, StepResult, TrainingObjective, mask_fraction_at
+from pretrain.objectives.vocabulary import vocabulary_tables
 from tests.pretrain.conftest import Toy
 
 # Tokens of the texts in each row. The second packed layout ends in a row of padding.
@@ -203,7 +195,7 @@ def reference(
             generator_loss += expected.generator
 
     # Its samples.
-    temperature = temperature_at(recipe, moment.fraction)
+    temperature = resolve_recipe(recipe).schedule.temperature_at(moment.fraction)
     noise_share = 0.0
     if recipe.unigram_fraction > 0:
         noise_share = max(0.0, 1 - moment.fraction / recipe.unigram_fraction)
@@ -305,12 +297,13 @@ def check(
     batch = toy.batch(PACKED if packed else PADDED, packed=packed)
     moment = Moment(fraction=fraction)
     with torch.no_grad():
-        result = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source(), moment)
+        result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source(), moment)
         expected = reference(toy, pair, batch, recipe, moment)
     assert float(result.loss) == pytest.approx(expected.loss, rel=2e-4)
     assert float(result.generator_loss) == pytest.approx(expected.generator, rel=2e-4)
     assert float(result.discriminator_loss) == pytest.approx(expected.encoder, rel=2e-4)
-    assert float(result.correction_loss) == pytest.approx(expected.correction, rel=2e-4)
+    correction = float(result.auxiliary.get("correction_loss", 0))
+    assert correction == pytest.approx(expected.correction, rel=2e-4)
     assert dict(zip(COUNT_NAMES, result.counts.tolist(), strict=True)) == expected.counts
     assert result.unigram.tolist() == pytest.approx(expected.unigram, rel=1e-5)
     for found, wanted in zip(result.binned_loss.tolist(), expected.binned, strict=True):
@@ -342,9 +335,9 @@ def test_cls_guesses_the_words_of_its_text(toy: Toy, objective: str, packed: boo
         lambda module, inputs, outputs: seen.append(outputs.last_hidden_state)
     )
     with torch.no_grad():
-        asked = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+        asked = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
         without = replace(recipe, bag_weight=0.0)
-        silent = Objective(recipe=without, tables=toy.tables)(pair, batch, source())
+        silent = TrainingObjective(recipe=without, tables=toy.tables)(pair, batch, source())
     allowed = [bias == 0 for bias in toy.tables.bias.tolist()]
     losses = []
     for row, ids in enumerate(batch.input_ids.tolist()):
@@ -354,9 +347,10 @@ def test_cls_guesses_the_words_of_its_text(toy: Toy, objective: str, packed: boo
         expected = softmax(scores, allowed)
         words = ids[: ids.index(toy.tokenizer.sep_token_id)]  # the row's first text
         losses += [-math.log(expected[word]) for word in words if allowed[word]]
-    assert float(asked.bag_loss) == pytest.approx(sum(losses) / len(losses), rel=2e-4)
-    assert float(asked.loss - silent.loss) == pytest.approx(3 * float(asked.bag_loss), rel=2e-3)
-    assert float(silent.bag_loss) == 0
+    bag_loss = float(asked.auxiliary["bag_loss"])
+    assert bag_loss == pytest.approx(sum(losses) / len(losses), rel=2e-4)
+    assert float(asked.loss - silent.loss) == pytest.approx(3 * bag_loss, rel=2e-3)
+    assert not silent.auxiliary
 
 
 @LAYOUTS
@@ -412,7 +406,7 @@ def test_of_two_heads_the_loss_of_the_one_that_samples_is_shown(toy: Toy) -> Non
     """Beside what guessing by frequency alone has, which is of one head, in both stages."""
     recipe = Recipe(schedule="two-stage", masking="span", generator_head="sbo", **MASK_MORE)
     pair = toy.pair(sharing="none", generator_size=1, span_boundary_head=True)
-    batch, learns = toy.batch(PADDED), Objective(recipe=recipe, tables=toy.tables)
+    batch, learns = toy.batch(PADDED), TrainingObjective(recipe=recipe, tables=toy.tables)
     alone, later = (learns(pair, batch, source(), Moment(stage=stage)) for stage in (0, 1))
     assert float(alone.generator_loss) == pytest.approx(float(later.generator_loss), rel=1e-5)
     assert float(alone.loss.detach()) > 1.5 * float(alone.generator_loss)
@@ -422,12 +416,16 @@ def test_the_first_stage_is_the_generators_loss_alone(toy: Toy) -> None:
     recipe = Recipe(schedule="two-stage", **MASK_MORE)
     pair = toy.pair(sharing="none", generator_size=1)
     batch = toy.batch(PADDED)
-    result = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source(), Moment(stage=0))
+    result = TrainingObjective(recipe=recipe, tables=toy.tables)(
+        pair, batch, source(), Moment(stage=0)
+    )
     with torch.no_grad():
         expected = reference(toy, pair, batch, recipe, Moment())
     assert float(result.loss.detach()) == pytest.approx(expected.generator, rel=2e-4)
     assert float(result.discriminator_loss) == 0
-    later = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source(), Moment(stage=1))
+    later = TrainingObjective(recipe=recipe, tables=toy.tables)(
+        pair, batch, source(), Moment(stage=1)
+    )
     assert float(later.loss.detach()) == pytest.approx(50 * expected.encoder, rel=2e-4)
 
 
@@ -437,11 +435,11 @@ def test_the_stock_class_computes_the_same_discriminator_loss(
 ) -> None:
     recipe = Recipe(**MASK_MORE)
     pair, batch = toy.pair(), toy.batch(rows)
-    result = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+    result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
     share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
-    logits = guess(pair, share, toy.tables, span_boundary=False)[0].logits
+    logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits
     originals = batch.input_ids.flatten()[share.places]
-    corrupted = put_in_place(share, draw_samples(logits, originals, share.draws))
+    corrupted = replace_tokens(share, sample_tokens(logits, originals, share.draws))
     stock = pair.discriminator(
         input_ids=corrupted,
         attention_mask=batch.is_real.long(),
@@ -454,11 +452,11 @@ def test_a_sample_equal_to_the_original_counts_as_original(toy: Toy) -> None:
     batch = toy.batch(PADDED)
     share = mask_batch(batch, Recipe(), toy.tables, source(), fraction=0.4)
     originals = batch.input_ids.flatten()[share.places]
-    same = put_in_place(share, originals)
+    same = replace_tokens(share, originals)
     assert torch.equal(same, batch.input_ids)
     assert not replaced_labels(share, same).any()
     others = torch.where(originals == 9, 10, 9)
-    assert torch.equal(replaced_labels(share, put_in_place(share, others)), share.masked)
+    assert torch.equal(replaced_labels(share, replace_tokens(share, others)), share.masked)
 
 
 def test_processes_together_compute_the_loss_of_one(toy: Toy) -> None:
@@ -467,7 +465,7 @@ def test_processes_together_compute_the_loss_of_one(toy: Toy) -> None:
     pair = toy.pair()
     for rows in (PACKED, [[5, 9], []]):
         batch = toy.batch(rows, packed=True)
-        whole = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+        whole = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
         # Every sum that the processes ask for, in order, is the sum of both processes' parts.
         parts: list[list[torch.Tensor]] = []
         for rank in (0, 1):
@@ -477,15 +475,15 @@ def test_processes_together_compute_the_loss_of_one(toy: Toy) -> None:
                 own.append(tensor)
                 return tensor
 
-            Objective(recipe=recipe, tables=toy.tables, rank=rank, world_size=2, add_up=note)(
-                pair, batch, source()
-            )
+            TrainingObjective(
+                recipe=recipe, tables=toy.tables, rank=rank, world_size=2, add_up=note
+            )(pair, batch, source())
         sums = [a + b for a, b in zip(*parts, strict=True)]
         results = []
         for rank in (0, 1):
             answers = iter(sums)
             results.append(
-                Objective(
+                TrainingObjective(
                     recipe=recipe,
                     tables=toy.tables,
                     rank=rank,
@@ -505,7 +503,7 @@ def test_unknown_and_special_targets_leave_loss_and_gradients_finite(
     pair = toy.pair_for(recipe)
     batch = toy.batch([[2], [6]])
     batch.input_ids[batch.maskable] = toy.tokenizer.unk_token_id
-    result = Objective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+    result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
     result.loss.backward()
     assert torch.isfinite(result.loss)
     assert float(result.generator_loss) == 0
@@ -534,7 +532,7 @@ def overfit(
     )
     counts = torch.bincount(batch.input_ids.flatten(), minlength=len(tokenizer)).numpy()
     tables = vocabulary_tables(tokenizer, len(tokenizer), counts, torch.device("cpu"))
-    objective = Objective(recipe=Recipe(**flags), tables=tables)
+    objective = TrainingObjective(recipe=Recipe(**flags), tables=tables)
     trained = [parameter for parameter in pair.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=3e-3, fused=True)
     for _ in range(steps):

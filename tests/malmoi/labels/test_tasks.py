@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.tasks import own_tasks, read_task, task_named, task_with_labels
+from malmoi.labels.tasks import own_tasks, read_task, task_named, task_with_labels
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import find_sources
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CORPORA = ROOT / "corpora"
 LABELS = 'labels = [{ name = "가", key = "1" }, { name = "나", key = "2" }]\n'
 
