@@ -88,11 +88,10 @@ def given_tokenizer(config: RunConfig) -> PreTrainedTokenizerFast | None:
 
 def shape_of(plan: RunPlan) -> PairShape:
     """What the networks of a plan are built with."""
-    recipe, networks = plan.objective, plan.networks
-    return resolve_recipe(recipe).pair_shape(
-        sharing=networks.sharing,
-        generator_size=networks.generator_size,
-        generator_layers=networks.generator_layers,
+    return resolve_recipe(plan.objective).pair_shape(
+        sharing=plan.networks.sharing,
+        generator_size=plan.networks.generator_size,
+        generator_layers=plan.networks.generator_layers,
     )
 
 

@@ -221,11 +221,12 @@ class Trainer:
 
     def _plans(self, corpus: TokenizedCorpus) -> Iterator[BatchPlan]:
         """Batches from the step on that this sitting begins with."""
+        batching = self.plan.batching
         return iter_plans(
             corpus.lengths,
-            self.plan.batching.tokens_per_batch,
+            batching.tokens_per_batch,
             self.plan.start.seed,
-            row_length=self.plan.batching.row_length,
+            row_length=batching.row_length,
             skip=self.progress.step,
         )
 
