@@ -77,7 +77,7 @@ class RentedGpuSettings:
     tokens: float = 1e9
     """run: tokens that the encoder sees in all; an H100 reads about a million a second."""
     flags: str = FLAGS
-    """run: other flags of pretrain/run.py."""
+    """run: other flags of pretrain/run.py, given as --flags="--preset small …"."""
     seeds: int = 3
     """run: fine-tuning runs of each task; 0: no scores."""
     epochs: int = 3

@@ -117,9 +117,9 @@ def test_sittings_end_in_time_go_on_and_bring_everything_home(
     rows = [json.loads(line) for line in (results / "metrics.jsonl").read_text().splitlines()]
     logged = [row["step"] for row in rows]
     assert logged == sorted(set(logged)) and logged[0] < steps[0] < logged[-1]
-    # Training and scores in one sitting; a second one has nothing left to do.
-    for _ in range(2):
-        rented_gpu.main(settings_in(home, "run", minutes=9, **how))
+    # Training and scores in one sitting; another one has nothing left to train.
+    for seeds in (1, 0):
+        rented_gpu.main(settings_in(home, "run", minutes=9, **how | {"seeds": seeds}))
         assert "\ndone: " in capsys.readouterr().out
     assert json.loads((results / "run.json").read_text())["status"] == "finished"
     (row,) = json.loads((results / "quality.json").read_text())["runs"]
