@@ -69,7 +69,7 @@ class _Lines:
     def __init__(self, unit: str) -> None:
         self._unit = unit
         self._began = self._said = time.monotonic()
-        # When the first was done, and how many then: what comes before it is no measure of the rest.
+        # When the first was done, and how many then; what comes before is no measure of the rest.
         self._first: tuple[float, int] | None = None
 
     def __call__(self, part: str, done: int, total: int | None = None, *, skipped: int = 0) -> None:
