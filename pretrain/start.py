@@ -46,7 +46,7 @@ def look_at_start(config: RunConfig) -> Checkpoint | None:
         check_generator_size(PRESETS[config.flags.preset or "tiny"], shape)
         return None
     start = starting_directory(config.init, config.flags.revision)
-    check_generator_size(start, shape)
+    check_generator_size(start, shape, asked="generator.size" in config.asked)
     preset = preset_of(start)
     check_positions(discriminator_folder(start), config.max_length)
     generator, own = start / "generator", config.keys.generator.init

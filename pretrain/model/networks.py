@@ -327,19 +327,21 @@ def build_pair(
     return ElectraPair(generator, ElectraForPreTraining(config), shape)
 
 
-def check_generator_size(source: Preset | Path, shape: PairShape) -> None:
+def check_generator_size(source: Preset | Path, shape: PairShape, *, asked: bool = False) -> None:
     """Refuse a size that the generator cannot have, before anything long is begun.
 
     Whether there will be a generator is not known by then, so defaults pass.
 
     Args:
         source: the preset of new networks, or the directory of those to go on from.
+        shape: what is wanted.
+        asked: whether somebody chose the size, which may be the default's.
 
     Raises:
         InputError: naming the size and what it could be.
     """
     plain = (shape.generator_size, shape.generator_layers) == (GENERATOR_SIZE, None)
-    if plain and not shape.one_size and shape.sharing != "all":
+    if plain and not asked and not shape.one_size and shape.sharing != "all":
         return
     if isinstance(source, Preset):
         _generator_width(source.hidden_size, source.num_heads, shape)
@@ -348,7 +350,7 @@ def check_generator_size(source: Preset | Path, shape: PairShape) -> None:
     discriminator = config_in(discriminator_folder(source), source)
     generator = source / "generator"
     if generator.is_dir():
-        _check_sizes(source, config_in(generator, source), discriminator, shape)
+        _check_sizes(source, config_in(generator, source), discriminator, shape, asked=asked)
     else:
         _generator_width(discriminator.hidden_size, discriminator.num_attention_heads, shape)
 
@@ -485,7 +487,12 @@ def _check_tables(
 
 
 def _check_sizes(
-    path: Path, generator: ElectraConfig, discriminator: ElectraConfig, shape: PairShape
+    path: Path,
+    generator: ElectraConfig,
+    discriminator: ElectraConfig,
+    shape: PairShape,
+    *,
+    asked: bool = False,
 ) -> None:
     """Refuse a generator that the flags would have otherwise: it is as it is."""
     if (shape.sharing == "all" or shape.one_size) and _sizes(generator) != _sizes(discriminator):
@@ -496,17 +503,17 @@ def _check_sizes(
             "inner width); a copy of it without generator/ begins with one like the discriminator"
         )
     width = discriminator.hidden_size
-    asked = [
-        # The default asks for nothing.
+    wishes = [
+        # The default asks for nothing where nobody chose it.
         (
             "generator.size",
             round(width * shape.generator_size) / width,
             generator.hidden_size / width,
-            round(width * GENERATOR_SIZE) / width,
+            None if asked else round(width * GENERATOR_SIZE) / width,
         ),
         ("generator.layers", shape.generator_layers, generator.num_hidden_layers, None),
     ]
-    for flag, wanted, found, default in asked:
+    for flag, wanted, found, default in wishes:
         if wanted not in (default, found):
             raise InputError(
                 f"expected {flag}={found:g}, as the generator in {path} has it, found {wanted:g}; "

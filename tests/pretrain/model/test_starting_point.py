@@ -136,6 +136,20 @@ def test_a_generator_is_as_wide_inside_as_the_checkpoint(
     assert pretrain_here(*again, *flags)[0] == 0
 
 
+def test_the_default_size_counts_as_asked_for_where_it_is_given(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    foreign(tmp_path / "theirs")
+    wide = ["--init", "theirs", "--max-steps", "1", "--set", "generator.size=0.5"]
+    assert pretrain_here(*wide, "--output", "wide")[0] == 0
+    on = ["--init", "wide", "--recipe", "electra", "--max-steps", "1"]
+    code, _, errors = pretrain_here(*on, "--set", "generator.size=0.25", "--output", "narrow")
+    assert code == 2 and not (tmp_path / "narrow").exists()
+    assert "expected generator.size=0.5" in errors and "found 0.25" in errors
+    # A recipe that lists the default asks for nothing.
+    assert pretrain_here(*on, "--output", "next")[0] == 0
+
+
 def without(folder: Path, ending: str) -> None:
     path = folder / "model.safetensors"
     weights = {key: value for key, value in load_file(path).items() if not key.endswith(ending)}
