@@ -82,7 +82,7 @@ def _new_run(data: Path | LabelDatabase) -> Path:
     name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = runs("finetune") / name
     number = 1
-    # Of two runs that begin in one second, the later must not take the other's folds for its own.
+    # If two runs begin in one second, the later must not take the other's folds for its own.
     while run.exists() or run.with_name(f".{run.name}.work").exists():
         number += 1
         run = runs("finetune") / f"{name}-{number}"

@@ -196,7 +196,7 @@ class LlmSettings:
     concurrency: int = 4
     """Calls under way at a time."""
     timeout_seconds: float = 30.0
-    """Of one call."""
+    """Seconds that one call may take."""
     retries: int = 5
     """Further tries of a call that failed."""
     first_wait_seconds: float = 1.0
@@ -343,7 +343,7 @@ class KfoldSettings:
     device: str = "auto"
     """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
     seed: int = 42
-    """Of folds, new weights, dropout and the order of texts."""
+    """Seed of folds, new weights, dropout and the order of texts."""
 
     def given(self) -> Given[KfoldRecipe]:
         """The keys as `--recipe`, `--set` and the flags that are keys give them.

@@ -10,7 +10,7 @@ from torch import nn
 from malmoi.config import Precision
 from malmoi.errors import InputError
 
-# Of malloc.h.
+# Constants of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 

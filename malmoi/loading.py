@@ -25,7 +25,7 @@ def loading(source: str, what: str) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:
-        # Of a damaged file transformers lets out nearly everything: AttributeError,
+        # A damaged file makes transformers raise nearly everything: AttributeError,
         # ZeroDivisionError, dataclass errors, and tokenizers a bare Exception.
         if isinstance(error, OSError) and is_full_disk(error):
             raise  # A full disk while downloading: the command line has its own line for it.

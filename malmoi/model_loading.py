@@ -70,7 +70,7 @@ def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
     return min(bounds, default=512)
 
 
-# Of configurations; the classes' defaults are BERT's, which need not be this network's.
+# Keys of configurations. Defaults of the classes are BERT's, which need not be this network's.
 _SIZES = {
     "max_position_embeddings": "embeddings.position_embeddings.weight",
     "type_vocab_size": "embeddings.token_type_embeddings.weight",

@@ -45,13 +45,13 @@ def take_typed_tokens_as_text(tokenizer: PreTrainedTokenizerBase) -> None:
     reached = [
         token
         for token in tokenizer.all_special_tokens
-        # Of [UNK] nothing can be said: what is left of it may be unknown.
+        # Nothing can be said of [UNK]: what is left of it may be unknown.
         if token != tokenizer.unk_token
         and tokenizer.convert_tokens_to_ids(token)
         in backend.encode(_BEFORE + token, add_special_tokens=False).ids
     ]
     if reached:
-        # Of models that look for whole entries (XLM-R's has a piece "<s>").
+        # Tokenizers that look for whole entries have them (XLM-R's has a piece "<s>").
         before = [] if backend.normalizer is None else [backend.normalizer]
         apart = [normalizers.Replace(token, f"{token[0]} {token[1:]}") for token in reached]
         backend.normalizer = normalizers.Sequence([*before, *apart])
@@ -107,7 +107,7 @@ def load_tokenizer(source: str | Path, *, needs_padding: bool = True) -> PreTrai
 
 
 def _reader_for(directory: Path) -> Any:
-    """The class that everybody gets who loads it: it may have rules that the file has not."""
+    """The class that everybody else loads it with: it may have rules that the file has not."""
     if (directory / "tokenizer.json").is_file():
         described = any((directory / name).is_file() for name in (_OWN_CONFIG, CONFIG))
         return AutoTokenizer if described else PreTrainedTokenizerFast

@@ -30,7 +30,7 @@ def main(settings: PretrainSettings) -> None:
             check(config)
         check_places(config)
     except InputError:
-        # Of several processes on a machine, which all fail alike, the first speaks.
+        # Several processes on a machine all fail alike: the first speaks.
         if int(os.environ.get("LOCAL_RANK", "0")) == 0:
             raise
         raise SystemExit(2) from None

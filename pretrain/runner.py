@@ -263,7 +263,7 @@ def _run(
         warnings=progress.warnings,
     ) as monitor:
         if not trainer.run(prepared.corpus, prepared.tokenizer, directory, monitor, received):
-            # Of several processes one may have been told by another.
+            # A process may have been told by another one.
             raise Stopped(received[0] if received else signal.SIGTERM)
         if not processes.is_main:
             return
@@ -380,7 +380,7 @@ def _cost(
     }
     if progress.step == 0:
         return cost
-    # Of a run that was killed after its last step there is no batch to ask.
+    # A run that was killed after its last step has no batch to ask.
     positions = trainer.last_positions or planned.batching.tokens_per_batch
     positions //= processes.world_size
     masked = max(1, round(positions * planned.objective.mask_fraction))

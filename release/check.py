@@ -137,7 +137,7 @@ def files_of(released: Path) -> list[str]:
 
 def _flags_of(plan: RunPlan) -> list[str]:
     """Flags of pretrain/run.py over the recipe electra, which has every default."""
-    # Of execution, the steps whose losses are compared.
+    # The one key of [execution] that counts: the steps whose losses are compared.
     given = as_given(plan) | {"execution.log_steps": plan.execution.log_steps}
     defaults = keys_of(PretrainKeys) | {"max_length": MAX_LENGTH, "seed": SEED}
     defaults |= {"skip_bad_rows": False}

@@ -48,7 +48,7 @@ MEMOS = ROOT / "corpora" / "memos" / "memos.csv"
 # The best of what was tried with 5 million tokens (docs/log; one seed). With --init the vocabulary
 # is that encoder's.
 RECIPE = ["--vocab-size", "32000", "--recipe", "few-tokens"]
-# Of a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
+# For a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.
 TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 # That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
@@ -370,7 +370,7 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
         if task == "reviews":
             assert reviews is not None
             start = _begin_with_ratings(encoder, settings, reviews)
-            # Of the ratings the head is kept, too: it knows the labels.
+            # The head that learnt the ratings is kept, too: it knows the labels.
             begin = weights_sha256(discriminator_folder(start))
             keep(settings.work, {"reviews_begin_sha256": begin})
             given = ["--model", start] if start == encoder else _going_on_from(start)

@@ -13,7 +13,7 @@ from finetune.training.fit import train_classifier
 from malmoi.files import directory_at_once
 from malmoi.model_loading import save_model
 
-# Of each label. The only number and the only settings tried, on one fold (docs/log).
+# Texts of each label. The only number and the only settings tried, on one fold (docs/log).
 MOST_PER_LABEL = 50_000
 SETTINGS = TrainSettings(epochs=1, learning_rate=3e-4, layer_decay=1.0)
 SEED = 42

@@ -144,7 +144,7 @@ def _measure(
     name = "-".join(flag.strip("-") for flag in flags) or "electra"
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
     given += [] if "--max-steps" in flags else ["--set", f"length.max_flops={settings.flops}"]
-    # Of a flag given twice the last counts.
+    # The last of a flag given twice counts.
     given += ["--recipe", "electra", "--set", "execution.save_steps=500", *flags]
     if settings.init in ("random", "word-vectors"):  # a checkpoint has a vocabulary
         given += vocabulary_flags(corpus, settings.tokenizer)

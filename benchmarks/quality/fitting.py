@@ -38,7 +38,7 @@ from malmoi.text.cleaning.cleaner import clean_text
 
 # Test texts that are spoilt in all ways.
 SPOILT = 10_000
-# Of the linear support vector machine; not searched.
+# Regularisation of the linear support vector machine; not searched.
 _LINEAR_C = 0.3
 _LINEAR_FOLDS = 5
 

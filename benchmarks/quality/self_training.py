@@ -94,7 +94,7 @@ class _Reviews:
     others: list[str]
 
     def sha256(self) -> str:
-        """Of all that pseudo-labels and students depend on."""
+        """A hash of all that pseudo-labels and students depend on."""
         targets = [rows.targets.tolist() for rows in (self.labelled, self.dev)]
         return _sha256([self.labelled.texts, self.dev.texts, self.others, targets])
 

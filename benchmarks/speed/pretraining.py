@@ -82,7 +82,7 @@ class PretrainingSpeedSettings(DataSettings):
     texts: int = 100_000
     """As many of them, the first."""
     tokens_per_batch: int | None = None
-    """Of ours; by default the preset's, which a GPU is not filled by."""
+    """Tokens in a step of our loop; by default the preset's, which do not fill a GPU."""
     rounds: int = 7
     """Turns of each arm; the median ratio is reported."""
     device: str = "auto"
@@ -201,7 +201,7 @@ class Ours:
         return batch.num_tokens
 
     def shapes(self) -> dict[tuple[int, int, int], int]:
-        """Of the last step's matrix products."""
+        """The matrix products of the last step."""
         positions, masked = self.trainer.last_positions, int(self.counts[0])
         return matrix_shapes(self.pair, self.plan.objective, positions, masked)
 

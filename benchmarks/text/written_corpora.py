@@ -41,7 +41,7 @@ CORPORA = Path(__file__).parents[2] / "corpora"
 # The last characters of the bands of length; the last band is open.
 BANDS = (12, 30, 100)
 FOLDS = 5
-# Of a label's texts, the share that a sign must stand in to be named.
+# A sign is named if it stands in this share of a label's texts.
 LEAST_RECALL = 0.05
 _TIME = re.compile(r"\d+\s*시(?!간)|\d+:\d\d|[월화수목금토일]요일|내일|모레")
 # Hard kinds of memo that a rule can count; labels they have, and what is in the text or is not.

@@ -128,7 +128,7 @@ class Examples:
 
     @property
     def sha256(self) -> str:
-        """Of the cleaned texts and their labels, in order: equal hashes, equal training data."""
+        """Hash of cleaned texts and labels, in order: equal hashes, equal training data."""
         digest = hashlib.sha256()
         for place, text in enumerate(self.texts):
             row = [text, *([self.pairs[place]] if self.pairs else []), self.label_of(place)]

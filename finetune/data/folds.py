@@ -134,7 +134,7 @@ def _assign_groups(
         members = by_group[starts[group] : starts[group + 1]]
         counts = np.bincount(strata[members], minlength=kinds)
         crowd = have @ (share * counts)
-        # Of equally good folds the emptiest, and of those one by chance.
+        # The emptiest of equally good folds; among equally empty ones, chance decides.
         best = np.lexsort((random.random(folds), have.sum(axis=1), crowd))[0]
         fold_of[members] = best + 1
         have[best] += counts
@@ -226,7 +226,7 @@ def _links_in_band(keys: np.ndarray, sketches: np.ndarray, threshold: float) -> 
         if not len(first):
             break
         one, other = order[first], order[first + distance]
-        # Of very many that share a key, neighbours are linked unseen: too large a group harms less
+        # Where very many share a key, neighbours are linked unseen: too large a group harms less
         # than a pair on both sides.
         crowded = size_at[first] > _LARGEST_COMPARED
         if distance > 1:

@@ -47,7 +47,7 @@ def check_free(directory: Path) -> None:
 
 
 def package_versions() -> dict[str, str]:
-    """Of Python and of the packages that decide the numbers."""
+    """Versions of Python and of the packages that decide the numbers."""
     return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 

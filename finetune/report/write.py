@@ -20,7 +20,7 @@ from finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import CALIBRATION
 
-# Of report.json; a change that a reader of it would notice raises it.
+# Version of report.json: raised by a change that a reader of it would notice.
 VERSION = 1
 # The page is read by labelling teams.
 _KOREAN = {

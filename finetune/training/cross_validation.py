@@ -135,7 +135,7 @@ class CrossValidation:
         return folds
 
     def probabilities(self, seed: int) -> np.ndarray:
-        """Of each text, by the model that did not train on it; float32 [N, K]."""
+        """Probabilities of each text, by the model that did not train on it; float32 [N, K]."""
         found = np.zeros((len(self.targets), len(self.labels)), dtype=np.float32)
         for result in self.of_seed(seed):
             found[result.places] = result.probabilities

@@ -40,7 +40,7 @@ class Label(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     text: Mapped[str] = mapped_column(Text)
-    # Of the clean text, which is what training sees; the text itself can be too long for an index.
+    # Hash of the clean text, which training sees; the text itself can be too long for an index.
     text_sha256: Mapped[str] = mapped_column(String(64), index=True)
     predicted_label: Mapped[str | None] = mapped_column(Text)
     confidence: Mapped[float | None]

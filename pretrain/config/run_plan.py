@@ -54,11 +54,11 @@ class StartPlan:
     init: str
     """random, word-vectors, or the checkpoint to go on from."""
     revision: str | None
-    """Of a Hub id; None: main."""
+    """Revision of a Hub id; None: main."""
     generator: Path | None
     """Run whose trained generator is taken as it is; None: none is."""
     seed: int
-    """Of weights, order, masks and samples."""
+    """Seed of weights, order, masks and samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class NetworksPlan:
     """Number format of matrix products."""
 
     def sizes(self) -> Preset:
-        """Of new networks."""
+        """Sizes of new networks."""
         assert self.initializer_range is not None
         return replace(PRESETS[self.preset], initializer_range=self.initializer_range)
 
@@ -105,7 +105,7 @@ class BatchingPlan:
     """What stands together in a batch."""
 
     tokens_per_batch: int
-    """Of one optimizer step, padding included."""
+    """Tokens of one optimizer step, padding included."""
     rows: Rows
     """length: texts of like length; packed: rows filled with texts."""
     row_length: int | None
@@ -118,7 +118,7 @@ class LengthPlan:
 
     limit: Limit
     amount: float
-    """Of steps, minutes, tokens, or operations by the paper's counting."""
+    """How many steps, minutes, tokens, or operations by the paper's counting."""
     epochs: int | None
     """Passes over the corpus that the steps make; None where the steps were given."""
 
@@ -146,7 +146,7 @@ class ExecutionPlan:
     log_steps: int
     processes: int
     threads: int
-    """Of one process, on the CPU."""
+    """Threads of one process, on the CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,7 @@ PRESETS: dict[str, Preset] = {
 
 # What --init calls a start that is no checkpoint.
 FROM_NOTHING = ("random", "word-vectors")
-# Of flags that are left out.
+# What flags that are left out stand for.
 INIT = "word-vectors"
 MAX_LENGTH = 128
 VOCAB_SIZE = 32_000
@@ -204,7 +204,7 @@ class RunConfig:
         return self.given.by_hand | changed
 
     def value(self, key: str) -> Any:
-        """Of a key such as `objective.temperature`."""
+        """The value of a key such as `objective.temperature`."""
         section, _, name = key.partition(".")
         return getattr(getattr(self.keys, section), name)
 

@@ -25,7 +25,7 @@ from pretrain.model.networks import ElectraPair
 from pretrain.resuming import difference
 
 RUNS = runs("pretrain")
-# Of run.json's layout, docs/reference/run-json.md.
+# Version of run.json's layout, see docs/reference/run-json.md.
 VERSION = 1
 _OWN_FILES = {".lock", "run.json", ".run.json.tmp", "state", "metrics.jsonl", "tensorboard"}
 

@@ -39,7 +39,7 @@ _tags = re.compile(
     r"(?:\s[^>=]{0,40}=[^>]{0,500})?\s{0,3}/?>|<!--[^>]{0,500}-->",
     re.IGNORECASE,
 ).sub
-# Of those the ones that part no line: a number goes on behind them.
+# Those that do not end a line: a number goes on behind them.
 _is_inline = re.compile(
     "a|abbr|b|big|code|del|em|font|i|ins|label|q|s|small|span|strike|strong|sub|sup|u",
     re.IGNORECASE,

@@ -80,8 +80,8 @@ _front_words = re.compile(_FRONT_WORDS).search
 _back_words = re.compile(_BACK_WORDS).search
 _half_words = re.compile(f"{_RESIDENT_WORDS}|{_FRONT_WORDS}|{_BACK_WORDS}").search
 _HALF_CONTEXT = 14
-# Of companies: the word, or a court's four digits and the kind of company (11 to 15, 21, 22) where
-# a person would be over 105.
+# Numbers of companies: the word, or a court's four digits and the kind of company (11 to 15, 21,
+# 22) where a person would be over 105.
 _company_words = re.compile(
     r"(?:법인|등기|사업자|회사|기업) ?(?:등록|등기)? ?번호(?:(?!주민|민증)[^0-9]){0,8}$"
 ).search

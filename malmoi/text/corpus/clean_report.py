@@ -12,7 +12,6 @@ from malmoi.text.duplicates.near import BANDS, HASHES, NearDuplicates
 
 # pandas, pyarrow and Spark pass over files that begin so, and open the folder as one table.
 REPORT_NAME = "_report.json"
-_EARLIER_NAME = "report.json"
 
 
 @dataclass(kw_only=True)
@@ -144,6 +143,4 @@ class CleaningReport:
 
 def report_path(directory: Path) -> Path:
     """Where the report of a clean corpus lies, or would lie."""
-    earlier = directory / _EARLIER_NAME
-    current = directory / REPORT_NAME
-    return earlier if earlier.is_file() and not current.is_file() else current
+    return directory / REPORT_NAME

@@ -103,7 +103,7 @@ class _Fetch:
             self._patience.read_seconds, connect=self._patience.connect_seconds
         )
         try:
-            # Of proxies in the environment, which a mirror does not need.
+            # Errors of proxies in the environment, which a mirror does not need.
             client = httpx2.Client(
                 follow_redirects=True, timeout=timeout, trust_env=self._mirror is None
             )

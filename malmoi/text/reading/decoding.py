@@ -130,8 +130,9 @@ def _first_bad_byte(source: Source, encoding: str) -> int | None:
             if not chunk:
                 return None
             consumed += len(chunk)
-            # Of the text: in UTF-16 the byte of a line feed is half of other characters too. Where
-            # in the chunk the line begins does not matter, it is shorter than the bound.
+            # The text, not its bytes: in UTF-16 the byte of a line feed is half of other
+            # characters. Where in the chunk the line begins does not matter, it is shorter
+            # than the bound.
             if "\n" in text or "\r" in text:
                 line_start = consumed
 

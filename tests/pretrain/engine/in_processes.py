@@ -44,7 +44,7 @@ class Scenario:
 
 
 def sha256(pair: ElectraPair) -> str:
-    """Of all weights."""
+    """A digest of all weights."""
     digest = hashlib.sha256()
     for _, parameter in pair.named_parameters():
         digest.update(parameter.detach().numpy().tobytes())
