@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from malmoi.__main__ import main
+from malmoi.text.corpus.clean_report import REPORT_NAME
 from malmoi.text.corpus.counting import CorpusCounts, script_of
 from malmoi.text.record import Record
 
@@ -77,7 +78,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_rejections_of_a_clean_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("재밌다\n", encoding="utf-8")
-    report = tmp_path / "report.json"
+    report = tmp_path / REPORT_NAME
     report.write_text(json.dumps({"dropped": {"empty": 1, "duplicate": 7, "too-short": 3}}))
     assert main(["stats", str(tmp_path)]) == 0
     assert "rejections:\n  duplicate: 7\n  too-short: 3\n  empty: 1\n" in capsys.readouterr().out
