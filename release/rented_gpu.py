@@ -53,8 +53,8 @@ from malmoi.command_line import run_command
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
-from malmoi.inference.batching import DeviceTokens, TokenizedTexts, tokenize_all
-from malmoi.inference.torch_engine import predict_probabilities
+from malmoi.inference.batching import TokenizedTexts, tokenize_all
+from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import longest_input, save_model
 from malmoi.text.cleaning.cleaner import clean_text
 from tokenizer.loading import load_pretraining_tokenizer

@@ -1,0 +1,49 @@
+"""ONNX Runtime as an engine; neither torch nor transformers is imported for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from malmoi.inference.batching import Batch
+from malmoi.inference.engine import EngineName
+from malmoi.workers.local import available_cores
+
+# Warnings of the library are about its own optimizer.
+_ERRORS_ONLY = 3
+
+
+class OnnxEngine:
+    """An exported classifier on the CPU."""
+
+    place = "cpu"
+
+    def __init__(self, path: Path, name: EngineName, threads: int | None = None) -> None:
+        """Load a network.
+
+        Args:
+            path: the .onnx file.
+            name: says in which number format it is.
+            threads: that compute; as many as there are cores where it is None.
+        """
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or available_cores()
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _ERRORS_ONLY
+        self.name = name
+        self._session = onnxruntime.InferenceSession(
+            path.read_bytes(), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = [item.name for item in self._session.get_inputs()]
+
+    @property
+    def tokens_in_batch(self) -> int:
+        """See `Engine`."""
+        return 1024
+
+    def logits(self, batch: Batch) -> np.ndarray:
+        """See `Engine`."""
+        inputs = {name: getattr(batch, name) for name in self._inputs}
+        return self._session.run(None, inputs)[0]
