@@ -104,7 +104,7 @@ def tokenize_all(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class PaddedBatch:
     """B texts, padded to T tokens.
 
     Attributes:
@@ -118,7 +118,7 @@ class Batch:
     token_type_ids: np.ndarray
 
 
-def padded(tokens: TokenizedTexts, places: Sequence[int]) -> Batch:
+def padded(tokens: TokenizedTexts, places: Sequence[int]) -> PaddedBatch:
     """The texts at `places` as a batch, padded to the longest of them."""
     chosen = np.asarray(places, dtype=np.int64)
     lengths = tokens.lengths[chosen][:, None]
@@ -128,7 +128,7 @@ def padded(tokens: TokenizedTexts, places: Sequence[int]) -> Batch:
     types = np.zeros(mask.shape, dtype=np.int64)
     if tokens.second_from is not None:
         types[(columns >= tokens.second_from[chosen][:, None]) & mask] = 1
-    return Batch(
+    return PaddedBatch(
         input_ids=np.where(mask, tokens.flat[where], tokens.pad).astype(np.int64),
         attention_mask=mask.astype(np.int64),
         token_type_ids=types,

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from malmoi.errors import InputError
-from malmoi.inference.batching import Batch
+from malmoi.inference.batching import PaddedBatch
 
 EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
 # `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that
@@ -32,7 +32,7 @@ class Engine(Protocol):
     def place(self) -> str:
         """The device: `cpu`, `cuda`."""
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: PaddedBatch) -> np.ndarray:
         """Logits of B texts, float32 [B, K]."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from malmoi.inference.batching import Batch
+from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.engine import EngineName
 from malmoi.workers.local import available_cores
 
@@ -43,7 +43,7 @@ class OnnxEngine:
         """See `Engine`."""
         return 1024
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
         inputs = {name: getattr(batch, name) for name in self._inputs}
         return self._session.run(None, inputs)[0]

@@ -14,7 +14,7 @@ import torch
 
 from malmoi.config import Precision
 from malmoi.devices import autocast, convert_matrices, prefers_bf16
-from malmoi.inference.batching import Batch, TokenizedTexts, batches_by_length
+from malmoi.inference.batching import PaddedBatch, TokenizedTexts, batches_by_length
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
 from malmoi.inference.tasks import Task
@@ -153,7 +153,7 @@ class TorchEngine:
         """See `Engine`."""
         return TOKENS_IN_BATCH[self._device.type]
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
         ids, mask, types = (
             torch.from_numpy(values).to(self._device)

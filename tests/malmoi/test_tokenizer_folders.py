@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
-from malmoi.inference.batching import Batch, tokenize_all
+from malmoi.inference.batching import PaddedBatch, tokenize_all
 from malmoi.inference.classifier import Classifier
 from malmoi.text.cleaning.cleaner import CleaningSettings
 from malmoi.text.corpus.clean_corpus import write_clean_corpus
@@ -79,7 +79,7 @@ def test_in_the_released_ones(name: str) -> None:
 def test_what_a_classifier_reads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ROOT / "checkpoints" / name
     classifier = Classifier.load(folder)
-    seen: list[Batch] = []
+    seen: list[PaddedBatch] = []
     logits = classifier._engine.logits
     monkeypatch.setattr(
         classifier._engine, "logits", lambda batch: seen.append(batch) or logits(batch)
