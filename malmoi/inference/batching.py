@@ -118,7 +118,7 @@ class PaddedBatch:
     token_type_ids: np.ndarray
 
 
-def padded(tokens: TokenizedTexts, places: Sequence[int]) -> PaddedBatch:
+def padded(tokens: TokenizedTexts, places: Sequence[int] | np.ndarray) -> PaddedBatch:
     """The texts at `places` as a batch, padded to the longest of them."""
     chosen = np.asarray(places, dtype=np.int64)
     lengths = tokens.lengths[chosen][:, None]

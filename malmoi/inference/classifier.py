@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
-from malmoi.inference.batching import TokenizedTexts, batches_by_length, padded
+from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.engine import EngineName
 from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
+from malmoi.inference.running import logits_by_length
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import architecture, has_weights, local_source, read_config
 from malmoi.paths import home
@@ -268,9 +269,7 @@ class Classifier:
 
     def _batches(self, tokens: TokenizedTexts) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `tokens` with their predictions."""
-        lengths = tokens.lengths.tolist()
-        for places in batches_by_length(lengths, self._engine.tokens_in_batch):
-            logits = self._engine.logits(padded(tokens, places))
+        for places, logits in logits_by_length(self._engine, tokens, range(len(tokens.lengths))):
             probabilities = probabilities_of(logits, self._description, self._temperature)
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)

@@ -29,6 +29,10 @@ class Engine(Protocol):
         """Padded tokens in one batch with which it is fastest."""
 
     @property
+    def batches_at_once(self) -> int:
+        """How many batches it computes side by side, each in a thread of the caller's."""
+
+    @property
     def place(self) -> str:
         """The device: `cpu`, `cuda`."""
 

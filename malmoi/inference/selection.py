@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from malmoi.errors import InputError
-from malmoi.inference.batching import TokenizedTexts, batches_by_length, padded
+from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engine, EngineName
 from malmoi.inference.prediction import decided, probabilities_of
+from malmoi.inference.running import logits_by_length
 from malmoi.labels.tasks import own_tasks
 from malmoi.paths import sample
 from malmoi.text.cleaning.cleaner import clean_text
@@ -115,10 +116,8 @@ def agreement_of(expected: np.ndarray, found: np.ndarray, description: ModelDesc
 
 
 def _logits(engine: Engine, tokens: TokenizedTexts, places: Sequence[int]) -> np.ndarray:
-    lengths = tokens.lengths[np.asarray(places)].tolist()
     found: list[np.ndarray] = [np.zeros(0)] * len(places)
-    for batch in batches_by_length(lengths, engine.tokens_in_batch):
-        rows = engine.logits(padded(tokens, [places[place] for place in batch]))
-        for place, row in zip(batch, rows, strict=True):
+    for batch, logits in logits_by_length(engine, tokens, places):
+        for place, row in zip(batch, logits, strict=True):
             found[place] = row
     return np.stack(found)

@@ -153,6 +153,11 @@ class TorchEngine:
         """See `Engine`."""
         return TOKENS_IN_BATCH[self._device.type]
 
+    @property
+    def batches_at_once(self) -> int:
+        """One: torch computes each batch with all cores."""
+        return 1
+
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
         ids, mask, types = (
