@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CALIBRATION", "Classifier", "Prediction", "find_classifiers"]
 
 # Texts tokenised in one go, while those before are computed; bounds the memory of a stream.
-TEXTS_IN_CHUNK = 8192
+TEXTS_IN_CHUNK = 4096
 # From here on cleaning all at once is faster than one by one.
 _BATCH_TO_CLEAN = 64
 
@@ -61,7 +61,7 @@ class Classifier:
         self.name = name
         self._engine, self._tokenizer = opened.engine, opened.tokenizer
         self._description = opened.description
-        self._temperature = temperature
+        self.temperature = temperature
 
     @classmethod
     def load(
@@ -106,9 +106,9 @@ class Classifier:
         return self._engine.name
 
     @property
-    def reads_pairs(self) -> bool:
-        """Whether it needs two texts at a time."""
-        return self._description.pairs is True
+    def reads_pairs(self) -> bool | None:
+        """Whether it reads two texts at a time; None of a model that does not say so."""
+        return self._description.pairs
 
     @property
     def columns(self) -> OutputColumns:
@@ -270,7 +270,7 @@ class Classifier:
     def _batches(self, tokens: TokenizedTexts) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `tokens` with their predictions."""
         for places, logits in logits_by_length(self._engine, tokens, range(len(tokens.lengths))):
-            probabilities = probabilities_of(logits, self._description, self._temperature)
+            probabilities = probabilities_of(logits, self._description, self.temperature)
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)
 

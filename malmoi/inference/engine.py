@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from malmoi.errors import InputError
-from malmoi.inference.batching import PaddedBatch
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from malmoi.inference.batching import PaddedBatch
 
 EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
 # `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that

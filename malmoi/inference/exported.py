@@ -55,14 +55,20 @@ class Exported:
 
 def entry_path(folder: Path) -> Path:
     """Where the export of the model in `folder` is kept, whether it is there or not."""
-    digest = hashlib.sha256(f"{EXPORT_VERSION}".encode())
+    digest = hashlib.sha256(f"{EXPORT_VERSION} {model_hash(folder)}\n".encode())
     for package in _MADE_BY:
         digest.update(f"{package} {_version(package)}\n".encode())
+    return cache.CACHE / KIND / digest.hexdigest()[:24]
+
+
+def model_hash(folder: Path) -> str:
+    """SHA-256 over network, tokenizer and configuration of the model in `folder`."""
+    digest = hashlib.sha256()
     files = {file for pattern in _MADE_OF for file in folder.glob(pattern)}
     for file in sorted(files):
         if file.name not in _NOT_MADE_OF:
             digest.update(f"{file.name} {file_sha256(file)}\n".encode())
-    return cache.CACHE / KIND / digest.hexdigest()[:24]
+    return digest.hexdigest()
 
 
 def find_exported(path: Path) -> Exported | None:

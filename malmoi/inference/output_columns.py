@@ -29,6 +29,11 @@ class OutputColumns:
             names.append(free)
         return names
 
+    def kinds(self) -> list[str]:
+        """What the cells of each column are: `str` or `float`."""
+        numbers = ["float"] * (len(self.names(())) - 1)
+        return ["float" if self.description.gives == "value" else "str", *numbers]
+
     def cells(self, prediction: Prediction) -> list[Any]:
         """One row: the label (several joined), its probability, and the probability of each."""
         if isinstance(prediction, ValuePrediction):
