@@ -64,7 +64,7 @@ def open_classifier(
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
-        return _with_torch(_load(folder), choice)
+        return open_stock(_load(folder), choice)
     entry = entry_path(folder)
     if choice == "auto":
         known = read_measurement(entry).get("engine", "auto")
@@ -73,7 +73,7 @@ def open_classifier(
         return _measured(folder, entry, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
         return _with_onnx(folder, entry, choice, threads, say)
-    return _with_torch(_load(folder), choice)
+    return open_stock(_load(folder), choice)
 
 
 def _load(folder: Path) -> StockClassifier:
@@ -82,7 +82,8 @@ def _load(folder: Path) -> StockClassifier:
     return load_stock(folder)
 
 
-def _with_torch(stock: StockClassifier, choice: EngineChoice) -> Opened:
+def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened:
+    """A stock model that is in memory, for torch on the best device; it is taken over."""
     from malmoi.devices import choose_device
     from malmoi.inference.tokenizing import serialized_tokenizer
     from malmoi.inference.torch_engine import TorchEngine
@@ -150,16 +151,16 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
     device = choose_device()
     texts = calibration_texts(stock.description) if device.type == "cpu" else []
     if not texts:
-        return _with_torch(stock, "torch")
+        return open_stock(stock, "torch")
     try:
         exported = find_exported(entry) or _export(stock, entry, say)
     except InputError:
-        return _with_torch(stock, "torch")
+        return open_stock(stock, "torch")
     if say is not None:
         say("comparing the engines on this machine, once")
-    opened = {REFERENCE: _with_torch(stock, REFERENCE)}
+    opened = {REFERENCE: open_stock(stock, REFERENCE)}
     if prefers_bf16(device):
-        opened["torch-bf16"] = _with_torch(_load(folder), "torch-bf16")
+        opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
     for name in ("onnx-fp32", "onnx-int8"):
         opened[name] = _of_exported(folder, exported, name, threads)
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None

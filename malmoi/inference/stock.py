@@ -62,18 +62,29 @@ def load_stock(folder: Path) -> StockClassifier:
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
             + "; fine-tune it first with python finetune/kfold.py --model"
         )
-    config = model.config.to_dict()
-    labels, thresholds = label_names(config, source), thresholds_of(config, source)
+    label_names(model.config.to_dict(), source)  # before the tokenizer is looked for
     tokenizer = load_tokenizer(folder)
     check_vocabulary(model, tokenizer, source)
+    return described(model, tokenizer, source)
+
+
+def described(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
+) -> StockClassifier:
+    """A model that is in memory already; `source` is what messages name.
+
+    Raises:
+        InputError: its configuration names no labels, or thresholds that do not fit them.
+    """
+    config = model.config.to_dict()
     return StockClassifier(
         model=model.eval(),
         tokenizer=tokenizer,
         description=ModelDescription(
-            labels=labels,
+            labels=label_names(config, source),
             gives=what_it_gives(config),
             pairs=reads_pairs_of(config),
-            thresholds=thresholds,
+            thresholds=thresholds_of(config, source),
             max_length=longest_input(model, tokenizer),
             pad=int(tokenizer.pad_token_id),
             token_types=takes_token_types(model),
