@@ -87,7 +87,7 @@ def compare(
 
 def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baseline:
     seed = result.seeds[0]
-    classifier = Classifier.load(work / "model")
+    classifier = Classifier.load(work / "model", "torch")
     return Baseline(
         name=ENCODER_ROW,
         predictions=[int(label) for label in result.predicted(seed)],

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 from malmoi import cache
 from malmoi.files import file_sha256, write_at_once
 from malmoi.inference.description import ModelDescription
+from malmoi.inference.engine import ENGINES, EngineName
 from malmoi.model_folders import read_json
 from malmoi.workers.local import available_cores
 
@@ -85,7 +87,8 @@ def find_exported(path: Path) -> Exported | None:
     except (OSError, ValueError, KeyError, TypeError):
         remove_exported(path)
         return None
-    cache.mark_used(path)
+    with suppress(OSError):  # somebody else's folder
+        cache.mark_used(path)
     return Exported(path=path, description=description, tokenizer=tokenizer)
 
 
@@ -112,6 +115,12 @@ def read_measurement(path: Path) -> dict[str, Any]:
     return read_json(path / _measurement_name())
 
 
+def measured_engine(path: Path) -> EngineName | None:
+    """The engine that was the fastest on a machine like this; None where nothing was measured."""
+    found = read_measurement(path).get("engine")
+    return next((name for name in ENGINES if name == found), None)
+
+
 def write_measurement(path: Path, values: dict[str, Any]) -> None:
     """Keep which engine is the fastest on this machine, in the entry at `path`."""
     write_at_once(path / _measurement_name(), json.dumps(values, ensure_ascii=False, indent=1))
@@ -121,7 +130,8 @@ def all_measurements() -> list[dict[str, Any]]:
     """What was measured on this machine, of every exported classifier, newest first."""
     files = (cache.CACHE / KIND).glob(f"[!.]*/{_measurement_name()}")
     dated = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
-    return [values for file in dated if (values := read_json(file))]
+    found = [read_json(file) for file in dated]
+    return [values for values in found if {"engine", "model", "measured"} <= values.keys()]
 
 
 def _measurement_name() -> str:

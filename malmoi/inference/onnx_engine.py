@@ -37,7 +37,7 @@ class OnnxEngine:
         self.name = name
         self._threads = threads or available_cores()
         self._session = onnxruntime.InferenceSession(
-            path.read_bytes(), options, providers=["CPUExecutionProvider"]
+            str(path), options, providers=["CPUExecutionProvider"]
         )
         self._inputs = [item.name for item in self._session.get_inputs()]
 

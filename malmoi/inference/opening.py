@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from malmoi.inference.exported import (
     Exported,
     entry_path,
     find_exported,
-    read_measurement,
+    measured_engine,
     remove_exported,
     write_measurement,
 )
@@ -67,8 +68,7 @@ def open_classifier(
         return open_stock(_load(folder), choice)
     entry = entry_path(folder)
     if choice == "auto":
-        known = read_measurement(entry).get("engine", "auto")
-        choice = check_engine(known, "the engine in the cache")
+        choice = measured_engine(entry) or "auto"
     if choice == "auto":
         return _measured(folder, entry, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
@@ -154,7 +154,7 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
         return open_stock(stock, "torch")
     try:
         exported = find_exported(entry) or _export(stock, entry, say)
-    except InputError:
+    except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
         say("comparing the engines on this machine, once")
@@ -166,5 +166,6 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None
     tokens = opened[REFERENCE].tokenizer(texts, pairs)
     found = measure({name: one.engine for name, one in opened.items()}, tokens, stock.description)
-    write_measurement(entry, {"model": str(folder), **found})
+    with suppress(OSError):  # it is measured again
+        write_measurement(entry, {"model": str(folder), **found})
     return opened[found["engine"]]
