@@ -1,4 +1,4 @@
-"""TODO."""
+"""Loading by transformers: its errors in one line, its reports and bars silenced."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

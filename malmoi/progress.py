@@ -69,16 +69,21 @@ class _Lines:
     def __init__(self, unit: str) -> None:
         self._unit = unit
         self._began = self._said = time.monotonic()
+        # When the first was done, and how many then; what comes before is no measure of the rest.
+        self._first: tuple[float, int] | None = None
 
     def __call__(self, part: str, done: int, total: int | None = None, *, skipped: int = 0) -> None:
-        now = time.monotonic()
+        now, own = time.monotonic(), done - skipped
+        if self._first is None and own:
+            self._first = now, own
         if now - self._said < SECONDS_BETWEEN_LINES:
             return
         self._said = now
         seconds = now - self._began
         left = ""
-        if total and done > skipped:
-            left = f", about {duration(seconds / (done - skipped) * (total - done))} left"
+        if total and self._first is not None and own > self._first[1]:
+            each = (now - self._first[0]) / (own - self._first[1])
+            left = f", about {duration(each * (total - done))} left"
         print(f"{part}: {_of(done, total)} {self._unit}, {duration(seconds)}{left}", flush=True)
 
 

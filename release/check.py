@@ -17,10 +17,10 @@ from pretrain.config.settings import MAX_LENGTH, SEED, shown
 from pretrain.resuming import as_given
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
-# which were never the same twice (docs/decisions.md). Of 50 losses the mean difference
-# was 0.34% on a CPU of another maker, but one of them differed by 3.0%: there the new run, in fp32
-# and in bf16, had a short rise of the loss that the recorded one had not. So the mean is
-# what is held to a limit.
+# which were never the same twice (docs/decisions.md). Of 50 losses the mean difference was
+# 0.34% on a CPU of another maker, but one of them differed by 3.0%: there the new run, in fp32 and
+# in bf16, had a short rise of the loss that the recorded one had not. So the mean is held to a
+# limit.
 TOLERANCE = 0.01
 # What a check says itself: on what and from what; and what goes by the machine.
 NOT_REPEATED = {"corpus", "tokenizer", "vocab_size", "init", "generator.init", "precision"}

@@ -8,19 +8,19 @@
     python -m release.make --data PATH --generator
     python -m release.make --cards
 
-What one has to have is `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it
-is the raw release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this
-project's test files, as a table with tabs, without quotes, of the columns id, movie_id, date,
-rating, document. Any such file will do to run the recipe; only the project's own does what was
-done, and --check tells the difference: it repeats the released encoder by its record, which an
-earlier recipe may have made. Everything else is downloaded where --data lacks it.
+You need `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it is the raw
+release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this project's test
+files, a table with tabs, without quotes, with the columns id, movie_id, date, rating, document. The
+recipe runs with any such file, but only the project's own repeats what was done; --check tells the
+difference. It repeats the released encoder by its record, which an earlier recipe may have made.
+Everything else is downloaded where --data lacks it.
 
-Stages, each kept under runs/release when it is done: a clean corpus; the reviews to classify; the
+Each stage is kept under runs/release when it is done: a clean corpus; the reviews to classify; the
 encoder, in as many sittings as it needs; a generator for those who go on with it; a classifier of
-film ratings, as which that of reviews begins; the classifiers of reviews and of memos,
-cross-validated; last, all at once, malmoi-small and its two classifiers, in half precision, with
-their cards. With --init the encoder goes on from another one, such as the
-released one, instead of beginning anew.
+film ratings, from which the one of reviews starts; the classifiers of reviews and of memos, in
+cross-validation; last, all at once, malmoi-small and its two classifiers, in half precision, with a
+short card each (release/cards.py), which you complete by hand. With --init the encoder goes on from
+another one, such as the released one, instead of beginning anew.
 """
 
 import math
@@ -79,7 +79,7 @@ class ReleaseSettings:
     """Only train a generator for the released encoder again, with 0.4 of --tokens, and put it into
     its folder."""
     cards: bool = False
-    """Only write the cards again, with what benchmarks/quality/score.py found since."""
+    """Only write the numbers in the cards again, with what the benchmarks found since."""
 
     def check_values(self) -> None:
         """Raise InputError for the first value out of bounds, echoing it."""

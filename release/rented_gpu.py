@@ -1,426 +1,339 @@
-"""A lent GPU for half an hour: pre-train, teach, score, and bring everything back.
+"""Half an hour on a rented GPU: pre-train an encoder, score it, and bring everything home.
 
-    python -m release.rented_gpu pack   # here: what travels, into lease/ (git ignores it)
-    bash lease/there.sh --minutes 9             # there, again and again until it says "done"
+At home, tokenize a corpus and pack what has to travel into one file:
 
-The machine has neither ../shared nor a network, is taken back after 30 s without a command, and
-ends a command after 10 minutes. So there.sh, the step `drive` with its packages, starts one process
-that outlives it and does everything in a row, then only watches, and moves what is finished to
-$OUT; the same command once more goes on watching. Name `lease` in `carry` in every command: what is
-not named is removed. Set the released checkpoints aside before the first: 64 MiB travel in all.
+    python pretrain/run.py --corpus runs/clean --preset small --max-steps 0
+    python -m release.rented_gpu pack --tokenized runs/cache/tokenized --tasks nsmc --data data
 
-In a row: pre-training for so many minutes; its weights in float16; NSMC with three seeds, whose
-mean opinion of the rated reviews (their ratings unread) teaches a student; NSMC and three classes
-from the student. A test file is scored once for each training, and nothing is chosen by it.
+On the rented machine, which needs the repository, `pip install -e .` and that file, but no network:
 
-    bash lease/there.sh speed                   # there: benchmarks/speed/pretraining.py on the GPU
+    python -m release.rented_gpu run
 
-Some seven minutes, mostly of compiling (estimated); flags such as --tokens-per-batch go through.
+`run` works for `--minutes`, then stops in good order and says "not done: the same command goes on".
+Repeat it until it says "done". It pre-trains, then scores the test files of the packed tasks with
+`benchmarks.quality.score`, each once for a seed. All that is worth keeping goes into `--output`, in
+files of at most 15 MiB: record, losses and scores every few seconds, the state to go on from at the
+end of each sitting, the weights (float16, stock folders in shards) when training is done. If the
+machine is lost, put `--output` and the pack on another one, and the same command goes on there.
 """
 
+import hashlib
+import io
+import itertools
 import json
-import os
-import random
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
+import threading
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import torch
 import tyro
-from safetensors.torch import load_file, save_file
-from scipy.special import expit, logit
-from transformers import AutoModelForPreTraining, PreTrainedModel, PreTrainedTokenizerBase
 
-from benchmarks.quality.downstream import REVIEWS, ROOT
-from benchmarks.quality.tasks import TASKS, rated_reviews, three_classes
-from benchmarks.robustness.perturbations import PERTURBATIONS
-from finetune.evaluation.scores import score_task
-from finetune.plan import plan_training
-from finetune.settings import TrainSettings
-from finetune.training.encoders import (
-    encoder_source,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
-from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
-from malmoi.devices import choose_device
 from malmoi.errors import InputError
-from malmoi.files import directory_at_once
-from malmoi.inference.batching import TokenizedTexts, tokenize_all
-from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
-from malmoi.model_loading import longest_input, save_model
-from malmoi.text.cleaning.cleaner import clean_text
-from tokenizer.loading import load_pretraining_tokenizer
+from malmoi.files import directory_at_once, file_sha256, write_at_once
 
-CARRIED = ROOT / "lease"
-WORK = ROOT / "runs" / "lease"
-RESULTS = WORK / "results"
-# Not on the machine, which has transformers and pandas (its Python is 3.12).
-WHEELS = ["zstandard", "tyro", "docstring-parser", "typeguard", "ftfy", "wcwidth"]
-WHEELS += ["openpyxl", "et-xmlfile"]
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-# The correction of few-tokens, with a generator after the first noise.
-PRETRAINING = ["--preset", "small", "--recipe", "few-tokens"]
-PRETRAINING += ["--set", "objective.unigram_fraction=0.15"]
-PRETRAINING += ["--tokens-per-batch", "32768", "--learning-rate", "1e-3"]
-PRETRAINING += ["--set", "model.dropout=0.1"]
-THERE = """\
-[ -d /tmp/site ] || python3 -m pip install -q --no-index --no-deps --target /tmp/site \
-  lease/*.whl || exit
-export PYTHONPATH=/tmp/site:lease:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
-if [ "$1" = speed ]; then
-  [ -d runs/lease/tokenized ] || python3 -m tarfile -e lease/data.tar.xz runs/lease || exit
-  exec python3 benchmarks/speed/pretraining.py --device cuda --tokens-per-batch 65536 \
-    --corpus runs/lease/tokenized --output "$OUT/pretraining.json" "${@:2}"
-fi
-exec python3 release/rented_gpu.py drive "$@"
-"""
-SPOILT = 10_000
-# Bytes of a file of weights; 16 MiB is the most that comes back as one.
-SHARD = 15_500_000
-# Bytes of weights handed over in one command, of 64 MiB that come back in all.
-MOST = 56_000_000
-# Ratings of a text that NSMC's training file has too are stored 100 higher.
-LABELLED = 100
-CERTAIN = 1e-4
+ROOT = Path(__file__).parents[1]
+CONTENTS = "pack.json"
+# Preset and recipe of a billion tokens or so on one GPU: the correction of few-tokens, with a
+# generator beside a little noise (docs/log).
+FLAGS = (
+    "--preset small --recipe few-tokens --tokens-per-batch 32768 --learning-rate 1e-3 "
+    "--set objective.unigram_fraction=0.15 --set model.dropout=0.1 --set execution.save_steps=2000"
+)
+# What goes home while a run is under way.
+RECORDS = ("run.json", "metrics.jsonl")
+SECONDS_BETWEEN_COPIES = 5.0
+MOST_MIB_OF_A_FILE = 15
 
 
 @dataclass(kw_only=True)
-class LeaseSettings:
-    """What to do, and for how long."""
+class RentedGpuSettings:
+    """What to do: `pack` at home, `run` on the rented machine."""
 
-    step: tyro.conf.Positional[Literal["pack", "drive", "chain", "score"]] = "drive"
-    """pack: here; drive: there. The other two are drive's own."""
-    minutes: float = 9
-    """Of pre-training."""
-    watch: float = 510
-    """Seconds that `drive` watches before it returns; unpacking and packing come on top."""
+    step: tyro.conf.Positional[Literal["pack", "run"]]
+    """pack: write the file that travels. run: train and score for so many minutes."""
+    pack: Path = Path("gpu-pack.tar.xz")
+    """The file that travels."""
     tokenized: Path = Path("runs/cache/tokenized")
-    """pack: folder of the tokenized corpus, or one with it as its only folder."""
-    rows: int = 0
-    """At most so many of every file; 0: all. To try the whole beforehand, on a CPU."""
-    task: str = ""
-    """score: nsmc, three-all or student."""
-    encoder: Path = WORK / "pretrained"
-    """score: what to start from."""
-    seed: int = 0
-    """score: of everything random."""
+    """pack: folder of a tokenized corpus, or one with a single such folder in it."""
+    tasks: str = "nsmc"
+    """pack: comma-separated tasks of benchmarks/quality/score.py to score."""
+    data: Path | None = None
+    """pack: folder of public texts; by default that of MALMOI_DATA, else data."""
+    most_mib: float = 64
+    """pack: refuse a larger file, in MiB."""
+    minutes: float = 9
+    """run: length of this sitting."""
+    tokens: float = 1e9
+    """run: tokens that the encoder sees in all; an H100 reads about a million a second."""
+    flags: str = FLAGS
+    """run: other flags of pretrain/run.py, given as --flags="--preset small …"."""
+    seeds: int = 3
+    """run: fine-tuning runs of each task; 0: no scores."""
     epochs: int = 3
-    """score: passes over the training rows."""
-    batch_size: int = 128
-    """score: texts a step; the rate goes with it."""
-    teach: bool = False
-    """score: keep the opinion of the rated reviews."""
+    """run: passes over the training rows of a task."""
+    learning_rate: float = 3e-4
+    """run: of fine-tuning."""
+    work: Path = Path("runs/rented")
+    """run: folder of what is under way, on a fast disk."""
+    output: Path = Path("gpu-results")
+    """run: folder of what goes home; a new machine goes on from it."""
+
+    def check(self) -> None:
+        """Raise InputError for the first value out of bounds."""
+        for flag, value, low in (
+            ("most-mib", self.most_mib, 0.01),
+            ("minutes", self.minutes, 0.01),
+            ("tokens", self.tokens, 1),
+            ("seeds", self.seeds, 0),
+        ):
+            if not low <= value < float("inf"):
+                raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
 
 
-def main(settings: LeaseSettings) -> None:
+def main(settings: RentedGpuSettings) -> None:
     """Do the step."""
-    {"pack": pack, "drive": drive, "chain": chain, "score": score}[settings.step](settings)
+    settings.check()
+    {"pack": pack, "run": run}[settings.step](settings)
 
 
-def pack(settings: LeaseSettings) -> None:
-    """Put what the machine needs into one folder: token ids, no texts; wheels."""
-    if not REVIEWS.is_file():
-        raise InputError(f"expected {REVIEWS.name} in ../shared/data, found none")
-    folders = [path.parent for path in sorted(settings.tokenized.rglob("offsets.bin"))]
-    if len(folders) != 1:
-        raise InputError(
-            f"expected one tokenized corpus in {settings.tokenized}, found {len(folders)}; make it "
-            "with pretrain/run.py --max-steps 0 and name its folder by --tokenized"
-        )
-    if not list(folders[0].glob("word-vectors-*.npz")):
-        raise InputError(f"expected word vectors in {folders[0]}, found none (--init)")
-    shutil.rmtree(CARRIED, ignore_errors=True)
-    rows = CARRIED / "rows"
-    rows.mkdir(parents=True)
-    tokenizer = load_pretraining_tokenizer(folders[0] / "tokenizer")
+def pack(settings: RentedGpuSettings) -> None:
+    """Write the tokenized corpus and the tasks' files into one compressed file.
 
-    def keep(name: str, texts: list[str], targets: np.ndarray) -> None:
-        found = tokenize_all(tokenizer, texts, TrainSettings.max_length)
-        np.savez(
-            rows / f"{name}.npz",
-            flat=found.flat.astype(np.uint16),
-            lengths=found.lengths.astype(np.uint8),
-            targets=targets.astype(np.uint8),
-            pad=found.pad,
-        )
+    Raises:
+        InputError: something is missing, or the file would be too large.
+    """
+    from benchmarks.data import DataSettings
+    from benchmarks.quality.tasks import TASKS
 
-    learn = TASKS["nsmc"].train()
-    keep("nsmc", learn.texts, learn.targets)
-    for task in ("nsmc", "three-all"):
-        read = TASKS[task].test
-        assert read is not None
-        test = read()
-        keep(f"{task}-test", test.texts, test.targets)
-        for name, perturb in PERTURBATIONS.items() if task == "nsmc" else ():
-            draw = random.Random(0)
-            spoilt = [clean_text(perturb(text, draw)) for text in test.texts[:SPOILT]]
-            keep(f"spoilt-{name}", spoilt, test.targets[:SPOILT])
-    texts, ratings = rated_reviews()
-    known = set(learn.texts)
-    keep("reviews", texts, ratings + LABELLED * np.array([text in known for text in texts]))
-    with tarfile.open(CARRIED / "data.tar.xz", "w:xz", preset=3) as archive:
-        archive.add(folders[0], "tokenized")
-        archive.add(rows, "rows")
-    shutil.rmtree(rows)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
-    command += ["--python-version", "3.12", "--implementation", "cp", "-d", str(CARRIED)]
-    command += ["-c", str(ROOT / "constraints.txt"), *WHEELS]
-    subprocess.run(command + [f"--platform={one}" for one in PLATFORMS], check=True)
-    # malmoi.text.morphemes imports Kiwi, whose wheel is large and which nothing asks there.
-    (CARRIED / "kiwipiepy.py").write_text("class Kiwi: ...\n", encoding="utf-8")
-    (CARRIED / "there.sh").write_text(THERE, encoding="utf-8")
-    size = sum(path.stat().st_size for path in CARRIED.iterdir()) / 2**20
-    print(f"{CARRIED.name}: {size:.0f} MiB (64 travel, with the files of the repository)")
-
-
-def drive(settings: LeaseSettings) -> None:
-    """Start the chain if it does not run, then watch it and hand over what is finished."""
-    if "OUT" not in os.environ:
-        print("skipped: no $OUT, so this is no lent machine")
-        return
-    out = Path(os.environ["OUT"])
-    if not (WORK / "chain.txt").is_file():
-        _begin(settings)
-    end = time.monotonic() + settings.watch
-    handed_over = 0
-    while True:
-        over = time.monotonic() > end or (WORK / "done").is_file()
-        for path in sorted(RESULTS.glob("*.safetensors")):
-            size = path.stat().st_size
-            if handed_over + size <= MOST:
-                shutil.move(path, out / path.name)
-                handed_over += size
-        if over:
-            break
-        time.sleep(1)
-    with tarfile.open(out / "logs.tar.xz", "w:xz") as archive:
-        for pattern in ("*.txt", "*.json", "pretrained/*.json*", "pretrained/*/*.json"):
-            for path in WORK.glob(pattern):
-                archive.add(path, str(path.relative_to(WORK)))
-    for path in sorted(WORK.glob("*.txt")):
-        print(path.name, *path.read_text(encoding="utf-8").splitlines()[-2:], sep="\n  ")
-    done = WORK / "done"
-    if done.is_file() and not any(RESULTS.glob("*.safetensors")):
-        print(f"done: {done.read_text(encoding='utf-8')}")
-    else:
-        print("not done: the same command again, at once")
-
-
-def _begin(settings: LeaseSettings) -> None:
-    shutil.rmtree(WORK, ignore_errors=True)
-    RESULTS.mkdir(parents=True)
+    names = settings.tasks.split(",") if settings.tasks else []
+    if unknown := [name for name in names if name not in TASKS]:
+        raise InputError(f"expected --tasks of {', '.join(TASKS)}, found {unknown[0]}")
+    corpus = _tokenized(settings.tokenized)
+    folder = DataSettings(data=settings.data).folder
+    files = {file: file.find(folder) for name in names for file in TASKS[name].needs}
+    settings.pack.parent.mkdir(parents=True, exist_ok=True)
+    scratch = settings.pack.with_name(f".{settings.pack.name}.tmp")
     try:
-        with tarfile.open(CARRIED / "data.tar.xz") as archive:
-            archive.extractall(WORK, filter="data")
-    except FileNotFoundError as error:
-        raise InputError(
-            f"expected {error.filename}, found none; make it with the step pack, and name its "
-            "folder in carry"
-        ) from error
-    command = [*_itself(), "chain", "--minutes", settings.minutes, "--rows", settings.rows]
-    with (WORK / "chain.txt").open("w") as log:
-        subprocess.Popen([*map(str, command)], stdout=log, stderr=log, start_new_session=True)
-
-
-def chain(settings: LeaseSettings) -> None:
-    """All of it; whatever happens, the watcher is told that it is over."""
-    how = "a step failed, see the logs"
-    try:
-        _in_a_row(settings)
-        how = "all of it"
+        with tarfile.open(scratch, "w:xz", preset=3) as archive:
+            contents = json.dumps({"tasks": names}).encode()
+            about = tarfile.TarInfo(CONTENTS)
+            about.size = len(contents)
+            archive.addfile(about, io.BytesIO(contents))
+            archive.add(corpus, "tokenized")
+            for file, path in files.items():
+                archive.add(path, f"data/{file.source}/{path.name}")
+        size = scratch.stat().st_size / 2**20
+        if size > settings.most_mib:
+            raise InputError(
+                f"expected at most {settings.most_mib:g} MiB to travel, found {size:.1f}; leave "
+                "tasks out by --tasks, tokenize fewer texts, or raise --most-mib"
+            )
+        scratch.rename(settings.pack)
     finally:
-        (WORK / "done").write_text(how, encoding="utf-8")
+        scratch.unlink(missing_ok=True)
+    print(f"{settings.pack}: {size:.1f} MiB, tasks {', '.join(names) or 'none'}")
 
 
-def _in_a_row(settings: LeaseSettings) -> None:
-    """One after the other; what can be done side by side is."""
-    pretrained, corpus = WORK / "pretrained", WORK / "tokenized"
-    limit: list[Any] = ["--max-minutes", settings.minutes]
-    if settings.rows:
-        limit = ["--max-steps", 2, "--tokens-per-batch", 1024]
-    command = [sys.executable, ROOT / "pretrain" / "run.py", "--corpus", corpus, *PRETRAINING]
-    command += [*limit, "--set", "execution.save_steps=5000"]
-    command += ["--set", "execution.log_steps=100", "--output", pretrained]
-    _wait([_start("pretraining", command)])
-    _hand_over(pretrained / "discriminator", "discriminator")
-    _hand_over(pretrained / "generator", "generator")
-    teachers = [_score(settings, "nsmc", pretrained, seed, 3, 128, "--teach") for seed in range(3)]
-    beside = _score(settings, "three-all", pretrained, 0, 2, 256)
-    _wait(teachers)
-    _wait([_score(settings, "student", pretrained, 0, 2, 256)])
-    student = WORK / "student"
-    _hand_over(student, "student")
-    last = [_score(settings, "nsmc", student, seed, 3, 128) for seed in range(3)]
-    last += [_score(settings, "three-all", student, seed, 2, 256) for seed in range(3)]
-    _wait([beside, *last])
+def _tokenized(folder: Path) -> Path:
+    """The only tokenized corpus in a folder."""
+    found = sorted(path.parent for path in folder.rglob("offsets.bin"))
+    if len(found) != 1:
+        raise InputError(
+            f"expected one tokenized corpus in {folder}, found {len(found)}; make one with "
+            "pretrain/run.py --max-steps 0 and name its folder by --tokenized"
+        )
+    return found[0]
 
 
-def _itself() -> list[str]:
-    return [sys.executable, "-m", "release.rented_gpu"]
+def run(settings: RentedGpuSettings) -> None:
+    """One sitting: go on where the last one stopped.
+
+    Raises:
+        InputError: there is no such file, or a whole sitting brought nothing forward.
+        SystemExit: training or scoring failed, with its code, and has said why.
+    """
+    end = time.monotonic() + 60 * settings.minutes
+    packed = _unpacked(settings)
+    tasks = json.loads((packed / CONTENTS).read_text(encoding="utf-8"))["tasks"]
+    # Another setting, other folders: nothing stands in for anything else.
+    key = f"{settings.flags} {settings.tokens}"
+    folder = packed / hashlib.sha256(key.encode()).hexdigest()[:8]
+    print(f"the run is {folder / 'encoder'}", flush=True)
+    with _copying(folder, settings.output):
+        done = _train(settings, packed, folder / "encoder", end)
+        if done and tasks and settings.seeds:
+            done = _score(settings, packed, folder, tasks, end)
+    print(
+        f"done: {settings.output} has weights, records and scores"
+        if done
+        else "not done: the same command goes on"
+    )
 
 
-def _start(name: str, command: list[Any]) -> subprocess.Popen[bytes]:
-    with (WORK / f"{name}.txt").open("wb") as log:
-        return subprocess.Popen([*map(str, command)], stdout=log, stderr=log, cwd=ROOT)
+def _unpacked(settings: RentedGpuSettings) -> Path:
+    """The pack's content, in a folder that is named by its hash."""
+    if not settings.pack.is_file():
+        raise InputError(
+            f"expected {settings.pack}, found none; make it at home with the step pack, or name "
+            "it by --pack"
+        )
+    folder = settings.work / file_sha256(settings.pack)[:8]
+    if not folder.is_dir():
+        with directory_at_once(folder) as scratch, tarfile.open(settings.pack) as archive:
+            archive.extractall(scratch, filter="data")
+    return folder
+
+
+def _train(settings: RentedGpuSettings, packed: Path, encoder: Path, end: float) -> bool:
+    """Go on with pre-training until the sitting ends; whether it is finished."""
+    from release.sittings import is_finished, pretrain
+
+    if not encoder.is_dir():
+        _restore(settings.output / "state", encoder)
+    if is_finished(encoder):
+        return True
+    minutes = (end - time.monotonic()) / 60
+    flags = shlex.split(settings.flags)
+    # As seen from the pack: the run's record must not name a place of this machine.
+    corpus, run = Path("tokenized"), encoder.resolve()
+    done = pretrain(corpus, run, settings.tokens, minutes, flags, folder=packed)
+    states = sorted((encoder / "state").glob("step-*"))
+    if not done and not states:
+        raise InputError(
+            f"expected a checkpoint after a sitting of {settings.minutes:g} minutes, found none "
+            f"in {encoder}; give more --minutes"
+        )
+    if done:
+        for network in ("discriminator", "generator"):
+            if (encoder / network).is_dir():
+                _bring_home(encoder / network, settings.output / network)
+    else:
+        _bring_state_home(encoder, states[-1], settings.output / "state")
+    return done
+
+
+def _bring_state_home(encoder: Path, state: Path, target: Path) -> None:
+    """What the next sitting needs, as one archive in parts; the state before it goes then."""
+    folder = target / f"{encoder.parent.name}-{state.name}"
+    if folder.is_dir():
+        return
+    with directory_at_once(folder) as scratch, tempfile.TemporaryFile() as file:
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            for path in (*(encoder / name for name in RECORDS), state, state.parent / "tokenizer"):
+                if path.exists():
+                    archive.add(path, str(path.relative_to(encoder)))
+        file.seek(0)
+        for number in itertools.count():
+            if not (part := file.read(MOST_MIB_OF_A_FILE * 2**20)):
+                break
+            (scratch / f"{number:04}").write_bytes(part)
+    for older in target.glob(f"{encoder.parent.name}-step-*"):
+        if older != folder:
+            shutil.rmtree(older)
+
+
+def _restore(home: Path, encoder: Path) -> None:
+    """Put the newest state of this run that came home in its place, if there is one."""
+    found = sorted(home.glob(f"{encoder.parent.name}-step-*"))
+    if not found:
+        return
+    with directory_at_once(encoder) as scratch, tempfile.TemporaryFile() as file:
+        for part in sorted(found[-1].iterdir()):
+            file.write(part.read_bytes())
+        file.seek(0)
+        with tarfile.open(fileobj=file) as archive:
+            archive.extractall(scratch, filter="data")
+
+
+def _bring_home(network: Path, target: Path) -> None:
+    """A stock folder of the network, in float16 and in small files."""
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
+
+    kind = AutoModelForMaskedLM if network.name == "generator" else AutoModelForPreTraining
+    model = kind.from_pretrained(network, dtype=torch.float16)
+    shutil.rmtree(target, ignore_errors=True)
+    with directory_at_once(target) as scratch:
+        model.save_pretrained(scratch, max_shard_size=f"{MOST_MIB_OF_A_FILE}MB")
+        for path in network.glob("tokenizer*"):
+            shutil.copyfile(path, scratch / path.name)
 
 
 def _score(
-    settings: LeaseSettings,
-    task: str,
-    encoder: Path,
-    seed: int,
-    epochs: int,
-    batch_size: int,
-    *more: str,
-) -> subprocess.Popen[bytes]:
-    command = [*_itself(), "score", "--task", task, "--encoder", encoder, "--seed", seed]
-    command += ["--epochs", epochs, "--batch-size", batch_size, "--rows", settings.rows, *more]
-    return _start(f"{task}-{encoder.name}-{seed}", command)
+    settings: RentedGpuSettings, packed: Path, folder: Path, tasks: list[str], end: float
+) -> bool:
+    """Go on with the scores until the sitting ends; whether all are there.
+
+    A fine-tuning that the end interrupts is done again: so a sitting must be longer than one.
+    """
+    from release.sittings import leave_with
+
+    results = folder / "quality.json"
+    whole_sitting = end - time.monotonic() > 0.9 * 60 * settings.minutes
+    before = _rows(results)
+    command: list[Any] = [sys.executable, "-m", "benchmarks.quality.score", "--name", "rented"]
+    command += ["--model", (folder / "encoder").resolve(), "--tasks", ",".join(tasks)]
+    command += ["--data", (packed / "data").resolve(), "--output", results.resolve()]
+    command += ["--seeds", settings.seeds, "--epochs", settings.epochs]
+    command += ["--learning-rates", settings.learning_rate]
+    process = subprocess.Popen([*map(str, command)], cwd=ROOT)
+    try:
+        leave_with(process.wait(max(0.0, end - time.monotonic())))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        if whole_sitting and _rows(results) == before:
+            raise InputError(
+                f"expected a score within a sitting of {settings.minutes:g} minutes, found none; "
+                "give more --minutes, or fewer --epochs"
+            ) from None
+        return False
+    return True
 
 
-def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
-    if any([process.wait() for process in processes]):
-        raise SystemExit(1)
+def _rows(results: Path) -> int:
+    if not results.is_file():
+        return 0
+    return len(json.loads(results.read_text(encoding="utf-8"))["runs"])
 
 
-def _hand_over(folder: Path, name: str) -> None:
-    """Weights in float16, in files small enough to come back."""
-    shards: list[dict[str, torch.Tensor]] = [{}]
-    size = 0
-    for key, value in sorted(load_file(folder / "model.safetensors").items()):
-        if size + 2 * value.numel() > SHARD:
-            shards.append({})
-            size = 0
-        shards[-1][key] = value.half()
-        size += 2 * value.numel()
-    for number, shard in enumerate(shards):
-        scratch = RESULTS / f"{name}-{number}.tmp"
-        save_file(shard, scratch)
-        scratch.rename(scratch.with_suffix(".safetensors"))
+@contextmanager
+def _copying(folder: Path, output: Path) -> Iterator[None]:
+    """Copy records and scores home every few seconds, and once more at the end."""
+    sources = [*(folder / "encoder" / name for name in RECORDS), folder / "quality.json"]
 
+    def copy() -> None:
+        for source in sources:
+            if source.is_file():
+                write_at_once(output / source.name, source.read_bytes())
 
-def score(settings: LeaseSettings) -> None:
-    """Fine-tune on one task and score its test file, or make the student."""
-    comparison = TASKS["nsmc" if settings.task == "student" else settings.task]
-    # As the rate of batches of 32 that was chosen on dev rows elsewhere, times the root of the
-    # ratio: an assumption.
-    rate = 3e-4 * (settings.batch_size / 32) ** 0.5
-    training = TrainSettings(
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        learning_rate=rate,
-        class_weights=comparison.class_weights,
-    )
-    row: dict[str, Any] = {"task": settings.task, "encoder": settings.encoder.name}
-    row |= {"seed": settings.seed, "epochs": training.epochs, "batch_size": training.batch_size}
-    row |= {"learning_rate": rate}
-    limit = settings.rows
-    learn, targets = _rows("nsmc", limit)
-    reviews, ratings = _rows("reviews", limit)
-    if settings.task == "three-all":
-        learn, targets = reviews, three_classes(ratings % LABELLED)
-    unlabelled = np.flatnonzero(ratings < LABELLED)
-    if settings.task == "student":
-        opinions = [np.load(WORK / f"opinion-{seed}.npy") for seed in range(3)]
-        odds = np.mean([logit(np.clip(one, CERTAIN, 1 - CERTAIN)) for one in opinions], axis=0)
-        soft = np.stack([1 - expit(odds), expit(odds)], axis=1)
-        targets = np.concatenate([np.eye(2)[targets], soft]).astype(np.float32)
-        learn = _joined(learn, reviews, unlabelled)
-    labels = comparison.labels
-    began = time.perf_counter()
-    model = _fit(settings.encoder, labels, learn, targets, training, settings.seed)
-    row["seconds"] = round(time.perf_counter() - began)
+    over = threading.Event()
 
-    def of(rows: tuple[TokenizedTexts, np.ndarray], first: int | None = None) -> dict[str, float]:
-        found, expected = _ask(model, rows[0])[:first], rows[1][:first]
-        return score_task("single", expected, found, labels, None)
+    def go_on() -> None:
+        while not over.wait(SECONDS_BETWEEN_COPIES):
+            copy()
 
-    test = _rows("nsmc-test" if settings.task == "student" else f"{settings.task}-test", limit)
-    scores = of(test)
-    row |= {metric: 100 * scores[metric] for metric in ("accuracy", "macro_f1")}
-    if settings.task == "nsmc":
-        row["spoilt"] = {"as written": 100 * of(test, SPOILT)["accuracy"]} | {
-            kind: 100 * of(_rows(f"spoilt-{kind}", limit))["accuracy"] for kind in PERTURBATIONS
-        }
-    path = WORK / f"{settings.task}-{settings.encoder.name}-{settings.seed}.json"
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    print(json.dumps(row))
-    if settings.teach:
-        np.save(WORK / f"opinion-{settings.seed}.npy", _ask(model, reviews)[unlabelled, 1])
-    if settings.task == "student":
-        source = encoder_source(settings.encoder)
-        _save_encoder(model, load_encoder_tokenizer(source), source, WORK / "student")
-
-
-def _save_encoder(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str, output: Path
-) -> None:
-    """The student without its head, in the shape that it began in."""
-    whole = AutoModelForPreTraining.from_pretrained(source, dtype=torch.float32)
-    whole.base_model.load_state_dict(model.base_model.state_dict())
-    with directory_at_once(output) as scratch:
-        save_model(whole, tokenizer, scratch)
-
-
-def _rows(name: str, limit: int) -> tuple[TokenizedTexts, np.ndarray]:
-    with np.load(WORK / "rows" / f"{name}.npz") as arrays:
-        lengths = arrays["lengths"].astype(np.int64)[: limit or None]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        tokens = TokenizedTexts(
-            flat=arrays["flat"][: offsets[-1]].astype(np.int32),
-            offsets=offsets,
-            second_from=None,
-            pad=int(arrays["pad"]),
-            was_cut=np.zeros(len(lengths), dtype=bool),
-        )
-        return tokens, arrays["targets"][: limit or None].astype(np.int64)
-
-
-def _joined(first: TokenizedTexts, second: TokenizedTexts, places: np.ndarray) -> TokenizedTexts:
-    """The texts of the one, then those of the other at some places."""
-    chosen = np.zeros(len(second.lengths), dtype=bool)
-    chosen[places] = True
-    flat = np.concatenate([first.flat, second.flat[np.repeat(chosen, second.lengths)]])
-    lengths = np.concatenate([first.lengths, second.lengths[chosen]])
-    return replace(first, flat=flat, offsets=np.concatenate([[0], np.cumsum(lengths)]))
-
-
-def _fit(
-    encoder: Path,
-    labels: list[str],
-    tokens: TokenizedTexts,
-    targets: np.ndarray,
-    training: TrainSettings,
-    seed: int,
-) -> PreTrainedModel:
-    source = encoder_source(encoder)
-    model = load_for_classification(source, labels, dropout=training.dropout, seed=seed)
-    longest = longest_input(model, load_encoder_tokenizer(source))
-    planned = plan_training(training, hidden_size=hidden_size(model), longest_input=longest)
-    strata = targets if targets.ndim == 1 else targets.argmax(axis=1)
-    data = TrainingData(task="single", labels=labels, tokens=tokens, targets=targets, strata=strata)
-
-    def progress(done: int, steps: int) -> None:
-        if done % 500 == 0:
-            print(f"step {done:,} of {steps:,}", flush=True)
-
-    train(model, data, np.arange(len(targets)), planned, progress, seed=seed)
-    return model
-
-
-def _ask(model: PreTrainedModel, tokens: TokenizedTexts) -> np.ndarray:
-    device = choose_device()
-    held = DeviceTokens(tokens, device)
-    return predict_probabilities(model, held, np.arange(len(tokens.lengths)), "single", device)
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        copy()
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(LeaseSettings, main, "Half an hour on a lent GPU, in one go."))
+    about = "Pre-train and score on a rented GPU, in sittings; `pack` at home, `run` there."
+    sys.exit(run_command(RentedGpuSettings, main, about))

@@ -227,7 +227,11 @@ def _published(rows: list[dict[str, Any]], size: str) -> str:
         return ""
     known = {"this encoder": (size, *(statistics.mean(one) if one else None for one in own))}
     lines = [
-        (name, parameters or "", *("" if score is None else f"{score:.2f}" for score in scores))
+        (
+            name,
+            str(parameters or ""),
+            *("" if score is None else f"{score:.2f}" for score in scores),
+        )
         for name, (parameters, *scores) in (known | PUBLISHED).items()
     ]
     return table(("published", "parameters", *PUBLISHED_TASKS.values()), lines)

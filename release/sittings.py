@@ -18,18 +18,27 @@ def pretraining_command(corpus: Path, run: Path, tokens: float, flags: Sequence[
     return [*command, "--resume"] if any((run / "state").glob("step-*")) else command
 
 
-def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, flags: Sequence[str]) -> bool:
+def pretrain(
+    corpus: Path,
+    run: Path,
+    tokens: float,
+    minutes: float,
+    flags: Sequence[str],
+    *,
+    folder: Path | None = None,
+) -> bool:
     """Go on with a run of pretrain/run.py for so many minutes; whether it is finished.
 
     Args:
         flags: what it learns, and from what.
+        folder: to run in, from which a relative `corpus` is seen; by default the current one.
 
     Raises:
         SystemExit: the training failed, with its code.
     """
     if is_finished(run):
         return True
-    process = subprocess.Popen(pretraining_command(corpus, run, tokens, flags))
+    process = subprocess.Popen(pretraining_command(corpus, run, tokens, flags), cwd=folder)
     try:
         code = process.wait(minutes * 60)
     except subprocess.TimeoutExpired:

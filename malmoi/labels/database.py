@@ -104,7 +104,9 @@ def _split(text: str) -> tuple[str, str | None]:
 
 def _is_sqlite(path: Path) -> bool:
     try:
+        if not path.is_file():  # to open a pipe is to wait for it
+            return False
         with path.open("rb") as file:
-            return path.is_file() and file.read(len(_MAGIC)) == _MAGIC
+            return file.read(len(_MAGIC)) == _MAGIC
     except (OSError, ValueError):
         return False

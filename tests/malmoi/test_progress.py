@@ -37,9 +37,24 @@ def test_what_an_earlier_run_did_took_no_time(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with shown_progress("steps") as show:
+        show("fold 2", 280, 400, skipped=280)
+        show("fold 3", 281, 400, skipped=280)
         clock.now += 60
-        show("fold 3", 300, 400, skipped=280)
-    assert "300 of 400 (75%) steps, 60 s, about 5 min left" in capsys.readouterr().out
+        show("fold 3", 301, 400, skipped=280)
+    assert "301 of 400 (75%) steps, 60 s, about 5 min left" in capsys.readouterr().out
+
+
+def test_what_comes_before_the_first_step_is_no_measure(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shown_progress("steps") as show:
+        clock.now += 100
+        show("fold 1", 1, 100)
+        clock.now += 20
+        show("fold 1", 21, 100)
+    first, second = capsys.readouterr().out.splitlines()
+    assert "left" not in first
+    assert second.endswith("2 min, about 79 s left")
 
 
 def test_where_nothing_is_known_nothing_is_promised(
