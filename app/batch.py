@@ -1,33 +1,24 @@
 """Classifying a whole table, without any user interface."""
 
 import io
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pandas as pd
 from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
 
 from malmoi.errors import InputError
 from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest, whole_characters
-from malmoi.text.reading.spreadsheet_cells import MARK, guarded
+from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
+from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
 
 PREDICTION = "예측"
 CONFIDENCE = "확신도"
 PROBABILITY = "확률"
 # Everywhere on the screen: one decimal, as in "45.0%".
 PERCENT = "%.1f%%"
-# Limits of the XLSX format itself.
-EXCEL_ROWS = 1_048_576
-EXCEL_CELL = 32_767
-# What no XML 1.0 document holds; Excel calls a workbook with one of them damaged.
-_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-# Spreadsheets read _x0041_ as the character of that number, so such a text is escaped itself.
-_LOOKS_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
 class PredictionLike(Protocol):
@@ -180,9 +171,9 @@ def to_csv(table: pd.DataFrame) -> bytes:
     texts = [
         place for place, kind in enumerate(table.dtypes) if not pd.api.types.is_numeric_dtype(kind)
     ]
-    shown = table.set_axis([_csv_cell(name) for name in table.columns], axis="columns")
+    shown = table.set_axis([csv_cell(name) for name in table.columns], axis="columns")
     for place in texts:
-        shown.isetitem(place, [_csv_cell(cell) for cell in table.iloc[:, place]])
+        shown.isetitem(place, [csv_cell(cell) for cell in table.iloc[:, place]])
     return shown.to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
 
 
@@ -200,30 +191,10 @@ def to_xlsx(table: pd.DataFrame) -> bytes:
     book = Workbook(write_only=True)
     sheet = book.create_sheet("malmoi")
     for row in [list(table.columns), *table.itertuples(index=False, name=None)]:
-        sheet.append([_excel_cell(sheet, value) for value in row])
+        sheet.append([excel_cell(sheet, value) for value in row])
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    return guarded(whole_characters(value)) if isinstance(value, str) else value
-
-
-def _excel_cell(sheet: Any, value: object) -> object:
-    if not isinstance(value, str):
-        return None if pd.isna(value) else value  # type: ignore[call-overload]
-    if not value:
-        return None
-    text = _NOT_IN_XML.sub("", whole_characters(value))[:EXCEL_CELL]
-    if text.startswith(MARK):
-        text = guarded(text)  # readers take one mark away
-    # XML would make a line feed of a carriage return.
-    escaped = _LOOKS_ESCAPED.sub("_x005F_", text).replace("\r", "_x000D_")
-    cell = WriteOnlyCell(sheet, value=escaped)
-    # openpyxl guesses a formula from "=" and an error from "#N/A".
-    cell.data_type = "s"
-    return cell
 
 
 def _cells(column: pd.Series) -> pd.Series:

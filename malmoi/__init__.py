@@ -3,7 +3,7 @@
     from malmoi import Classifier, clean_text
     Classifier.load("malmoi-small-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
 
-Nothing else is public. torch and transformers are imported with `Classifier`, not before.
+Nothing else is public. torch and transformers are imported by the first model that needs them.
 """
 
 from typing import TYPE_CHECKING, Any

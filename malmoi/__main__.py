@@ -10,6 +10,7 @@ COMMANDS = {
     "fetch": ("malmoi.commands.fetch", "fetch a public source, verified"),
     "clean": ("malmoi.commands.clean", "clean texts and drop duplicates"),
     "stats": ("malmoi.commands.stats", "count what is in a corpus"),
+    "predict": ("malmoi.commands.predict", "label the texts of files, or of a pipe"),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
     "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),

@@ -1,6 +1,7 @@
 """What `runs/cache` keeps for the next run: how large it is, and how it is bounded and removed.
 
-It holds cleaned copies of the texts of every corpus that was read, tokenized ones and tokenizers.
+It holds cleaned copies of the texts of every corpus that was read, tokenized ones, tokenizers, and
+classifiers exported to ONNX.
 Each entry is a folder, `KIND/HASH`, that is made again when it is missing.
 """
 

@@ -95,13 +95,13 @@ def keep_freed_memory(device: torch.device) -> None:
         mallopt(_M_TRIM_THRESHOLD, -1)
 
 
-def convert_matrices(model: nn.Module, device: torch.device) -> None:
+def convert_matrices(model: nn.Module, device: torch.device, precision: Precision = "auto") -> None:
     """Convert the weights of linear layers to `matrix_dtype`, once, in place; for inference only.
 
     Under autocast the numbers are the same as with float32 weights, which it would convert
     again on every call: for one short text that conversion costs more than the model itself.
     """
-    dtype = matrix_dtype(device)
+    dtype = matrix_dtype(device, precision)
     for module in model.modules():
         if isinstance(module, nn.Linear):
             module.to(dtype)

@@ -157,6 +157,20 @@ def check_source(source: str | Path) -> str:
     return text
 
 
+def local_source(source: str | Path, revision: str | None = None) -> str:
+    """`check_source`, and of a Hub id the folder in the cache, downloaded if need be.
+
+    Raises:
+        InputError: as `check_source` and `hub_directory`.
+    """
+    found = check_source(source)
+    if Path(found).is_dir():
+        return found
+    from malmoi.hub import hub_directory  # half a second of imports that a folder does not need
+
+    return str(hub_directory(found, revision, "--model"))
+
+
 def read_config(directory: Path) -> dict[str, Any]:
     """A model directory's config.json; empty when there is none that can be read."""
     return read_json(directory / CONFIG)

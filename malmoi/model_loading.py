@@ -18,9 +18,8 @@ from transformers import PreTrainedTokenizerBase
 
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
-from malmoi.hub import hub_directory
 from malmoi.loading import quiet_transformers
-from malmoi.model_folders import check_source, weight_files
+from malmoi.model_folders import weight_files
 from malmoi.tokenizer_folders import save_tokenizer
 
 if TYPE_CHECKING:
@@ -28,18 +27,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _NO_LENGTH = 1 << 31
-
-
-def local_source(source: str | Path, revision: str | None = None) -> str:
-    """`check_source`, and of a Hub id the folder in the cache, downloaded if need be.
-
-    Raises:
-        InputError: as `check_source` and `hub_directory`.
-    """
-    found = check_source(source)
-    if Path(found).is_dir():
-        return found
-    return str(hub_directory(found, revision, "--model"))
 
 
 def check_vocabulary(

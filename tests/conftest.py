@@ -19,6 +19,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # commands that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Engines are compared only where a test is about that: it takes half a minute a model.
+os.environ.setdefault("MALMOI_ENGINE", "torch")
 # Nothing is fetched from the Hub in tests: fail at once instead of after retries.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Tests stand in folders of their own, and find no run or label of this checkout there.

@@ -298,6 +298,8 @@ def fine_tune(
     )
     from finetune.training.fit import train_classifier
     from malmoi.inference.classifier import Classifier
+    from malmoi.inference.opening import open_stock
+    from malmoi.inference.stock import described
 
     labels = sorted({label for _, label in train})
     source = encoder_source(directory)
@@ -320,7 +322,8 @@ def fine_tune(
         seed=seed,
     )
     seconds = time.perf_counter() - started
-    predictions = Classifier(model, tokenizer, source).predict([text for text, _ in dev])
+    opened = open_stock(described(model, tokenizer, source))
+    predictions = Classifier(opened, source).predict([text for text, _ in dev])
     expected = [label for _, label in dev]
     found = [prediction.label for prediction in predictions]
     return {

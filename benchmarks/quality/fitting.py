@@ -30,9 +30,9 @@ from finetune.settings import TrainSettings
 from finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.devices import choose_device
-from malmoi.inference.batching import DeviceTokens, tokenize_all
+from malmoi.inference.batching import tokenize_all
 from malmoi.inference.tasks import Task
-from malmoi.inference.torch_engine import predict_probabilities
+from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import longest_input
 from malmoi.text.cleaning.cleaner import clean_text
 

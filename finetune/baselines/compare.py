@@ -32,9 +32,8 @@ from finetune.training.cross_validation import (
 from finetune.training.fit import train
 from malmoi.devices import choose_device
 from malmoi.files import write_at_once
-from malmoi.inference.batching import DeviceTokens
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.torch_engine import predict_probabilities
+from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 
 ENCODER_ROW = "this encoder"
 UNTAUGHT_ROW = "the same encoder, random weights"
@@ -88,7 +87,7 @@ def compare(
 
 def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baseline:
     seed = result.seeds[0]
-    classifier = Classifier.load(work / "model")
+    classifier = Classifier.load(work / "model", "torch")
     return Baseline(
         name=ENCODER_ROW,
         predictions=[int(label) for label in result.predicted(seed)],

@@ -21,9 +21,8 @@ from finetune.training.encoders import load_for_classification
 from finetune.training.fit import OnStep, TrainingData, TrainingOutcome, steps_in, train
 from malmoi.devices import choose_device
 from malmoi.files import directory_at_once, write_at_once
-from malmoi.inference.batching import DeviceTokens
 from malmoi.inference.tasks import Task, main_score
-from malmoi.inference.torch_engine import predict_probabilities
+from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import save_model
 
 # The folder and the file of the last training, on all texts, in the work folder.

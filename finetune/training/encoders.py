@@ -23,9 +23,10 @@ from malmoi.model_folders import (
     discriminator_folder,
     find_named,
     has_weights,
+    local_source,
     read_json,
 )
-from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types, local_source
+from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types
 from malmoi.paths import home
 from malmoi.tokenizer_folders import load_tokenizer
 

@@ -24,9 +24,9 @@ from finetune.training.losses import Loss, balanced_weights, make_loss
 from finetune.training.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
 from malmoi.devices import attention_for, autocast, choose_device
 from malmoi.errors import InputError
-from malmoi.inference.batching import DeviceTokens, TokenizedTexts, tokenize_all
+from malmoi.inference.batching import TokenizedTexts, tokenize_all
 from malmoi.inference.tasks import Task, main_score
-from malmoi.inference.torch_engine import predict_probabilities
+from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import longest_input
 from malmoi.schedule import warmup_then_decay
 

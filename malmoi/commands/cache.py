@@ -7,7 +7,7 @@ from malmoi.cache import CACHE, bound, entries
 
 ABOUT = (
     f"Show what {CACHE} keeps for the next run: cleaned copies of the texts of every corpus, their "
-    "tokens, and tokenizers. All of it is made again when it is missing."
+    "tokens, tokenizers, and classifiers in ONNX. All of it is made again when it is missing."
 )
 
 

@@ -31,6 +31,8 @@ _FEATURES = {
 }
 # A run of pre-training on a laptop writes about this much: checkpoints, cache, logs (assumption).
 _ENOUGH_BYTES = 5 * 2**30
+# Of models that engines were compared on, the newest.
+_SHOWN_ENGINES = 5
 _FONTS = ("Nanum", "NotoSansCJK", "NotoSansKR", "malgun", "AppleSDGothic", "AppleGothic")
 
 
@@ -131,6 +133,23 @@ def _models() -> Iterator[Finding]:
     shown = ", ".join(map(str, classifiers)) or "none"
     advice = "" if classifiers else "python finetune/kfold.py makes one, which the app then uses"
     yield Finding(bool(classifiers), "classifiers", shown, advice)
+    yield from _engines()
+
+
+def _engines() -> Iterator[Finding]:
+    """Which engine was the fastest here, of each model that was compared."""
+    from malmoi.inference.exported import all_measurements
+
+    found = all_measurements()
+    for values in found[:_SHOWN_ENGINES]:
+        others = ", ".join(
+            f"{name} {one['texts_per_second']:,}/s ({one['same_labels']:.1%} same)"
+            for name, one in values["measured"].items()
+        )
+        yield Finding(True, "engine", f"{values['engine']} for {values['model']}: {others}")
+    if not found:
+        line = "not compared yet; the first prediction of a model does, in half a minute"
+        yield Finding(True, "engine", line)
 
 
 def _places() -> Iterator[Finding]:

@@ -3,13 +3,17 @@
 Legend: N texts, B texts in a batch, T tokens of the longest text in it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 # Bounds the memory of tokenising: lists of Python integers are ten times the arrays they become.
 _TEXTS_IN_CALL = 10_000
@@ -99,42 +103,36 @@ def tokenize_all(
     )
 
 
-class DeviceTokens:
-    """All tokens on the device, from which batches are gathered without waiting for the host."""
+@dataclass(frozen=True, kw_only=True)
+class PaddedBatch:
+    """B texts, padded to T tokens.
 
-    def __init__(self, tokens: TokenizedTexts, device: torch.device) -> None:
-        """Copy `tokens` to `device`; it may be where the arrays are already."""
-        self.lengths = tokens.lengths
-        self._offsets = tokens.offsets
-        self._second = tokens.second_from
-        self._pad = tokens.pad
-        self._device = device
-        self._flat = torch.from_numpy(tokens.flat).to(device)
+    Attributes:
+        input_ids: int64 [B, T].
+        attention_mask: int64 [B, T], 1 where a token is no padding.
+        token_type_ids: int64 [B, T], 1 in the second text of a pair, 0 elsewhere.
+    """
 
-    def batch(self, places: np.ndarray) -> dict[str, torch.Tensor]:
-        """`input_ids` and `attention_mask` of B texts, of pairs `token_type_ids`: int64 [B, T].
+    input_ids: np.ndarray
+    attention_mask: np.ndarray
+    token_type_ids: np.ndarray
 
-        Args:
-            places: int64 [B].
-        """
-        longest = int(self.lengths[places].max())
-        columns = torch.arange(longest, device=self._device)
-        mask = columns < self._moved(self.lengths[places])[:, None]
-        where = self._moved(self._offsets[places])[:, None] + columns
-        ids = (
-            self._flat[where.clamp_(max=len(self._flat) - 1)].long().masked_fill_(~mask, self._pad)
-        )
-        inputs = {"input_ids": ids, "attention_mask": mask.long()}
-        if self._second is not None:
-            second = columns >= self._moved(self._second[places])[:, None]
-            inputs["token_type_ids"] = (second & mask).long()
-        return inputs
 
-    def _moved(self, values: np.ndarray) -> torch.Tensor:
-        moved = torch.from_numpy(values)
-        if self._device.type == "cuda":
-            return moved.pin_memory().to(self._device, non_blocking=True)
-        return moved
+def padded(tokens: TokenizedTexts, places: Sequence[int] | np.ndarray) -> PaddedBatch:
+    """The texts at `places` as a batch, padded to the longest of them."""
+    chosen = np.asarray(places, dtype=np.int64)
+    lengths = tokens.lengths[chosen][:, None]
+    columns = np.arange(int(lengths.max()))
+    mask = columns < lengths
+    where = np.minimum(tokens.offsets[chosen][:, None] + columns, len(tokens.flat) - 1)
+    types = np.zeros(mask.shape, dtype=np.int64)
+    if tokens.second_from is not None:
+        types[(columns >= tokens.second_from[chosen][:, None]) & mask] = 1
+    return PaddedBatch(
+        input_ids=np.where(mask, tokens.flat[where], tokens.pad).astype(np.int64),
+        attention_mask=mask.astype(np.int64),
+        token_type_ids=types,
+    )
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:

@@ -6,13 +6,17 @@ Legend: n texts, B texts in a batch, K labels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from malmoi.devices import autocast
-from malmoi.inference.batching import DeviceTokens, batches_by_length
+from malmoi.config import Precision
+from malmoi.devices import autocast, convert_matrices, prefers_bf16
+from malmoi.inference.batching import PaddedBatch, TokenizedTexts, batches_by_length
+from malmoi.inference.engine import EngineName
+from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
 from malmoi.inference.tasks import Task
 
 if TYPE_CHECKING:
@@ -22,6 +26,44 @@ if TYPE_CHECKING:
 # 256): 814, 777, 702, 563 texts/s at 1,024, 2,048, 4,096, 8,192. To be repeated on a quiet machine.
 # Larger on a GPU, which would mostly wait for the next small batch.
 TOKENS_IN_BATCH = {"cpu": 2048, "cuda": 32_768}
+
+
+class DeviceTokens:
+    """All tokens on the device, from which batches are gathered without waiting for the host."""
+
+    def __init__(self, tokens: TokenizedTexts, device: torch.device) -> None:
+        """Copy `tokens` to `device`; it may be where the arrays are already."""
+        self.lengths = tokens.lengths
+        self._offsets = tokens.offsets
+        self._second = tokens.second_from
+        self._pad = tokens.pad
+        self._device = device
+        self._flat = torch.from_numpy(tokens.flat).to(device)
+
+    def batch(self, places: np.ndarray) -> dict[str, torch.Tensor]:
+        """`input_ids` and `attention_mask` of B texts, of pairs `token_type_ids`: int64 [B, T].
+
+        Args:
+            places: int64 [B].
+        """
+        longest = int(self.lengths[places].max())
+        columns = torch.arange(longest, device=self._device)
+        mask = columns < self._moved(self.lengths[places])[:, None]
+        where = self._moved(self._offsets[places])[:, None] + columns
+        ids = (
+            self._flat[where.clamp_(max=len(self._flat) - 1)].long().masked_fill_(~mask, self._pad)
+        )
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
+        if self._second is not None:
+            second = columns >= self._moved(self._second[places])[:, None]
+            inputs["token_type_ids"] = (second & mask).long()
+        return inputs
+
+    def _moved(self, values: np.ndarray) -> torch.Tensor:
+        moved = torch.from_numpy(values)
+        if self._device.type == "cuda":
+            return moved.pin_memory().to(self._device, non_blocking=True)
+        return moved
 
 
 def probabilities_by_length(
@@ -77,3 +119,56 @@ def predict_probabilities(
         found[batch] = probabilities
     model.train(was_training)
     return found
+
+
+class TorchEngine:
+    """A stock classifier of transformers; see `malmoi.inference.engine.Engine`."""
+
+    def __init__(
+        self, model: PreTrainedModel, device: torch.device, name: EngineName | None = None
+    ) -> None:
+        """Take over `model`: it is moved to the device and prepared for inference only.
+
+        Args:
+            name: the number format of matrix products; by default the one that is faster on most
+                machines like this.
+        """
+        bf16 = prefers_bf16(device) if name is None else name == "torch-bf16"
+        self.name: EngineName = "torch-bf16" if bf16 else "torch-fp32"
+        self._precision: Precision = "bf16" if bf16 else "fp32"
+        self._device = device
+        self._takes_types = "token_type_ids" in signature(model.forward).parameters
+        model = model.eval().to(device)
+        convert_matrices(model, device, self._precision)
+        self._stock = model
+        self._short = FirstTokenElectra(model) if reads_first_token_only(model) else None
+
+    @property
+    def place(self) -> str:
+        """See `Engine`."""
+        return self._device.type
+
+    @property
+    def tokens_in_batch(self) -> int:
+        """See `Engine`."""
+        return TOKENS_IN_BATCH[self._device.type]
+
+    @property
+    def batches_at_once(self) -> int:
+        """One: torch computes each batch with all cores."""
+        return 1
+
+    def logits(self, batch: PaddedBatch) -> np.ndarray:
+        """See `Engine`."""
+        ids, mask, types = (
+            torch.from_numpy(values).to(self._device)
+            for values in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
+        )
+        with torch.inference_mode(), autocast(self._device, self._precision):
+            if self._short is not None:
+                found = self._short(ids, mask, types)
+            elif self._takes_types:
+                found = self._stock(input_ids=ids, attention_mask=mask, token_type_ids=types).logits
+            else:
+                found = self._stock(input_ids=ids, attention_mask=mask).logits
+        return found.float().cpu().numpy()

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from openpyxl import load_workbook
 
-from app.batch import EXCEL_CELL, classify_table, default_text_column, to_csv, to_xlsx
+from app.batch import classify_table, default_text_column, to_csv, to_xlsx
 from malmoi.errors import InputError
 from malmoi.text.reading.records import load_table
+from malmoi.text.written_cells import EXCEL_CELL
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ COMMANDS = (
     ["pretrain/run.py"],
     ["finetune/kfold.py"],
     *(["-m", "malmoi", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
+    ["-m", "malmoi", "predict"],
     *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
 )
 # Each takes a third of a second to many to import.
@@ -73,6 +74,14 @@ def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
             "error: expected --set training.subword_dropout=0.1, found --subword-dropout 0.1",
         ),
         (["finetune/kfold.py", "--llm.model=x"], "error: expected --set llm.model=x, found"),
+        (
+            ["-m", "malmoi", "predict", "nowhere", "--model", "x", "--output", "y.csv"],
+            "folder: nowhere",
+        ),
+        (
+            ["-m", "malmoi", "predict", "corpora", "--model", "no/where/x", "--output", "y.csv"],
+            "no model directory no/where/x",
+        ),
         (["-m", "tokenizer", "train", "--corpus", "nowhere", "--output", "x"], "folder: nowhere"),
         (["-m", "tokenizer", "evaluate", "x", "--corpus", "nowhere"], "folder: nowhere"),
     ],

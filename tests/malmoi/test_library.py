@@ -27,7 +27,7 @@ def test_the_library_itself_is_light() -> None:
 def test_a_classifier_needs_no_training_code_no_kiwi_and_no_pandas() -> None:
     ours = loaded_by("from malmoi import Classifier")
     assert not ours & {"pretrain", "tokenizer", "finetune", "kiwipiepy", "pandas", "sklearn"}
-    assert len(ours) <= 1.3 * len(loaded_by("import torch, transformers"))
+    assert not ours & {"torch", "transformers", "onnxruntime", "huggingface_hub"}
 
 
 def test_cleaning_needs_no_torch() -> None:

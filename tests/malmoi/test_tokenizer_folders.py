@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
-from malmoi.inference.batching import tokenize_all
+from malmoi.inference.batching import PaddedBatch, tokenize_all
 from malmoi.inference.classifier import Classifier
 from malmoi.text.cleaning.cleaner import CleaningSettings
 from malmoi.text.corpus.clean_corpus import write_clean_corpus
@@ -80,15 +79,16 @@ def test_in_the_released_ones(name: str) -> None:
 def test_what_a_classifier_reads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ROOT / "checkpoints" / name
     classifier = Classifier.load(folder)
-    seen: list[torch.Tensor] = []
-    handle = classifier._model.register_forward_pre_hook(
-        lambda module, args, kwargs: seen.append(kwargs["input_ids"]), with_kwargs=True
+    seen: list[PaddedBatch] = []
+    logits = classifier._engine.logits
+    monkeypatch.setattr(
+        classifier._engine, "logits", lambda batch: seen.append(batch) or logits(batch)
     )
     (prediction,) = classifier.predict([TEXT])
-    handle.remove()
-    assert inside(seen[0][0].tolist(), classifier._tokenizer) == []
+    (ids,) = seen[0].input_ids.tolist()
+    assert inside(ids, AutoTokenizer.from_pretrained(folder)) == []
     stock = pipeline("text-classification", str(folder), top_k=None)
-    assert stock.preprocess(TEXT)["input_ids"].tolist() == seen[0].tolist()
+    assert stock.preprocess(TEXT)["input_ids"].tolist() == [ids]
     assert prediction.label in stock.model.config.label2id
 
 

@@ -128,16 +128,16 @@ def load_table(
         keys: set[str] = set()
         for line, row in json_rows(source, found, bad):
             where = f"{source.shown}:{line}"
-            named = {whole_characters(key): _shown_cell(c, where) for key, c in row.items()}
+            named = {whole_characters(key): shown_cell(c, where) for key, c in row.items()}
             keys.update(named)
             held.add(named.values(), columns=len(keys))
             objects.append(named)
         frame = pd.DataFrame(objects, dtype="str").fillna("")
     else:
-        shape = _shape(source, options)
+        shape = shape_of_file(source, options)
         if shape is not None and not shape.delimiter:
             texts = []
-            for _, text in _texts(source, found, shape):
+            for _, text in texts_of(source, found, shape):
                 held.add((text,), columns=1)
                 texts.append(text)
             frame = pd.DataFrame({"text": texts}, dtype="str")
@@ -146,7 +146,7 @@ def load_table(
             request = ColumnRequest(text=options.text_column, any_sheet=True)
             with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
                 columns, rows = all_rows(table, source, bad)
-            cells = [[_shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
+            cells = [[shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
             frame = pd.DataFrame(cells, columns=columns, dtype="str")
     bad.raise_all()
     if notes is not None:
@@ -154,7 +154,7 @@ def load_table(
     return frame
 
 
-def _shown_cell(cell: object, where: str) -> str:
+def shown_cell(cell: object, where: str) -> str:
     """A cell of a table that is shown: lists and objects as JSON."""
     if isinstance(cell, list | dict):
         return json.dumps(cell, ensure_ascii=False)
@@ -248,13 +248,13 @@ def _records(
 ) -> Iterator[Record]:
     found = SourceNotes(source=source.name)
     before = bad.count
-    _refuse_nothing(source)
+    refuse_nothing(source)
     if source.format in (".jsonl", ".json"):
         records = _json_records(source, request, found, notes, bad)
     elif request.header is not None:
         records = _table_records(source, Shape(delimiter="\t"), request, options, found, notes, bad)
     else:
-        shape = _shape(source, options)
+        shape = shape_of_file(source, options)
         if shape is not None and not shape.delimiter:
             records = _line_records(source, shape, request, found, notes)
         else:
@@ -264,7 +264,7 @@ def _records(
         found.counts["rows that could not be read, left out"] += bad.count - before
 
 
-def _shape(source: Source, options: ReadOptions) -> Shape | None:
+def shape_of_file(source: Source, options: ReadOptions) -> Shape | None:
     """What kind of table a text file is; None for a file of another kind."""
     if source.format not in (".txt", ".csv", ".tsv"):
         return None
@@ -276,7 +276,7 @@ def _shape(source: Source, options: ReadOptions) -> Shape | None:
     return shape_of(source, lines, options)
 
 
-def _refuse_nothing(source: Source) -> None:
+def refuse_nothing(source: Source) -> None:
     """Refuse what is no file of its kind at all, and may be left out of a folder."""
     with source.open_stored() as stored:
         head = stored.read(len(_LFS))
@@ -289,7 +289,7 @@ def _refuse_nothing(source: Source) -> None:
         )
 
 
-def _texts(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple[int, str]]:
+def texts_of(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not blank, or of each message of a chat."""
     empty = True
     with open_text(source) as text:
@@ -328,7 +328,7 @@ def _line_records(
             "a line; leave out --text-column, or name what parts the columns by --delimiter"
         )
     first = True
-    for number, line in _texts(source, found, shape):
+    for number, line in texts_of(source, found, shape):
         if first and notes is not None:
             notes.opened(found)
         first = False

@@ -24,7 +24,8 @@ from finetune.training.fit import (
     train_classifier,
 )
 from malmoi.errors import InputError
-from malmoi.inference.batching import DeviceTokens, tokenize_all
+from malmoi.inference.batching import tokenize_all
+from malmoi.inference.torch_engine import DeviceTokens
 from tests.finetune.conftest import LABELS, make_tokenizer, separable
 
 TEXTS = [text for text, _ in separable()]

@@ -1,0 +1,241 @@
+"""How fast are labels predicted? Every engine, beside transformers' pipeline and a plain call.
+
+    python -m benchmarks.speed.prediction --data FOLDER
+
+Real reviews (NSMC's test file) are labelled in turns, a slice at a time, by
+
+- `Classifier` with each engine, cleaning included;
+- `transformers.pipeline("text-classification")` in fp32, at the batch size of `BATCH_SIZES` that
+  was the fastest on the first thousand texts;
+- the stock model called on batches of 32 texts in their order, padded to the longest.
+
+Then one text at a time, in turns again: the whole call from text to label, tokenizer included, of
+each engine and of the stock model in fp32. Reported are texts a second by the clock and by the
+processor, ratios to the pipeline of the same slice (medians), the share of texts with the label of
+torch in fp32, and of one text the median and the 99th percentile. Loading is outside the time.
+"""
+
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+from benchmarks.data import NSMC_TEST, DataSettings
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import local_source
+from malmoi.text.reading.records import iter_records
+
+RESULTS = Path(__file__).parents[1] / "results" / "prediction.json"
+ENGINES = ("torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8")
+PIPELINE, PLAIN = "pipeline", "plain call"
+BATCH_SIZES = (1, 4, 8, 16, 32)
+# Texts that choose the batch size of the pipeline, and that warm up everybody.
+_CHOOSING, _WARMING = 1000, 64
+_PLAIN_BATCH = 32
+Labels = Callable[[list[str]], list[str]]
+
+
+@dataclass(kw_only=True)
+class PredictionSpeedSettings(DataSettings):
+    """What is predicted, with what, how often."""
+
+    model: str = "malmoi-small-reviews"
+    """Classifier: name, folder or Hub id."""
+    texts: int = 20_000
+    """Reviews, the first ones of the file."""
+    slices: int = 5
+    """Parts of them; everybody takes a turn at each."""
+    single_texts: int = 300
+    """Texts that are predicted one at a time."""
+    threads: int = 2
+    """Threads of everybody."""
+    output: Path = RESULTS
+    """JSON file of the results."""
+
+
+def main(settings: PredictionSpeedSettings) -> None:
+    """Take turns, print the table, write the results."""
+    torch.set_num_threads(settings.threads)
+    path = NSMC_TEST.find(settings.folder)
+    texts = [record.text for record in islice(iter_records(path), settings.texts)]
+    if len(texts) < settings.slices * _WARMING:
+        raise InputError(
+            f"expected at least {settings.slices * _WARMING} texts, found {len(texts)}"
+        )
+    folder = local_source(settings.model)
+    classifiers = {
+        name: Classifier.load(settings.model, name, threads=settings.threads) for name in ENGINES
+    }
+    stock = _Stock(folder)
+    sizes = stock.best_batch_size(texts[:_CHOOSING])
+    arms: dict[str, Labels] = {name: _labels_by(each) for name, each in classifiers.items()}
+    best = min(sizes, key=lambda size: sizes[size])
+    arms |= {PIPELINE: lambda texts: stock.by_pipeline(texts, best), PLAIN: stock.plainly}
+    load_before = os.getloadavg()[0]
+    rows, labels = _take_turns(arms, texts, settings.slices)
+    singles = {name: arms[name] for name in ENGINES} | {PLAIN: stock.one}
+    result = {
+        "model": settings.model,
+        "texts": len(texts),
+        "threads": settings.threads,
+        "cpu": _processor(),
+        "load_average_before_and_after": [round(load_before, 1), round(os.getloadavg()[0], 1)],
+        "versions": {"torch": torch.__version__, "onnxruntime": _onnxruntime_version()},
+        "pipeline_batch_size": best,
+        "pipeline_seconds_by_batch_size": {str(n): round(s, 1) for n, s in sizes.items()},
+        "throughput": _summary(rows, labels),
+        "one_text_ms": _one_by_one(singles, texts[: settings.single_texts]),
+        "rows": rows,
+    }
+    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
+
+
+class _Stock:
+    """The stock model, as a user of transformers calls it."""
+
+    def __init__(self, folder: str) -> None:
+        self._model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+        self._pipeline: Any = pipeline(
+            "text-classification", model=self._model, tokenizer=self._tokenizer, device="cpu"
+        )
+
+    def best_batch_size(self, texts: list[str]) -> dict[int, float]:
+        """Seconds of each batch size."""
+        self.by_pipeline(texts[:_WARMING], 8)
+        found = {}
+        for size in BATCH_SIZES:
+            began = time.perf_counter()
+            self.by_pipeline(texts, size)
+            found[size] = time.perf_counter() - began
+        return found
+
+    def by_pipeline(self, texts: list[str], batch_size: int) -> list[str]:
+        """Labels of a pipeline."""
+        found = self._pipeline(texts, batch_size=batch_size, truncation=True)
+        return [one["label"] for one in found]
+
+    def plainly(self, texts: list[str]) -> list[str]:
+        """Labels of batches in the order of the texts."""
+        names = self._model.config.id2label
+        found: list[str] = []
+        for first in range(0, len(texts), _PLAIN_BATCH):
+            batch = texts[first : first + _PLAIN_BATCH]
+            inputs = self._tokenizer(batch, padding=True, truncation=True, return_tensors="pt")
+            with torch.inference_mode():
+                best = self._model(**inputs).logits.argmax(dim=-1).tolist()
+            found += [names[place] for place in best]
+        return found
+
+    def one(self, texts: list[str]) -> list[str]:
+        """The same of one text."""
+        return self.plainly(texts)
+
+
+def _labels_by(classifier: Classifier) -> Labels:
+    return lambda texts: [prediction.label for prediction in classifier.predict(texts)]
+
+
+def _take_turns(
+    arms: Mapping[str, Labels], texts: Sequence[str], slices: int
+) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """Seconds of each arm at each slice, and its labels of all texts."""
+    for label in arms.values():
+        label(list(texts[:_WARMING]))
+    rows: list[dict[str, Any]] = []
+    labels: dict[str, list[str]] = {name: [] for name in arms}
+    names = list(arms)
+    for number, places in enumerate(np.array_split(np.arange(len(texts)), slices)):
+        part = [texts[place] for place in places]
+        turn = number % len(names)
+        for name in (*names[turn:], *names[:turn]):
+            began, used = time.perf_counter(), time.process_time()
+            labels[name] += arms[name](part)
+            row = {
+                "slice": number,
+                "arm": name,
+                "texts": len(part),
+                "seconds": round(time.perf_counter() - began, 3),
+                "cpu_seconds": round(time.process_time() - used, 3),
+            }
+            rows.append(row)
+            print(row, flush=True)
+    return rows, labels
+
+
+def _summary(
+    rows: Sequence[Mapping[str, Any]], labels: Mapping[str, list[str]]
+) -> dict[str, dict[str, Any]]:
+    """Of each arm, medians over the slices."""
+    by_arm = {name: [row for row in rows if row["arm"] == name] for name in labels}
+    theirs = by_arm[PIPELINE]
+    reference = labels[ENGINES[0]]
+    found = {}
+    for name, mine in by_arm.items():
+        ratios = {
+            key: statistics.median(
+                other[key] / row[key] for row, other in zip(mine, theirs, strict=True)
+            )
+            for key in ("seconds", "cpu_seconds")
+        }
+        same = sum(one == other for one, other in zip(labels[name], reference, strict=True))
+        found[name] = {
+            "texts_per_second": round(statistics.median(r["texts"] / r["seconds"] for r in mine)),
+            "texts_per_cpu_second": round(
+                statistics.median(r["texts"] / r["cpu_seconds"] for r in mine)
+            ),
+            "times_the_pipeline": round(ratios["seconds"], 2),
+            "times_the_pipeline_by_cpu": round(ratios["cpu_seconds"], 2),
+            "same_labels_as_torch_fp32": round(same / len(reference), 4),
+        }
+    return found
+
+
+def _one_by_one(arms: Mapping[str, Labels], texts: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Milliseconds of one text, everybody in turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in arms}
+    for text in texts:
+        for name, label in arms.items():
+            began = time.perf_counter()
+            label([text])
+            seconds[name].append(time.perf_counter() - began)
+    return {
+        name: {
+            "median": round(1000 * statistics.median(times), 2),
+            "p99": round(1000 * float(np.quantile(times, 0.99)), 2),
+        }
+        for name, times in seconds.items()
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def _onnxruntime_version() -> str:
+    import onnxruntime
+
+    return str(onnxruntime.__version__)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(PredictionSpeedSettings, main, "Time prediction beside the pipeline."))

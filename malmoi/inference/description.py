@@ -1,0 +1,86 @@
+"""What has to be known of a classifier beside its weights, to predict with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from malmoi.errors import InputError
+
+Gives = Literal["label", "labels", "value"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDescription:
+    """A classifier without its weights; as JSON, it stands beside an exported one.
+
+    Attributes:
+        labels: names of its K outputs.
+        gives: one label, several labels, or a value.
+        pairs: whether it reads two texts at a time; None where nobody says.
+        thresholds: of several labels, K numbers from which a label counts; else empty.
+        max_length: most tokens that it reads.
+        pad: id of the padding token.
+        token_types: whether the second text of a pair has a token type of its own.
+    """
+
+    labels: list[str]
+    gives: Gives
+    pairs: bool | None
+    thresholds: list[float]
+    max_length: int
+    pad: int
+    token_types: bool
+
+
+def what_it_gives(config: dict[str, Any]) -> Gives:
+    """Of a config.json; one output without a problem type is a value, as transformers takes it."""
+    problem = config.get("problem_type")
+    if problem == "multi_label_classification":
+        return "labels"
+    alone = len(config.get("id2label") or {}) == 1 and problem is None
+    return "value" if problem == "regression" or alone else "label"
+
+
+def reads_pairs_of(config: dict[str, Any]) -> bool | None:
+    """Whether `finetune_task`, our own field, says so; other projects say nothing about it."""
+    task = config.get("finetune_task")
+    return task in ("pair", "pair-regression") if isinstance(task, str) else None
+
+
+def thresholds_of(config: dict[str, Any], source: str) -> list[float]:
+    """Of a model that gives several labels, as fine-tuning chose them; 0.5 where it did not.
+
+    Raises:
+        InputError: they are not one number for each label.
+    """
+    if what_it_gives(config) != "labels":
+        return []
+    count = len(config.get("id2label") or {})
+    found = config.get("thresholds")
+    if found is None:
+        return [0.5] * count
+    right = isinstance(found, list) and len(found) == count
+    if not right or not all(isinstance(value, int | float) for value in found):
+        raise InputError(
+            f"{source}: expected {count} numbers as thresholds in config.json, one for each label, "
+            f"found {str(found)[:60]}; delete the key to take 0.5 for all"
+        )
+    return [float(value) for value in found]
+
+
+def label_names(config: dict[str, Any], source: str) -> list[str]:
+    """Names of the outputs, in their order.
+
+    Raises:
+        InputError: they have none, but for a value, which needs no name.
+    """
+    id2label = config.get("id2label") or {}
+    names = [str(name) for _, name in sorted(id2label.items(), key=lambda item: int(item[0]))]
+    nameless = [name for name in names if name.startswith("LABEL_")]
+    if what_it_gives(config) != "value" and (nameless or not names):
+        raise InputError(
+            f"the labels of {source} have no names (found {', '.join(nameless) or 'none'}); "
+            'give them in config.json under "id2label", as {"0": "긍정", "1": "부정"}'
+        )
+    return names

@@ -1,0 +1,129 @@
+"""Make an ONNX network of a stock classifier, in fp32 and in int8, whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from malmoi import cache
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.inference.description import ModelDescription
+from malmoi.inference.exported import FILES, Exported, find_exported, write_description
+from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# Another process may be at an entry that it has just taken.
+_SPARE_SECONDS = 3600.0
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class _StockLogits(nn.Module):
+    """A stock classifier as a function of tensors alone."""
+
+    def __init__(self, model: PreTrainedModel, takes_types: bool) -> None:
+        super().__init__()
+        self.model, self.takes_types = model, takes_types
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
+    ) -> torch.Tensor:
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if self.takes_types:
+            inputs["token_type_ids"] = token_type_ids
+        return self.model(**inputs).logits
+
+
+def export_classifier(
+    path: Path, model: PreTrainedModel, description: ModelDescription, tokenizer: str | None
+) -> Exported:
+    """Write the entry of the cache at `path`, and bound the cache.
+
+    Args:
+        path: of `malmoi.inference.exported.entry_path`.
+        model: in eval mode, fp32, on the CPU.
+        description: of the classifier.
+        tokenizer: its tokenizer.json, if it is a fast one.
+
+    Raises:
+        InputError: the exporter does not know this network.
+    """
+    with directory_at_once(path, shared=True) as scratch:
+        try:
+            with _quiet():
+                _export(model, scratch / FILES["onnx-fp32"], description)
+                _quantize(scratch / FILES["onnx-fp32"], scratch / FILES["onnx-int8"])
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # whatever exporter and quantizer have
+            raise InputError(
+                f"cannot export a {type(model).__name__} to ONNX: "
+                f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
+            ) from error
+        write_description(scratch, description, tokenizer)
+    cache.bound(cache.CACHE, keep=[path], spare_seconds=_SPARE_SECONDS)
+    found = find_exported(path)
+    assert found is not None
+    return found
+
+
+def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -> None:
+    takes_types = "token_type_ids" in signature(model.forward).parameters
+    network: Any = (
+        FirstTokenElectra(model)
+        if reads_first_token_only(model)
+        else _StockLogits(model, takes_types)
+    )
+    # Two texts, the second one shorter: sizes of 1 would be taken for constants.
+    length = min(8, description.max_length)
+    ids = torch.full((2, length), description.pad, dtype=torch.int64)
+    mask = torch.ones_like(ids)
+    mask[1, length // 2 :] = 0
+    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    torch.onnx.export(
+        network.eval(),
+        (ids, mask, torch.zeros_like(ids)),
+        path,
+        input_names=list(_INPUTS),
+        output_names=["logits"],
+        dynamo=True,
+        dynamic_shapes=(sizes,) * len(_INPUTS),
+        external_data=False,
+        verbose=False,
+    )
+
+
+def _quantize(source: Path, target: Path) -> None:
+    """Weights of matrix products in int8, one scale a column; activations as they come."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        source,
+        target,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter and the quantizer tell about themselves what no user can change."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,132 @@
+"""JSON lines with labels, as they come: from standard input or from files, to standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from malmoi.errors import InputError
+from malmoi.inference.classifier import TEXTS_IN_CHUNK, Classifier
+from malmoi.text.reading.columns import ColumnRequest, whole_characters
+from malmoi.text.reading.nested import with_inner_keys
+from malmoi.text.reading.whole_rows import WholeRow, text_of_object
+from malmoi.text.table_writing import json_line
+
+STANDARD_INPUT = "standard input"
+# What a pipe holds, as a rule.
+_BLOCK_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
+_LONGEST_LINE_BYTES = 1 << 26
+
+
+def label_lines(
+    groups: Iterable[Sequence[WholeRow]], classifier: Classifier, write: Callable[[str], None]
+) -> int:
+    """Predict groups of rows and write each as lines of JSON before the next one is taken.
+
+    Returns:
+        How many rows there were.
+    """
+    count = 0
+    for rows in groups:
+        pairs = [row.pair for row in rows if row.pair is not None]
+        cells = classifier.predict_rows([row.text for row in rows], pairs or None)
+        lines = []
+        for row, found in zip(rows, cells, strict=True):
+            names = classifier.columns.names(list(row.cells))
+            lines.append(json_line({**row.cells, **dict(zip(names, found, strict=True))}))
+        write("".join(f"{line}\n" for line in lines))
+        count += len(rows)
+    return count
+
+
+def grouped(rows: Iterable[WholeRow]) -> Iterator[list[WholeRow]]:
+    """Rows of files by the thousand."""
+    waiting = iter(rows)
+    while group := list(islice(waiting, TEXTS_IN_CHUNK)):
+        yield group
+
+
+def rows_as_they_come(
+    descriptor: int, text_column: str | None, pair_column: str | None, *, skip_bad_rows: bool
+) -> Iterator[list[WholeRow]]:
+    """JSON objects of a pipe: all that are there, at once, so that nobody waits for an answer.
+
+    Args:
+        descriptor: of the pipe or file.
+        text_column: key of the text; found by its name without one.
+        pair_column: key of the second text.
+        skip_bad_rows: leave out what is no object with a text.
+
+    Raises:
+        InputError: a line is none, with its number.
+    """
+    number = 0
+    for lines in _lines_as_they_come(descriptor):
+        rows = []
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                rows.append(_row(line, f"{STANDARD_INPUT}:{number}", text_column, pair_column))
+            except InputError:
+                if not skip_bad_rows:
+                    # What came before it has been asked for, too.
+                    if rows:
+                        yield rows
+                    raise
+        if rows:
+            yield rows
+
+
+def _row(line: bytes, where: str, text_column: str | None, pair_column: str | None) -> WholeRow:
+    try:
+        found: Any = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{where}: expected a JSON object in UTF-8, found something else ({error}); write one "
+            "JSON object a line"
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{where}: expected a JSON object, found {type(found).__name__}; write one a line, as "
+            '{"text": "…"}'
+        )
+    row = with_inner_keys(found)
+
+    def text(column: str | None) -> str:
+        keys = list(row)
+        request = ColumnRequest(text=column)
+        key = keys[request.locate(keys, where).text]
+        return text_of_object(row, key, request, where)
+
+    return WholeRow(
+        cells={whole_characters(key): cell for key, cell in found.items()},
+        text=text(text_column),
+        pair=None if pair_column is None else text(pair_column),
+    )
+
+
+def _lines_as_they_come(descriptor: int) -> Iterator[list[bytes]]:
+    rest = b""
+    while block := os.read(descriptor, _BLOCK_BYTES):
+        while len(block) < _MOST_BYTES and select.select([descriptor], [], [], 0)[0]:
+            more = os.read(descriptor, _BLOCK_BYTES)
+            if not more:
+                break
+            block += more
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield lines
+        if len(rest) > _LONGEST_LINE_BYTES:
+            raise InputError(
+                f"{STANDARD_INPUT}: expected lines of at most {_LONGEST_LINE_BYTES >> 20} MiB, "
+                "found a longer one; write one JSON object a line"
+            )
+    if rest:
+        yield [rest]

@@ -1,0 +1,171 @@
+"""A folder and the name of an engine to what predicts: network, tokenizer, description.
+
+What an earlier run has exported is taken as it is, without torch; else the stock model is loaded
+and checked, and exported where the engine asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from malmoi.errors import InputError
+from malmoi.inference.description import ModelDescription
+from malmoi.inference.engine import (
+    ENGINE_VARIABLE,
+    Engine,
+    EngineChoice,
+    EngineName,
+    check_engine,
+)
+from malmoi.inference.exported import (
+    Exported,
+    entry_path,
+    find_exported,
+    measured_engine,
+    remove_exported,
+    write_measurement,
+)
+from malmoi.inference.tokenizing import FastTokenizer, SlowTokenizer, TextTokenizer
+
+if TYPE_CHECKING:
+    from malmoi.inference.stock import StockClassifier
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """All that turns clean texts into logits."""
+
+    engine: Engine
+    tokenizer: TextTokenizer
+    description: ModelDescription
+
+
+def open_classifier(
+    folder: Path, engine: str, *, threads: int | None = None, say: Say | None = None
+) -> Opened:
+    """Open the classifier in a folder.
+
+    Args:
+        folder: of a stock classifier.
+        engine: see `malmoi.inference.engine.EngineChoice`.
+        threads: of an ONNX engine.
+        say: called with a line before something that takes long.
+
+    Raises:
+        InputError: as `malmoi.inference.classifier.Classifier.load`.
+    """
+    choice = check_engine(engine, "engine")
+    if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
+        choice = check_engine(named, ENGINE_VARIABLE)
+    if choice in ("torch", "torch-fp32", "torch-bf16"):
+        return open_stock(_load(folder), choice)
+    entry = entry_path(folder)
+    if choice == "auto":
+        choice = measured_engine(entry) or "auto"
+    if choice == "auto":
+        return _measured(folder, entry, threads, say)
+    if choice in ("onnx-fp32", "onnx-int8"):
+        return _with_onnx(folder, entry, choice, threads, say)
+    return open_stock(_load(folder), choice)
+
+
+def _load(folder: Path) -> StockClassifier:
+    from malmoi.inference.stock import load_stock  # torch and transformers
+
+    return load_stock(folder)
+
+
+def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened:
+    """A stock model that is in memory, for torch on the best device; it is taken over."""
+    from malmoi.devices import choose_device
+    from malmoi.inference.tokenizing import serialized_tokenizer
+    from malmoi.inference.torch_engine import TorchEngine
+
+    name: EngineName | None = choice if choice in ("torch-fp32", "torch-bf16") else None
+    serialized = serialized_tokenizer(stock.tokenizer)
+    return Opened(
+        engine=TorchEngine(stock.model, choose_device(), name),
+        tokenizer=(
+            SlowTokenizer(stock.tokenizer, stock.description)
+            if serialized is None
+            else FastTokenizer(serialized, stock.description)
+        ),
+        description=stock.description,
+    )
+
+
+def _with_onnx(
+    folder: Path, entry: Path, name: EngineName, threads: int | None, say: Say | None
+) -> Opened:
+    exported = find_exported(entry)
+    if exported is not None:
+        try:
+            return _of_exported(folder, exported, name, threads)
+        except InputError:
+            raise
+        except Exception:  # whatever the library has for a damaged file
+            remove_exported(entry)
+    return _of_exported(folder, _export(_load(folder), entry, say), name, threads)
+
+
+def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: int | None) -> Opened:
+    from malmoi.inference.onnx_engine import OnnxEngine
+
+    engine = OnnxEngine(exported.network(name), name, threads)
+    if exported.tokenizer is not None:
+        tokenizer: TextTokenizer = FastTokenizer(exported.tokenizer, exported.description)
+    else:
+        from malmoi.tokenizer_folders import load_tokenizer  # transformers
+
+        tokenizer = SlowTokenizer(load_tokenizer(folder), exported.description)
+    return Opened(engine=engine, tokenizer=tokenizer, description=exported.description)
+
+
+def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
+    from malmoi.inference.exporting import export_classifier
+    from malmoi.inference.tokenizing import serialized_tokenizer
+
+    if say is not None:
+        say("exporting the model to ONNX, once")
+    serialized = serialized_tokenizer(stock.tokenizer)
+    return export_classifier(entry, stock.model, stock.description, serialized)
+
+
+def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -> Opened:
+    """Take the fastest engine that agrees with the reference, and remember which it was.
+
+    Where nothing can be compared (a GPU, no sample texts, a network that cannot be exported) it is
+    torch in the number format of the device.
+    """
+    from malmoi.devices import choose_device, prefers_bf16
+    from malmoi.inference.selection import REFERENCE, calibration_texts, measure
+
+    stock = _load(folder)
+    device = choose_device()
+    texts = calibration_texts(stock.description) if device.type == "cpu" else []
+    if not texts:
+        return open_stock(stock, "torch")
+    try:
+        exported = find_exported(entry) or _export(stock, entry, say)
+    except (InputError, OSError):  # a folder that cannot be written, a full disk
+        return open_stock(stock, "torch")
+    if say is not None:
+        say("comparing the engines on this machine, once")
+    opened = {REFERENCE: open_stock(stock, REFERENCE)}
+    if prefers_bf16(device):
+        opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
+    for name in ("onnx-fp32", "onnx-int8"):
+        opened[name] = _of_exported(folder, exported, name, threads)
+    pairs = texts[1:] + texts[:1] if stock.description.pairs else None
+    tokens = opened[REFERENCE].tokenizer(texts, pairs)
+    found = measure({name: one.engine for name, one in opened.items()}, tokens, stock.description)
+    with suppress(OSError):  # it is measured again
+        write_measurement(entry, {"model": str(folder), **found})
+    return opened[found["engine"]]

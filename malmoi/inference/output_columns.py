@@ -1,0 +1,45 @@
+"""Predictions as columns of a table: `label`, `score` and a probability of every label."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from malmoi.inference.description import ModelDescription
+from malmoi.inference.prediction import Prediction, ValuePrediction
+
+LABEL, SCORE, PROBABILITY, VALUE = "label", "score", "prob_", "value"
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """The new columns of a table that a model has labelled."""
+
+    description: ModelDescription
+
+    def names(self, taken: Collection[str]) -> list[str]:
+        """Names of the columns; one that a table has already gets a number, as "label (2)"."""
+        wanted = [VALUE]
+        if self.description.gives != "value":
+            wanted = [LABEL, SCORE, *(PROBABILITY + label for label in self.description.labels)]
+        names: list[str] = []
+        for name in wanted:
+            free, number = name, 2
+            while free in taken or free in names:
+                free, number = f"{name} ({number})", number + 1
+            names.append(free)
+        return names
+
+    def kinds(self) -> list[str]:
+        """What the cells of each column are: `str` or `float`."""
+        numbers = ["float"] * (len(self.names(())) - 1)
+        return ["float" if self.description.gives == "value" else "str", *numbers]
+
+    def cells(self, prediction: Prediction) -> list[Any]:
+        """One row: the label (several joined), its probability, and the probability of each."""
+        if isinstance(prediction, ValuePrediction):
+            return [prediction.value]
+        return [prediction.label, prediction.confidence, *prediction.probabilities.values()]
+
+    def empty(self) -> list[Any]:
+        """The row of a text that is empty."""
+        return [None] * len(self.names(()))

@@ -1,0 +1,92 @@
+"""A stock classifier of transformers with its tokenizer: loaded, and checked in every respect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from malmoi.errors import InputError
+from malmoi.inference.description import (
+    ModelDescription,
+    label_names,
+    reads_pairs_of,
+    thresholds_of,
+    what_it_gives,
+)
+from malmoi.loading import loading
+from malmoi.model_loading import check_vocabulary, longest_input, takes_token_types
+from malmoi.tokenizer_folders import load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, kw_only=True)
+class StockClassifier:
+    """A classifier in memory.
+
+    Attributes:
+        model: in fp32, in eval mode, on the CPU.
+        tokenizer: that belongs to it.
+        description: what else is known of it.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    description: ModelDescription
+
+
+def load_stock(folder: Path) -> StockClassifier:
+    """Load a folder.
+
+    Raises:
+        InputError: as `malmoi.inference.classifier.Classifier.load`.
+    """
+    # With all that it needs it takes a second to import: not before somebody loads a model.
+    from transformers import AutoModelForSequenceClassification
+
+    source = str(folder)
+    with loading(source, "the model"):
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            source,
+            dtype="float32",  # of half of it, layers in two formats do not fit each other
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise InputError(
+            f"{source} is not a finished classifier: its weights lack {missing[0]}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + "; fine-tune it first with python finetune/kfold.py --model"
+        )
+    label_names(model.config.to_dict(), source)  # before the tokenizer is looked for
+    tokenizer = load_tokenizer(folder)
+    check_vocabulary(model, tokenizer, source)
+    return described(model, tokenizer, source)
+
+
+def described(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
+) -> StockClassifier:
+    """A model that is in memory already; `source` is what messages name.
+
+    Raises:
+        InputError: its configuration names no labels, or thresholds that do not fit them.
+    """
+    config = model.config.to_dict()
+    return StockClassifier(
+        model=model.eval(),
+        tokenizer=tokenizer,
+        description=ModelDescription(
+            labels=label_names(config, source),
+            gives=what_it_gives(config),
+            pairs=reads_pairs_of(config),
+            thresholds=thresholds_of(config, source),
+            max_length=longest_input(model, tokenizer),
+            pad=int(tokenizer.pad_token_id),
+            token_types=takes_token_types(model),
+        ),
+    )

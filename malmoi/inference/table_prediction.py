@@ -1,0 +1,219 @@
+"""Files of texts in, one table with labels out: by units that a killed run need not do again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from malmoi.files import sync, write_at_once
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.output_columns import LABEL, OutputColumns
+from malmoi.inference.working_ahead import worked_ahead
+from malmoi.model_folders import read_json
+from malmoi.progress import Progress
+from malmoi.text.reading.whole_rows import WholeRow
+from malmoi.text.table_writing import cell_of_text, check_writable, table_writer
+from malmoi.workers.engines import map_in_order
+from malmoi.workers.local import available_cores
+
+# Large enough that texts of like length are found in it, small enough that a kill costs seconds.
+ROWS_IN_UNIT = 10_000
+# A unit of long texts is cut earlier: memory does not grow with the length of texts.
+CHARACTERS_IN_UNIT = 8_000_000
+_SURVEY, _UNITS = "survey.json", "units"
+
+Texts = tuple[list[str], list[str] | None]
+Cells = list[list[Any]]
+
+
+@dataclass(kw_only=True)
+class Survey:
+    """What a first reading has found.
+
+    Attributes:
+        rows: how many there are.
+        columns: name to kind (`int`, `float`, `bool`, `str`; "" where all cells are empty), in the
+            order in which they were met.
+    """
+
+    rows: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def add(self, row: WholeRow) -> None:
+        """Count a row."""
+        self.rows += 1
+        for name, value in row.cells.items():
+            cell = cell_of_text(value)
+            kind = "" if cell is None else type(cell).__name__
+            before = self.columns.setdefault(name, kind)
+            if kind and kind != before:
+                self.columns[name] = _wider(before, kind)
+
+
+def _wider(before: str, kind: str) -> str:
+    """The kind of a column that holds cells of both."""
+    if not before:
+        return kind
+    return "float" if {before, kind} == {"int", "float"} else "str"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What became of a table.
+
+    Attributes:
+        rows: in the output.
+        empty: of these, rows without a text.
+        labels: how often each label was given, most frequent first.
+    """
+
+    rows: int
+    empty: int
+    labels: dict[str, int]
+
+
+def survey_rows(read: Callable[[], Iterable[WholeRow]], work: Path) -> Survey:
+    """Read all rows once, before anything is computed; what an earlier run has found is taken.
+
+    Raises:
+        InputError: as the reader, for any row.
+    """
+    known = read_json(work / _SURVEY)
+    if known:
+        return Survey(**known)
+    survey = Survey()
+    for row in read():
+        survey.add(row)
+    write_at_once(work / _SURVEY, json.dumps(asdict(survey), ensure_ascii=False))
+    return survey
+
+
+def label_table(
+    read: Callable[[], Iterable[WholeRow]],
+    survey: Survey,
+    classifier: Classifier,
+    output: Path,
+    work: Path,
+    *,
+    model: str,
+    workers: int,
+    progress: Progress,
+) -> Labelled:
+    """Predict every row and write the table, in the order of the input.
+
+    Args:
+        read: streams the rows; the same ones each time.
+        survey: of these rows.
+        classifier: loaded in this process; it computes where there is one worker.
+        output: the file to write; it appears whole.
+        work: folder of finished units, of this run and of earlier ones that were killed.
+        model: how another process loads the classifier.
+        workers: processes.
+        progress: called with rows done.
+    """
+    check_writable(output, survey.rows)
+    units = work / _UNITS
+    units.mkdir(exist_ok=True)
+    finished = {int(path.stem): _rows_of(path) for path in units.glob("*.jsonl")}
+    skipped = sum(finished.values())
+    done, began = skipped, time.monotonic()
+    progress("predicting", done, survey.rows, skipped=skipped)
+    todo = ((pair, _texts_of(pair[1])) for pair in _units(read()) if pair[0] not in finished)
+    for (number, rows), cells in _predicted(todo, classifier, model, workers):
+        _write_unit(units / f"{number:08}.jsonl", rows, cells)
+        done += len(rows)
+        rate = (done - skipped) / max(time.monotonic() - began, 1e-3)
+        progress(f"predicting, {rate:,.0f} texts/s", done, survey.rows, skipped=skipped)
+    result = work / f"output{output.suffix.lower()}"
+    labelled = _assemble(sorted(units.glob("*.jsonl")), survey, classifier.columns, result)
+    if labelled.rows != survey.rows:
+        raise RuntimeError(f"{labelled.rows} rows written of {survey.rows}")
+    sync(result)
+    shutil.move(result, output)
+    return labelled
+
+
+def _units(rows: Iterable[WholeRow]) -> Iterator[tuple[int, list[WholeRow]]]:
+    """Rows by their number and length alone, so that every run cuts the same units."""
+    unit: list[WholeRow] = []
+    number = characters = 0
+    for row in rows:
+        unit.append(row)
+        characters += len(row.text) + len(row.pair or "")
+        if len(unit) == ROWS_IN_UNIT or characters >= CHARACTERS_IN_UNIT:
+            yield number, unit
+            number, unit, characters = number + 1, [], 0
+    if unit:
+        yield number, unit
+
+
+def _texts_of(rows: Sequence[WholeRow]) -> Texts:
+    pairs = [row.pair for row in rows if row.pair is not None]
+    return [row.text for row in rows], pairs or None
+
+
+def _predicted(
+    todo: Iterable[tuple[Any, Texts]], classifier: Classifier, model: str, workers: int
+) -> Iterator[tuple[Any, Cells]]:
+    """Predictions of units, in their order, in this process or in several."""
+    if workers == 1:
+        # Rows are read and written while others are computed.
+        yield from worked_ahead(lambda unit: (unit[0], classifier.predict_rows(*unit[1])), todo)
+        return
+    threads = max(1, available_cores() // workers)
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # of torch in the processes
+    work = partial(_in_worker, model, classifier.engine, threads)
+    yield from map_in_order(work, todo, workers=workers)
+
+
+def _in_worker(model: str, engine: str, threads: int, texts: Texts) -> Cells:
+    return _classifier_of_worker(model, engine, threads).predict_rows(*texts)
+
+
+@lru_cache(maxsize=1)
+def _classifier_of_worker(model: str, engine: str, threads: int) -> Classifier:
+    return Classifier.load(model, engine, threads=threads)
+
+
+def _write_unit(path: Path, rows: Sequence[WholeRow], cells: Cells) -> None:
+    """A line a row: its cells by column, and those of its prediction."""
+    lines = (
+        json.dumps([{name: cell_of_text(cell) for name, cell in row.cells.items()}, found])
+        for row, found in zip(rows, cells, strict=True)
+    )
+    write_at_once(path, "".join(f"{line}\n" for line in lines))
+
+
+def _rows_of(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def _assemble(
+    parts: Sequence[Path], survey: Survey, columns: OutputColumns, result: Path
+) -> Labelled:
+    """Write the units one after the other into a file of the wanted format."""
+    names = list(survey.columns)
+    new = columns.names(names)
+    kinds = [*survey.columns.values(), *columns.kinds()]
+    rows = empty = 0
+    labels: Counter[str] = Counter()
+    with table_writer(result, [*names, *new], kinds) as write:
+        for part in parts:
+            with part.open(encoding="utf-8") as file:
+                for line in file:
+                    cells, found = json.loads(line)
+                    write([*(cells.get(name) for name in names), *found])
+                    rows += 1
+                    empty += found[0] is None
+                    if new[0].startswith(LABEL) and found[0] is not None:
+                        labels[found[0]] += 1
+    return Labelled(rows=rows, empty=empty, labels=dict(labels.most_common()))

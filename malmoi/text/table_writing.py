@@ -1,0 +1,140 @@
+"""A table written row by row, in memory that does not grow: CSV, XLSX, JSON lines, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from malmoi.errors import InputError
+from malmoi.text.reading.columns import whole_characters
+from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
+
+WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet")
+_PARQUET_ROWS = 10_000
+
+WriteRow = Callable[[Sequence[Any]], None]
+
+
+def check_writable(path: Path, rows: int | None = None) -> None:
+    """Refuse an output of a kind that is not written, or that cannot hold so many rows.
+
+    Raises:
+        InputError: it is one of these.
+    """
+    if path.suffix.lower() not in WRITTEN:
+        raise InputError(f"expected --output with the ending {', '.join(WRITTEN)}, found {path}")
+    if path.suffix.lower() == ".xlsx" and rows is not None and rows >= EXCEL_ROWS:
+        raise InputError(
+            f"an Excel sheet holds {EXCEL_ROWS:,} rows with its header, found {rows:,} to write; "
+            "name an --output that ends with .csv, .jsonl or .parquet"
+        )
+
+
+@contextmanager
+def table_writer(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    """Yield a function that writes a row; the file is whole when the context ends.
+
+    Args:
+        path: its ending decides the format.
+        columns: the header.
+        kinds: of each column `int`, `float`, `bool`, or `str` for anything else; for Parquet.
+    """
+    writers = {".csv": _csv, ".xlsx": _xlsx, ".jsonl": _jsonl, ".parquet": _parquet}
+    with writers[path.suffix.lower()](path, columns, kinds) as write:
+        yield write
+
+
+def cell_of_text(value: Any) -> Any:
+    """A list, an object or a date as text; texts, numbers and nothing as they are."""
+    if isinstance(value, str):
+        return whole_characters(value)
+    if value is None or value != value:
+        return None
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+@contextmanager
+def _csv(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    """In UTF-8 with a byte order mark, without which Excel shows broken Hangul.
+
+    Rows end as RFC 4180 has it: with a bare line feed, Python 3.11 would not quote a lone carriage
+    return, which cuts a row in two.
+    """
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow([csv_cell(name) for name in columns])
+        yield lambda row: writer.writerow([csv_cell(cell_of_text(cell)) for cell in row])
+
+
+@contextmanager
+def _xlsx(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("malmoi")
+    sheet.append([excel_cell(sheet, name) for name in columns])
+    yield lambda row: sheet.append([excel_cell(sheet, cell_of_text(cell)) for cell in row])
+    book.save(path)
+
+
+@contextmanager
+def _jsonl(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    with path.open("w", encoding="utf-8") as file:
+        yield lambda row: print(json_line(dict(zip(columns, row, strict=True))), file=file)
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """An object as a line of JSON lines: whole characters, dates as texts, NaN as null."""
+    try:
+        line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:  # NaN or an infinity, which JSON has not
+        plain = {
+            key: None if isinstance(cell, float) and not abs(cell) < float("inf") else cell
+            for key, cell in row.items()
+        }
+        line = json.dumps(plain, ensure_ascii=False, default=str)
+    return whole_characters(line)
+
+
+@contextmanager
+def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    kept = [types.get(kind) for kind in kinds]
+    schema = pa.schema(
+        [(name, kind or pa.string()) for name, kind in zip(columns, kept, strict=True)]
+    )
+    rows: list[list[Any]] = []
+    with pq.ParquetWriter(path, schema) as writer:
+
+        def flush() -> None:
+            arrays = [
+                pa.array([row[place] for row in rows], type=field.type)
+                for place, field in enumerate(schema)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            rows.clear()
+
+        def write(row: Sequence[Any]) -> None:
+            cells = [cell_of_text(cell) for cell in row]
+            rows.append(
+                [
+                    str(cell) if kind is None and cell is not None else cell
+                    for cell, kind in zip(cells, kept, strict=True)
+                ]
+            )
+            if len(rows) >= _PARQUET_ROWS:
+                flush()
+
+        yield write
+        flush()

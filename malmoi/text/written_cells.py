@@ -1,0 +1,47 @@
+"""Cells of the tables that we write for people: CSV and XLSX that no program misreads."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from malmoi.text.reading.columns import whole_characters
+from malmoi.text.reading.spreadsheet_cells import MARK, guarded
+
+# Limits of the XLSX format itself.
+EXCEL_ROWS = 1_048_576
+EXCEL_CELL = 32_767
+# What no XML 1.0 document holds; Excel calls a workbook with one of them damaged.
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# Spreadsheets read _x0041_ as the character of that number, so such a text is escaped itself.
+_LOOKS_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell of a CSV file: whole characters, and no formula (`spreadsheet_cells`)."""
+    return guarded(whole_characters(value)) if isinstance(value, str) else value
+
+
+def excel_cell(sheet: Any, value: Any) -> Any:
+    """A cell of a write-only sheet of openpyxl; a text stays one, even where it begins with "=".
+
+    Control characters that the format forbids are left out, and a cell holds at most `EXCEL_CELL`
+    characters.
+    """
+    from openpyxl.cell import WriteOnlyCell
+
+    if not isinstance(value, str):
+        # A missing value of pandas is not equal to itself, or says nothing about it.
+        missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+        return None if missing else value
+    if not value:
+        return None
+    text = _NOT_IN_XML.sub("", whole_characters(value))[:EXCEL_CELL]
+    if text.startswith(MARK):
+        text = guarded(text)  # readers take one mark away
+    # XML would make a line feed of a carriage return.
+    escaped = _LOOKS_ESCAPED.sub("_x005F_", text).replace("\r", "_x000D_")
+    cell = WriteOnlyCell(sheet, value=escaped)
+    # openpyxl guesses a formula from "=" and an error from "#N/A".
+    cell.data_type = "s"
+    return cell

@@ -1,0 +1,370 @@
+"""Engines: all give the answers of the stock model; exports are found, made again, and light."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification
+
+from malmoi import cache
+from malmoi.errors import InputError
+from malmoi.inference import opening, selection
+from malmoi.inference.batching import tokenize_all
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.description import ModelDescription
+from malmoi.inference.exported import FILES, entry_path, find_exported, read_measurement
+from malmoi.inference.prediction import LabelsPrediction, ValuePrediction
+from malmoi.inference.tokenizing import FastTokenizer, serialized_tokenizer
+from malmoi.tokenizer_folders import load_tokenizer
+from tests.finetune.conftest import LABELS, separable
+
+ROOT = Path(__file__).parents[3]
+RELEASED = ROOT / "checkpoints" / "malmoi-small-reviews"
+# Largest difference of a probability between a text alone and in a batch, as the class says.
+TOLERANCE = {"torch-fp32": 1e-5, "torch-bf16": 0.02, "onnx-fp32": 1e-5, "onnx-int8": 0.05}
+ODD = [
+    "",
+    "   ",
+    "\x00",
+    "\ud83d",
+    "ㅋㅋㅋㅋㅋㅋ",
+    "😀👍🏽",
+    "ㅎ",
+    "꿈\n에서",
+    "x" * 1_000_000,
+    "가" * 5_000,
+]
+
+
+def texts() -> list[str]:
+    return [text * (1 + place % 3) for place, (text, _) in enumerate(separable())] + ODD
+
+
+@pytest.mark.parametrize("engine", TOLERANCE)
+def test_an_engine_gives_what_the_stock_model_gives(
+    engine: str, classifier_directory: Path
+) -> None:
+    classifier = Classifier.load(classifier_directory, engine)
+    assert classifier.engine == engine
+    model = AutoModelForSequenceClassification.from_pretrained(classifier_directory).eval()
+    tokenizer = load_tokenizer(classifier_directory)
+    known = [text for text, _ in separable()]
+    expected = []
+    for text in known:
+        with torch.inference_mode():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits[0]
+        expected.append(torch.softmax(logits, -1).tolist())
+    found = [list(one.probabilities.values()) for one in classifier.predict(known)]
+    # The weights of this model are large, and so are the errors of few bits.
+    allowed = {"torch-bf16": 0.05, "onnx-int8": 0.15}.get(engine, 1e-4)
+    assert np.abs(np.array(found) - np.array(expected)).max() < allowed
+
+
+@pytest.mark.parametrize("engine", TOLERANCE)
+def test_a_text_has_the_same_answer_alone_and_in_any_batch(
+    engine: str, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With random weights the logits are large, and so is what int8 loses of them.
+    model = RELEASED if engine == "onnx-int8" else classifier_directory
+    classifier = Classifier.load(model, engine)
+    together = classifier.predict(texts())
+    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 5)
+    pieces = list(classifier.predict_iter(reversed(texts())))[::-1]
+    alone = [classifier.predict([text])[0] for text in texts()]
+    for one, other, third in zip(together, alone, pieces, strict=True):
+        for label in classifier.labels:
+            values = [found.probabilities[label] for found in (one, other, third)]
+            assert max(values) - min(values) <= TOLERANCE[engine]
+        assert one.cut == other.cut == third.cut
+
+
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-int8"])
+def test_threads_share_a_classifier(engine: str, classifier_directory: Path) -> None:
+    classifier = Classifier.load(classifier_directory, engine)
+    expected = [found.label for found in classifier.predict(texts())]
+    gate = threading.Barrier(4)
+
+    def work(number: int) -> list[str]:
+        gate.wait()
+        if number % 2:
+            return [found.label for found in classifier.predict_iter(iter(texts()))]
+        return [found.label for found in classifier.predict(texts())]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(work, range(4)))
+    for labels in answers:
+        same = sum(one == other for one, other in zip(labels, expected, strict=True))
+        assert same >= len(expected) - 2  # ties of int8
+
+
+def test_the_direct_tokenizer_gives_the_ids_of_transformers(classifier_directory: Path) -> None:
+    tokenizer = load_tokenizer(classifier_directory)
+    description = ModelDescription(
+        labels=LABELS,
+        gives="label",
+        pairs=None,
+        thresholds=[],
+        max_length=20,
+        pad=0,
+        token_types=True,
+    )
+    serialized = serialized_tokenizer(tokenizer)
+    assert serialized is not None
+    direct = FastTokenizer(serialized, description)
+    given = [text.replace("\ud83d", "") for text in texts()] + ["[SEP] 꿈 [MASK]"]
+    for pairs in (None, given[::-1]):
+        expected, found = tokenize_all(tokenizer, given, 20, pairs=pairs), direct(given, pairs)
+        assert found.flat.tolist() == expected.flat.tolist()
+        assert found.offsets.tolist() == expected.offsets.tolist()
+        assert found.was_cut.tolist() == expected.was_cut.tolist()
+        if pairs is not None:
+            assert found.second_from is not None and expected.second_from is not None
+            assert found.second_from.tolist() == expected.second_from.tolist()
+
+
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
+def test_several_labels(engine: str, several_labels_model: Path) -> None:
+    found = Classifier.load(several_labels_model, engine).predict(texts())
+    for prediction in found:
+        assert isinstance(prediction, LabelsPrediction)
+        limits = zip(prediction.probabilities.values(), (0.3, 0.5, 0.9), strict=True)
+        assert [label in prediction.labels for label in LABELS] == [p >= t for p, t in limits]
+        assert prediction.label == ", ".join(prediction.labels)
+    assert len({prediction.label for prediction in found}) > 1
+
+
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
+def test_pairs_and_values(engine: str, pairs_model: Path, values_model: Path) -> None:
+    ones, others = texts(), texts()[::-1]
+    classifier = Classifier.load(pairs_model, engine)
+    stream = zip(ones, others, strict=True)
+    found = classifier.predict(ones, others)
+    for one, other in zip(found, classifier.predict_iter(stream), strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+    assert found != classifier.predict(others, ones)
+    with pytest.raises(InputError, match="reads two texts at a time; give the second ones"):
+        classifier.predict(ones)
+    with pytest.raises(InputError, match="reads two texts at a time"):
+        list(classifier.predict_iter(ones))
+    with pytest.raises(InputError, match=f"for each of {len(ones)}, found 1"):
+        classifier.predict(ones, ["하나"])
+    (value,) = Classifier.load(values_model, engine).predict(["꿈"], ["꿈"])
+    assert isinstance(value, ValuePrediction) and value.label == f"{value.value:.6g}"
+
+
+def test_pairs_for_a_model_of_one_text(several_labels_model: Path) -> None:
+    with pytest.raises(InputError, match="reads one text at a time"):
+        Classifier.load(several_labels_model).predict(["하나"], ["둘"])
+
+
+def test_equal_texts_are_computed_once(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = Classifier.load(classifier_directory)
+    rows = 0
+    logits = classifier._engine.logits
+
+    def counting(batch: Any) -> np.ndarray:
+        nonlocal rows
+        rows += len(batch.input_ids)
+        return logits(batch)
+
+    monkeypatch.setattr(classifier._engine, "logits", counting)
+    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 3)
+    classifier.predict(["꿈에서", "꿈에서 ", "내일", *["꿈에서"] * 10])
+    assert rows == 2
+
+
+def test_a_stream_is_read_a_little_ahead_only(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 10)
+    taken = 0
+
+    def endless() -> Any:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "꿈에서 하늘을 날았다"
+
+    stream = Classifier.load(classifier_directory).predict_iter(endless())
+    for _ in range(25):
+        next(stream)
+    assert taken <= 100
+    stream.close()
+
+
+@pytest.mark.parametrize("bad", ["꿈", b"a"])
+def test_one_text_is_no_stream(classifier_directory: Path, bad: Any) -> None:
+    with pytest.raises(InputError, match=r"found one text; write \[text\]"):
+        list(Classifier.load(classifier_directory).predict_iter(bad))
+
+
+def test_what_is_no_text_in_a_stream_is_named_with_its_place(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 2)
+    stream: Any = ["가", "나", "다", None]
+    with pytest.raises(InputError, match=r"place 3, .* found NoneType"):
+        list(Classifier.load(classifier_directory).predict_iter(stream))
+
+
+def test_a_table_keeps_its_columns_and_its_rows_without_text(classifier_directory: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    classifier = Classifier.load(classifier_directory)
+    frame = pandas.DataFrame(
+        {"label": [1, 2, 3, 4], "글": ["꿈에서", None, float("nan"), "<br>"]}, index=[7, 8, 9, 10]
+    )
+    found = classifier.predict_frame(frame, "글")
+    new = ["label (2)", "score", *(f"prob_{label}" for label in LABELS)]
+    assert list(found.columns) == ["label", "글", *new] and list(found.index) == [7, 8, 9, 10]
+    assert list(frame.columns) == ["label", "글"]
+    assert found["label (2)"].tolist()[0] in LABELS
+    assert found["score"].isna().tolist() == [False, True, True, True]
+    with pytest.raises(InputError, match="expected a column 'text' in the table, found label, 글"):
+        classifier.predict_frame(frame, "text")
+    assert list(classifier.predict_frame(frame[:0], "글").columns) == ["label", "글", *new]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"problem_type": "multi_label_classification", "thresholds": [0.5]},
+        {"problem_type": "multi_label_classification", "thresholds": ["a", "b", "c"]},
+    ],
+)
+def test_thresholds_that_fit_no_labels(
+    changes: dict[str, Any], several_labels_model: Path, tmp_path: Path
+) -> None:
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for file in several_labels_model.iterdir():
+        (copied / file.name).write_bytes(file.read_bytes())
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(InputError, match="expected 3 numbers as thresholds"):
+        Classifier.load(copied)
+
+
+def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"expected engine of auto, torch, .* found 'tensorflow'"):
+        Classifier.load(classifier_directory, "tensorflow")
+    monkeypatch.setenv("MALMOI_ENGINE", "onnx")
+    with pytest.raises(InputError, match=r"expected MALMOI_ENGINE of auto, torch, .* 'onnx'"):
+        Classifier.load(classifier_directory)
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "no description", "foreign description"])
+def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path) -> None:
+    before = Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"])
+    entry = entry_path(classifier_directory)
+    network = entry / FILES["onnx-fp32"]
+    if damage == "cut":
+        os.truncate(network, 100)
+    elif damage == "noise":
+        network.write_bytes(b"x" * network.stat().st_size)
+    elif damage == "no description":
+        (entry / "description.json").unlink()
+    else:
+        (entry / "description.json").write_text("[]")
+    assert Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"]) == before
+    assert find_exported(entry) is not None
+
+
+def test_a_model_that_was_trained_again_is_another_export(
+    classifier_directory: Path, tmp_path: Path
+) -> None:
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for file in classifier_directory.iterdir():
+        (copied / file.name).write_bytes(file.read_bytes())
+    assert entry_path(copied) == entry_path(classifier_directory)
+    (copied / "calibration.json").write_text('{"temperature": 2.0}')  # read beside it
+    assert entry_path(copied) == entry_path(classifier_directory)
+    weights = copied / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert entry_path(copied) != entry_path(classifier_directory)
+
+
+def test_prediction_with_an_export_imports_neither_torch_nor_transformers(
+    classifier_directory: Path, shared_cache: Path
+) -> None:
+    Classifier.load(classifier_directory, "onnx-int8")
+    code = (
+        "import sys; from pathlib import Path; from malmoi import Classifier, cache; "
+        f"cache.CACHE = Path({str(shared_cache)!r}); "
+        f"c = Classifier.load({str(classifier_directory)!r}, 'onnx-int8'); "
+        "print(c.predict(['꿈에서 날았다'])[0].label); "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    label, modules = done.stdout.splitlines()
+    assert label in LABELS
+    heavy = {"torch", "transformers", "pandas", "scipy", "sklearn", "onnx", "huggingface_hub"}
+    assert not heavy & set(modules.split())
+
+
+class TestAuto:
+    """The choice by measuring."""
+
+    @pytest.fixture(autouse=True)
+    def _samples(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("MALMOI_ENGINE", "auto")
+        given = [text for text, _ in separable()] * 4
+        monkeypatch.setattr(selection, "calibration_texts", lambda description: given)
+        monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+
+    def test_it_is_measured_once_and_kept(
+        self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        said: list[str] = []
+        first = Classifier.load(classifier_directory, say=said.append)
+        assert [line.split()[0] for line in said] == ["exporting", "comparing"]
+        kept = read_measurement(entry_path(classifier_directory))
+        assert kept["engine"] == first.engine and kept["texts"] == 252
+        assert set(kept["measured"]) >= {"torch-fp32", "onnx-fp32", "onnx-int8"}
+        monkeypatch.setattr(opening, "_measured", None)
+        assert Classifier.load(classifier_directory).engine == first.engine
+
+    def test_an_engine_with_other_labels_is_not_taken(
+        self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shares = iter([1.0] + [0.99] * 9)
+        monkeypatch.setattr(selection, "agreement_of", lambda *_: next(shares))
+        assert Classifier.load(classifier_directory).engine == "torch-fp32"
+
+    def test_without_samples_it_is_torch(
+        self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(selection, "calibration_texts", lambda description: [])
+        assert Classifier.load(classifier_directory).engine.startswith("torch")
+        assert not entry_path(classifier_directory).exists()
+
+
+def test_agreement_of_labels_and_of_values() -> None:
+    label = ModelDescription(
+        labels=["a", "b"],
+        gives="label",
+        pairs=False,
+        thresholds=[],
+        max_length=8,
+        pad=0,
+        token_types=True,
+    )
+    value = ModelDescription(**{**vars(label), "gives": "value"})
+    ones = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]], dtype=np.float32)
+    others = ones.copy()
+    others[0] = [0.0, 1.0]
+    assert selection.agreement_of(ones, others, label) == 0.75
+    assert selection.agreement_of(ones[:, :1], ones[:, :1] + 0.001, value) == 1.0
+    assert selection.agreement_of(ones[:, :1], ones[:, :1] + 1, value) == 0.0

@@ -1,0 +1,365 @@
+"""`malmoi predict`: every format in and out, kills that lose no row, one line for every mistake."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from malmoi.__main__ import main
+from malmoi.inference import table_prediction
+from malmoi.inference.classifier import Classifier
+from malmoi.text.written_cells import EXCEL_ROWS
+from tests.finetune.conftest import LABELS, separable
+
+ROOT = Path(__file__).parents[3]
+NEW = ["label", "score", *(f"prob_{label}" for label in LABELS)]
+Predict = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def predict(
+    classifier_directory: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Predict:
+    """Run the command with these flags; returns exit code and what was printed."""
+
+    def run(*flags: object, model: Path | None = classifier_directory) -> tuple[int, str, str]:
+        given = [] if model is None else [f"--model={model}"]
+        code = main(["predict", *map(str, flags), *given])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five rows a unit."""
+    monkeypatch.setattr(table_prediction, "ROWS_IN_UNIT", 5)
+
+
+def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def some_rows(count: int = 23) -> list[dict[str, Any]]:
+    texts = [text for text, _ in separable()]
+    return [
+        {"번호": place, "text": texts[place % len(texts)], "메모": f"=1+{place}"}
+        for place in range(count)
+    ]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_columns_and_order_stay_and_new_ones_are_those_of_the_classifier(
+    predict: Predict, classifier_directory: Path, tmp_path: Path, small_units: None
+) -> None:
+    rows = some_rows()
+    data, output = write_table(tmp_path / "in.csv", rows), tmp_path / "new" / "out.csv"
+    code, printed, errors = predict(data, f"--output={output}")
+    assert (code, errors) == (0, "")
+    assert f"23 rows -> {output}" in printed and "texts from column 'text'" in printed
+    found = read_csv(output)
+    assert list(found[0]) == ["번호", "text", "메모", *NEW]
+    assert [row["번호"] for row in found] == [str(row["번호"]) for row in rows]
+    # A formula is guarded by what nobody sees.
+    assert found[3]["메모"] == "\u200b=1+3"
+    expected = Classifier.load(classifier_directory).predict([row["text"] for row in rows])
+    assert [row["label"] for row in found] == [prediction.label for prediction in expected]
+    scores = [float(row["score"]) for row in found]
+    assert scores == pytest.approx([one.confidence for one in expected], abs=0.02)
+    assert [path.name for path in output.parent.iterdir()] == ["out.csv"]
+
+
+def test_every_format_out(predict: Predict, tmp_path: Path) -> None:
+    data = tmp_path / "in.jsonl"
+    rows = [
+        {"text": "꿈에서 하늘을 날았다", "n": 1, "x": 0.5, "ok": True, "tags": ["a", "나"]},
+        {"text": "=SUM(1)\x07", "n": 2, "x": 2, "ok": None, "late": {"a": 1}},
+        {"text": "", "n": None, "x": None, "ok": False, "tags": "없음"},
+    ]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    names = ["text", "n", "x", "ok", "tags", "late", *NEW]
+    for kind in ("csv", "xlsx", "jsonl", "parquet"):
+        code, printed, errors = predict(data, f"--output={tmp_path / f'out.{kind}'}")
+        assert (code, errors) == (0, "") and "1 rows without a text" in printed
+    assert list(read_csv(tmp_path / "out.csv")[0]) == names
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    objects = [json.loads(line) for line in lines]
+    assert [row["text"] for row in objects] == [row["text"] for row in rows]
+    assert objects[2]["label"] is None and objects[2]["score"] is None
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == names
+    kinds = [str(kind) for kind in table.schema.types]
+    assert kinds == ["string", "int64", "double", "bool", "string", "string", "string"] + (
+        ["double"] * (1 + len(LABELS))
+    )
+    assert table["tags"].to_pylist() == ['["a", "나"]', None, "없음"]
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    assert sheet is not None
+    cells = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    assert cells[0] == names and cells[2][0] == "=SUM(1)" and sheet["A3"].data_type == "s"
+    assert cells[1][1:4] == [1, 0.5, True]
+
+
+def test_every_format_and_encoding_in(predict: Predict, tmp_path: Path) -> None:
+    texts = [text for text, _ in separable()[:6]]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    body = "text,n\n" + "".join(f"{text},{n}\n" for n, text in enumerate(texts))
+    (folder / "a.csv").write_bytes(body.encode("cp949"))
+    (folder / "b.csv").write_bytes(body.encode("utf-16"))
+    (folder / "c.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    pq.write_table(pa.table({"text": texts, "n": range(6)}), folder / "d.parquet")
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in [["text", "n"], *([text, n] for n, text in enumerate(texts))]:
+        book.active.append(row)
+    book.save(folder / "e.xlsx")
+    (folder / "f.json").write_text(json.dumps([{"text": text} for text in texts]))
+    code, _, errors = predict(folder, f"--output={tmp_path / 'out.jsonl'}")
+    assert (code, errors) == (0, "")
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [row["text"] for row in found] == texts * 6
+    labels = [row["label"] for row in found]
+    assert labels == labels[:6] * 6
+
+
+def test_any_number_of_workers_gives_the_same_rows(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_prediction, "ROWS_IN_UNIT", 10)
+    data = write_table(tmp_path / "in.csv", some_rows(45))
+    outputs = []
+    for workers in (1, 2):
+        output = tmp_path / f"{workers}.csv"
+        assert predict(data, f"--output={output}", f"--workers={workers}")[0] == 0
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_what_is_finished_is_not_done_again(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_units: None
+) -> None:
+    data, output = write_table(tmp_path / "in.csv", some_rows()), tmp_path / "out.csv"
+    whole = Classifier.predict_rows
+    seen: list[int] = []
+
+    def stopping(self: Classifier, texts: list[str], pairs: Any = None) -> Any:
+        seen.append(len(texts))
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return whole(self, texts, pairs)
+
+    monkeypatch.setattr(Classifier, "predict_rows", stopping)
+    assert predict(data, f"--output={output}")[0] == 130
+    kept = len(list((tmp_path / ".out.csv.work" / "units").glob("*.jsonl")))
+    assert not output.exists() and 1 <= kept <= 3
+    seen.clear()
+    monkeypatch.setattr(
+        Classifier,
+        "predict_rows",
+        lambda self, texts, pairs=None: seen.append(len(texts)) or whole(self, texts, pairs),
+    )
+    assert predict(data, f"--output={output}")[0] == 0
+    assert sum(seen) == 23 - 5 * kept
+    assert [row["번호"] for row in read_csv(output)] == [str(n) for n in range(23)]
+    assert not (tmp_path / ".out.csv.work").exists()
+
+
+def test_another_input_begins_anew(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_units: None
+) -> None:
+    data, output = write_table(tmp_path / "in.csv", some_rows()), tmp_path / "out.csv"
+    monkeypatch.setattr(
+        table_prediction, "_assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    assert predict(data, f"--output={output}")[0] == 130
+    monkeypatch.undo()
+    write_table(data, some_rows(7))
+    assert predict(data, f"--output={output}")[0] == 0
+    assert len(read_csv(output)) == 7
+
+
+def start(*flags: object, **more: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "malmoi", "predict", *map(str, flags)]
+    return subprocess.Popen(command, cwd=ROOT, text=True, encoding="utf-8", **more)
+
+
+def test_killed_three_times_and_complete(classifier_directory: Path, tmp_path: Path) -> None:
+    rows = [{"n": n, "text": f"{text} {n}"} for n, (text, _) in enumerate(separable() * 1600)]
+    data, output = write_table(tmp_path / "in.csv", rows), tmp_path / "out.csv"
+    flags = [data, f"--model={classifier_directory}", f"--output={output}"]
+    units = tmp_path / ".out.csv.work" / "units"
+    kept = 0
+    for _ in range(3):
+        process = start(*flags, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if units.is_dir() and len(list(units.glob("*.jsonl"))) > kept:
+                break
+            time.sleep(0.02)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kept = len(list(units.glob("*.jsonl")))
+    assert kept and not output.exists()
+    assert start(*flags, stdout=subprocess.DEVNULL).wait() == 0
+    assert [row["n"] for row in read_csv(output)] == [str(row["n"]) for row in rows]
+
+
+def test_memory_does_not_grow_with_the_rows(classifier_directory: Path, tmp_path: Path) -> None:
+    texts = [text for text, _ in separable()]
+
+    def peak_mebibytes(rows: int) -> float:
+        data, output = tmp_path / f"{rows}.csv", tmp_path / f"{rows}.jsonl"
+        with data.open("w", encoding="utf-8") as file:
+            file.write("text,more\n")
+            file.writelines(f"{texts[n % 63]} {n % 5000},{'메모' * 20}\n" for n in range(rows))
+        process = start(
+            data,
+            f"--model={classifier_directory}",
+            f"--output={output}",
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        with output.open(encoding="utf-8") as file:
+            assert sum(1 for _ in file) == rows
+        return usage.ru_maxrss / 1024
+
+    small, large = peak_mebibytes(50_000), peak_mebibytes(200_000)
+    assert large < small + 60
+
+
+def test_json_lines_are_answered_as_they_come(classifier_directory: Path) -> None:
+    process = start(
+        "-",
+        f"--model={classifier_directory}",
+        "--output=-",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin and process.stdout and process.stderr
+    for n in range(3):
+        process.stdin.write(json.dumps({"text": f"꿈에서 {n}", "n": n, "in": {"a": 1}}) + "\n")
+        process.stdin.flush()
+        found = json.loads(process.stdout.readline())
+        assert (found["n"], found["text"], found["in"]) == (n, f"꿈에서 {n}", {"a": 1})
+        assert list(found) == ["text", "n", "in", *NEW]
+    process.stdin.write('{"text": "끝"}\n[1]\n')
+    process.stdin.close()
+    assert json.loads(process.stdout.readline())["text"] == "끝"
+    assert process.wait() == 2
+    error = process.stderr.read()
+    assert "standard input:5: expected a JSON object, found list" in error
+    assert "Traceback" not in error
+
+
+def test_files_to_standard_output(classifier_directory: Path, tmp_path: Path) -> None:
+    data = write_table(tmp_path / "in.csv", some_rows(7))
+    process = start(
+        data,
+        f"--model={classifier_directory}",
+        "--output=-",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    printed, errors = process.communicate()
+    assert process.returncode == 0 and "texts from column 'text'" in errors
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert [row["번호"] for row in found] == [str(n) for n in range(7)]
+
+
+def test_several_labels_pairs_and_values(
+    predict: Predict,
+    tmp_path: Path,
+    several_labels_model: Path,
+    pairs_model: Path,
+    values_model: Path,
+) -> None:
+    rows = [{"text": row["text"], "둘째": "꿈에서", "label": "x"} for row in some_rows(9)]
+    data = write_table(tmp_path / "in.csv", rows)
+    assert predict(data, f"--output={tmp_path / 'a.csv'}", model=several_labels_model)[0] == 0
+    found = read_csv(tmp_path / "a.csv")
+    assert list(found[0])[2:] == ["label", "label (2)", *NEW[1:]]
+    assert {part for row in found for part in row["label (2)"].split(", ")} <= {*LABELS, ""}
+    flags = [data, f"--output={tmp_path / 'b.csv'}"]
+    code, _, errors = predict(*flags, model=pairs_model)
+    assert code == 2 and "reads two texts at a time; name the column" in errors
+    assert predict(*flags, "--pair-column=둘째", model=pairs_model)[0] == 0
+    assert read_csv(tmp_path / "b.csv")[0]["label (2)"] in LABELS
+    flags = [data, f"--output={tmp_path / 'c.csv'}", "--pair-column=둘째"]
+    assert predict(*flags, model=values_model)[0] == 0
+    assert list(read_csv(tmp_path / "c.csv")[0]) == ["text", "둘째", "label", "value"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["nowhere.csv", "--output=x.csv"], "no such file or folder: nowhere.csv"),
+        ([], "expected files or folders to label"),
+        (["in.csv", "--output=x.doc"], "expected --output with the ending .csv, .xlsx"),
+        (["in.csv", "--output=in.csv"], "expected a new file for --output, found in.csv"),
+        (["in.csv", "--output=x.csv", "--workers=0"], "expected --workers of at least 1"),
+        (["in.csv", "--output=x.csv", "--text-column=nix"], "a column named 'nix'"),
+        (["in.csv", "--output=x.csv", "--pair-column=nix"], "a column named 'nix'"),
+        (["-", "--output=x.csv"], "expected --output - for standard input"),
+        (["-", "in.csv", "--output=-"], "expected - alone, or files, found both"),
+        (["bad.csv", "--output=x.csv"], "bad.csv:3:"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    flags: list[str],
+    line: str,
+    predict: Predict,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(Path("in.csv"), some_rows(3))
+    Path("bad.csv").write_text('text,n\n가나다,1\n"라마바\n', encoding="utf-8")
+    code, _, errors = predict(*(flags or ["--output=x.csv"]))
+    assert code == 2 and errors.count("\n") == 1 and line in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "in.csv"]
+
+
+def test_more_rows_than_a_sheet_holds(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.text.table_writing.EXCEL_ROWS", 4)
+    assert EXCEL_ROWS == 1_048_576
+    data = write_table(tmp_path / "in.csv", some_rows(4))
+    code, _, errors = predict(data, f"--output={tmp_path / 'out.xlsx'}")
+    assert code == 2 and "an Excel sheet holds 4 rows" in errors
+
+
+def test_bad_rows_are_left_out_where_that_is_asked_for(predict: Predict, tmp_path: Path) -> None:
+    data, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_text('{"text": "꿈에서"}\n{"text": \n{"text": "내일"}\n', encoding="utf-8")
+    assert predict(data, f"--output={output}")[0] == 2
+    code, printed, _ = predict(data, f"--output={output}", "--skip-bad-rows")
+    assert code == 0 and "1 rows that could not be read, left out" in printed
+    assert len(output.read_text(encoding="utf-8").splitlines()) == 2
