@@ -11,6 +11,7 @@ COMMANDS = {
     "clean": ("malmoi.commands.clean", "clean texts and drop duplicates"),
     "stats": ("malmoi.commands.stats", "count what is in a corpus"),
     "predict": ("malmoi.commands.predict", "label the texts of files, or of a pipe"),
+    "serve": ("malmoi.commands.serve", "answer HTTP requests with a classifier"),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
     "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),

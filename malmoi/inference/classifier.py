@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
+from malmoi.inference.description import Gives
 from malmoi.inference.engine import EngineName
 from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
@@ -104,6 +105,11 @@ class Classifier:
     def engine(self) -> EngineName:
         """What computes."""
         return self._engine.name
+
+    @property
+    def gives(self) -> Gives:
+        """One label, several labels, or a value."""
+        return self._description.gives
 
     @property
     def reads_pairs(self) -> bool | None:

@@ -30,6 +30,8 @@ DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
 EXPORT_VERSION = 1
+# One text in 200 may get another label than that of torch in fp32.
+LEAST_AGREEMENT = 0.995
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -57,10 +59,22 @@ class Exported:
 
 def entry_path(folder: Path) -> Path:
     """Where the export of the model in `folder` is kept, whether it is there or not."""
-    digest = hashlib.sha256(f"{EXPORT_VERSION} {model_hash(folder)}\n".encode())
+    digest = hashlib.sha256()
     for package in _MADE_BY:
         digest.update(f"{package} {_version(package)}\n".encode())
-    return cache.CACHE / KIND / digest.hexdigest()[:24]
+    return cache.CACHE / KIND / f"{_of_model(folder)}-{digest.hexdigest()[:8]}"
+
+
+def any_exported(folder: Path) -> Exported | None:
+    """An export of the model in `folder`, by whatever versions of the packages; the newest."""
+    found = (cache.CACHE / KIND).glob(f"{_of_model(folder)}-*")
+    newest_first = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return next((one for path in newest_first if (one := find_exported(path))), None)
+
+
+def _of_model(folder: Path) -> str:
+    """How the entries of a model begin."""
+    return hashlib.sha256(f"{EXPORT_VERSION} {model_hash(folder)}\n".encode()).hexdigest()[:24]
 
 
 def model_hash(folder: Path) -> str:
@@ -119,6 +133,21 @@ def measured_engine(path: Path) -> EngineName | None:
     """The engine that was the fastest on a machine like this; None where nothing was measured."""
     found = read_measurement(path).get("engine")
     return next((name for name in ENGINES if name == found), None)
+
+
+def fastest_elsewhere(path: Path) -> EngineName | None:
+    """The fastest ONNX engine that agreed on some other machine; None where none was measured."""
+    files = sorted(path.glob("fastest-*.json"), key=lambda file: file.stat().st_mtime)
+    for values in map(read_json, reversed(files)):
+        measured = {name: (values.get("measured") or {}).get(name) for name in FILES}
+        good = {
+            name: one["texts_per_second"]
+            for name, one in measured.items()
+            if one and one["same_labels"] >= LEAST_AGREEMENT
+        }
+        if good:
+            return next(name for name in ENGINES if name == max(good, key=good.__getitem__))
+    return None
 
 
 def write_measurement(path: Path, values: dict[str, Any]) -> None:

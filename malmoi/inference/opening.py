@@ -10,9 +10,11 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from malmoi import cache
 from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import (
@@ -23,8 +25,12 @@ from malmoi.inference.engine import (
     check_engine,
 )
 from malmoi.inference.exported import (
+    FILES,
+    KIND,
     Exported,
+    any_exported,
     entry_path,
+    fastest_elsewhere,
     find_exported,
     measured_engine,
     remove_exported,
@@ -64,6 +70,8 @@ def open_classifier(
     choice = check_engine(engine, "engine")
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
+    if not _torch_is_there():
+        return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
     entry = entry_path(folder)
@@ -74,6 +82,31 @@ def open_classifier(
     if choice in ("onnx-fp32", "onnx-int8"):
         return _with_onnx(folder, entry, choice, threads, say)
     return open_stock(_load(folder), choice)
+
+
+def _torch_is_there() -> bool:
+    return all(find_spec(package) is not None for package in ("torch", "transformers"))
+
+
+def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
+    """Take what was exported where torch was; of `auto` what was the fastest here, else there."""
+    if choice in ("torch", "torch-fp32", "torch-bf16"):
+        raise InputError(
+            f"the engine {choice} needs torch and transformers, which are not installed; take "
+            "onnx-fp32 or onnx-int8"
+        )
+    exported = any_exported(folder)
+    if exported is None or exported.tokenizer is None:
+        raise InputError(
+            f"no ONNX export of {folder} in {cache.CACHE / KIND}, and torch and transformers, "
+            "which make one, are not installed; predict once where they are (malmoi predict), "
+            "and bring the folder along"
+        )
+    name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
+    if name is None:
+        measured = measured_engine(exported.path)
+        name = measured if measured in FILES else fastest_elsewhere(exported.path)
+    return _of_exported(folder, exported, name or "onnx-fp32", threads)
 
 
 def _load(folder: Path) -> StockClassifier:

@@ -16,6 +16,7 @@ from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engine, EngineName
+from malmoi.inference.exported import LEAST_AGREEMENT
 from malmoi.inference.prediction import decided, probabilities_of
 from malmoi.inference.running import logits_by_length
 from malmoi.labels.tasks import own_tasks
@@ -23,8 +24,6 @@ from malmoi.paths import sample
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 
-# One text in 200 may get another label.
-LEAST_AGREEMENT = 0.995
 # Values must be this near, in standard deviations of those of the reference.
 _NEAR_VALUE = 0.05
 # A text with another label is then 0.1% (assumption: enough to tell 99.5% from 98.5%).
