@@ -25,6 +25,7 @@ _FEATURES = {
     "tensorboard": "TensorBoard files of a pre-training run",
     "llm": "a chat model as a baseline of k-fold",
     "postgres": "labels of a team in PostgreSQL",
+    "serve": "malmoi serve: the classifier over HTTP",
     "cluster": "cleaning on a Ray cluster",
     "test": "make test",
     "bench": "the benchmarks",

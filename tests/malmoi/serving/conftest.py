@@ -7,13 +7,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from malmoi import cache
+from malmoi.inference.classifier import Classifier
 from tests.malmoi.inference.conftest import (
     MakeModel,
     make_model,
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[3]
+ENGINE = "onnx-fp32"
 TOKEN = "correct-horse-battery-staple"
 
 
@@ -69,11 +72,27 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*flags: object, **more: Any) -> Iterator[Server]:
+def serving(
+    *flags: object,
+    home: Path,
+    program: Sequence[str] = ("-m", "malmoi"),
+    token: str | None = None,
+    **more: Any,
+) -> Iterator[Server]:
     """A server that is ready; it is ended by SIGTERM."""
-    command = [sys.executable, "-m", "malmoi", "serve", *map(str, flags), "--port=0"]
+    command = [sys.executable, *program, "serve", *map(str, flags), "--port=0"]
+    environment = os.environ | {"MALMOI_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    environment.pop("MALMOI_ENGINE", None)
+    if token is not None:
+        environment["MALMOI_TOKEN"] = token
     process = subprocess.Popen(
-        command, cwd=ROOT, text=True, encoding="utf-8", stdout=subprocess.PIPE, **more
+        command,
+        cwd=home,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+        stdout=subprocess.PIPE,
+        **more,
     )
     assert process.stdout is not None
     try:
@@ -87,19 +106,38 @@ def serving(*flags: object, **more: Any) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def classifier_directory(make_model: MakeModel) -> Path:
-    """One of three labels; its weights are so large that texts get different ones."""
-    return make_model("memos-1", initializer_range=0.6)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MALMOI_HOME of the servers, with a cache of exports."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _same_cache(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    monkeypatch.setattr(cache, "CACHE", home / "runs" / "cache")
 
 
 @pytest.fixture(scope="session")
-def server(classifier_directory: Path) -> Iterator[Server]:
+def classifier_directory(make_model: MakeModel, home: Path) -> Path:
+    """One of three labels; its weights are so large that texts get different ones.
+
+    It is exported, so that a server of it starts without torch.
+    """
+    directory = make_model("memos-1", initializer_range=0.6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cache, "CACHE", home / "runs" / "cache")
+        Classifier.load(directory, ENGINE)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def server(classifier_directory: Path, home: Path) -> Iterator[Server]:
     """One label of three; small limits, and a token."""
     flags = (
+        f"--engine={ENGINE}",
         "--max-body-mebibytes=0.5",
         "--max-texts=100",
         "--max-characters=2000",
         "--body-seconds=1",
     )
-    with serving(classifier_directory, *flags, env=os.environ | {"MALMOI_TOKEN": TOKEN}) as found:
+    with serving(classifier_directory, *flags, home=home, token=TOKEN) as found:
         yield found

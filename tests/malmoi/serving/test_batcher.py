@@ -13,6 +13,7 @@ from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import Prediction
 from malmoi.serving.batcher import TEXTS_IN_BATCH, TEXTS_IN_TURN, Batcher, OverloadedError
 from tests.finetune.conftest import separable
+from tests.malmoi.serving.conftest import ENGINE
 
 TEXTS = [text for text, _ in separable()]
 
@@ -27,7 +28,7 @@ class Watched(Classifier):
 
     @classmethod
     def of(cls, directory: Path) -> "Watched":
-        found = cls.load(directory)
+        found = cls.load(directory, ENGINE)
         assert isinstance(found, Watched)
         found.asked, found.go = [], threading.Event()
         found.go.set()
