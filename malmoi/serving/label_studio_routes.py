@@ -91,6 +91,13 @@ class EventAnswer(BaseModel):
     result: str | None = None
 
 
+_OPERATIONS: dict[str, tuple[type[BaseModel], type[BaseModel], str]] = {
+    "/setup": (SetupRequest, SetupAnswer, "Whether the choices fit the labels"),
+    "/predict": (TasksRequest, TasksAnswer, "Predictions of tasks"),
+    "/webhook": (EventRequest, EventAnswer, "Events, which change nothing here"),
+}
+
+
 def add_label_studio(
     app: FastAPI, classifier: Classifier, *, version: str, limits: Limits, predict: Predict
 ) -> None:
@@ -129,30 +136,19 @@ def add_label_studio(
             return answer({"status": "Unknown event"})
         return answer({"status": "ok", "result": _NO_TRAINING}, 201)
 
-    config = _example(classifier)
-    project = "1.1700000000"
-    task = {"id": 1, "data": {"text": "배송도 빠르고 포장도 꼼꼼해요", "other": "배송이 늦어요"}}
-    examples: dict[str, dict[str, Any]] = {
-        "/setup": {"project": project, "schema": config},
-        "/predict": {"project": project, "tasks": [task], "label_config": config},
-        "/webhook": {"action": TRAIN_EVENTS[0], "project": {"id": 1, "label_config": config}},
-    }
-    for path, handler, body, answered, summary in (
-        ("/setup", setup, SetupRequest, SetupAnswer, "Whether the choices fit the labels"),
-        ("/predict", tasks, TasksRequest, TasksAnswer, "Predictions of tasks"),
-        ("/webhook", event, EventRequest, EventAnswer, "Events, which change nothing here"),
-    ):
+    handlers = {"/setup": setup, "/predict": tasks, "/webhook": event}
+    for path, (body, answered, summary) in _OPERATIONS.items():
         further: dict[int | str, dict[str, Any]] = (
             {201: {"model": EventAnswer}} if path == "/webhook" else {}
         )
         app.add_api_route(
             path,
-            handler,
+            handlers[path],
             methods=["POST"],
             summary=summary,
             response_model=answered,
             responses={**further, **errors(*WITH_BODY)},
-            openapi_extra={"requestBody": _body_schema(body, examples[path])},
+            openapi_extra={"requestBody": _body_schema(body, _examples(classifier)[path])},
             tags=[_TAG],
         )
 
@@ -164,14 +160,21 @@ def _read(kind: type[Body], value: Any) -> Body:
         raise InputError(one_line(error)) from error
 
 
-def _example(classifier: Classifier) -> str:
-    """A labelling configuration that fits the classifier."""
+def _examples(classifier: Classifier) -> dict[str, dict[str, Any]]:
+    """A request to each path that fits the classifier."""
     names = ("text", "other") if classifier.reads_pairs else ("text",)
     texts = "".join(f'<Text name="{name}" value="${name}"/>' for name in names)
     choices = "".join(f"<Choice value={quoteattr(label)}/>" for label in classifier.labels)
     choice = "multiple" if classifier.gives == "labels" else "single"
     control = f'<Choices name="label" toName="text" choice="{choice}">{choices}</Choices>'
-    return f"<View>{texts}{control}</View>"
+    config, project = f"<View>{texts}{control}</View>", "1.1700000000"
+    data = {"text": "배송도 빠르고 포장도 꼼꼼해요", "other": "배송이 늦어요"}
+    task = {"id": 1, "data": {name: data[name] for name in names}}
+    return {
+        "/setup": {"project": project, "schema": config},
+        "/predict": {"project": project, "tasks": [task], "label_config": config},
+        "/webhook": {"action": TRAIN_EVENTS[0], "project": {"id": 1, "label_config": config}},
+    }
 
 
 def _body_schema(kind: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
