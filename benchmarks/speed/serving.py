@@ -9,9 +9,9 @@ A server is started as a user starts it, in a process of its own on loopback. In
 - 8 clients, each a thread with one connection, send requests of `--texts-per-request` reviews, one
   after the other, until the time is over.
 
-Reported are texts a second of both, the ratio of each pair of turns, errors, and milliseconds of a
-request. The clients' own work is on the same cores. Then once more with one review a request, which
-is the load of a web page, not of a file.
+Reported are texts a second of both, the ratio of each pair of turns, processor time, errors, and
+milliseconds of a request. The clients' own work is on the same cores. Then once more with one
+review a request, which is the load of a web page, not of a file.
 """
 
 import http.client
@@ -24,12 +24,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from benchmarks.data import NSMC_TEST, DataSettings
 from malmoi.command_line import run_command
@@ -61,7 +62,7 @@ class ServingSettings(DataSettings):
     """That ask at the same time."""
     seconds: float = 60.0
     """Of asking, in all turns together."""
-    turn_seconds: float = 10.0
+    turn_seconds: float = 3.0
     """Of a turn."""
     texts_per_request: int = 64
     """Reviews in a request."""
@@ -71,17 +72,40 @@ class ServingSettings(DataSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What clients got in one turn."""
+    """What was labelled in one turn.
+
+    Attributes:
+        texts: labelled.
+        seconds: by the clock.
+        processor_seconds: of the process that labels, clients not included.
+        errors: answers that were none.
+        latencies: seconds of each request.
+    """
 
     texts: int
     seconds: float
-    errors: int
-    latencies: list[float]
+    processor_seconds: float
+    errors: int = 0
+    latencies: list[float] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
         """Texts a second."""
         return self.texts / self.seconds
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server: its port, and its process."""
+
+    port: int
+    process: psutil.Process
+
+    @property
+    def processor_seconds(self) -> float:
+        """That it has used."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
 
 
 def main(settings: ServingSettings) -> None:
@@ -94,10 +118,10 @@ def main(settings: ServingSettings) -> None:
     classifier.predict(texts[:_TEXTS_IN_PROCESS])
     turns = max(1, round(settings.seconds / settings.turn_seconds))
     load_before = os.getloadavg()[0]
-    with _server(settings, classifier.engine) as port:
-        same = _same_labels(port, classifier, texts, settings.texts_per_request)
-        many = _take_turns(settings, classifier, texts, port, settings.texts_per_request, turns)
-        one = _take_turns(settings, classifier, texts, port, 1, max(1, turns // 3))
+    with _server(settings, classifier.engine) as server:
+        same = _same_labels(server, classifier, texts, settings.texts_per_request)
+        many = _take_turns(settings, classifier, texts, server, settings.texts_per_request, turns)
+        one = _take_turns(settings, classifier, texts, server, 1, max(1, turns // 3))
     result = {
         "model": settings.model,
         "engine": classifier.engine,
@@ -112,8 +136,8 @@ def main(settings: ServingSettings) -> None:
 
 
 @contextmanager
-def _server(settings: ServingSettings, engine: str) -> Iterator[int]:
-    """A server in a process of its own; gives its port."""
+def _server(settings: ServingSettings, engine: str) -> Iterator[Served]:
+    """A server in a process of its own."""
     command = [sys.executable, "-m", "malmoi", "serve", settings.model, "--port=0"]
     command += [f"--engine={engine}", f"--threads={settings.threads}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -122,7 +146,8 @@ def _server(settings: ServingSettings, engine: str) -> Iterator[int]:
         line = process.stdout.readline()
         if "http://" not in line:
             raise InputError(f"the server did not start: exit code {process.wait()}")
-        yield int(line.split("http://")[1].split()[0].rsplit(":", 1)[1])
+        port = int(line.split("http://")[1].split()[0].rsplit(":", 1)[1])
+        yield Served(port, psutil.Process(process.pid))
     finally:
         process.terminate()
         process.wait()
@@ -132,7 +157,7 @@ def _take_turns(
     settings: ServingSettings,
     classifier: Classifier,
     texts: list[str],
-    port: int,
+    server: Served,
     per_request: int,
     turns: int,
 ) -> dict[str, Any]:
@@ -140,7 +165,7 @@ def _take_turns(
         json.dumps({"texts": texts[first : first + per_request]}).encode()
         for first in range(0, len(texts), per_request)
     ]
-    inside: list[float] = []
+    inside: list[Turn] = []
     outside: list[Turn] = []
     for turn in range(turns):
         # Who is first meets the machine as the other one has left it.
@@ -148,14 +173,18 @@ def _take_turns(
             if arm == "in":
                 inside.append(_in_process(classifier, texts, settings.turn_seconds))
             else:
-                outside.append(_ask(port, bodies, per_request, settings))
+                outside.append(_ask(server, bodies, per_request, settings))
     latencies = [1000 * each for turn in outside for each in turn.latencies]
-    ratios = [turn.rate / rate for turn, rate in zip(outside, inside, strict=True)]
+    ratios = [out.rate / one.rate for out, one in zip(outside, inside, strict=True)]
     return {
-        "in_process_texts_per_second": round(statistics.median(inside)),
+        "in_process_texts_per_second": round(statistics.median(turn.rate for turn in inside)),
         "served_texts_per_second": round(statistics.median(turn.rate for turn in outside)),
         "ratio": round(statistics.median(ratios), 3),
         "ratios": [round(ratio, 3) for ratio in ratios],
+        "processor_ms_per_text": {
+            "in_process": _processor_ms(inside),
+            "served": _processor_ms(outside),
+        },
         "seconds": round(sum(turn.seconds for turn in outside)),
         "requests": len(latencies),
         "errors": sum(turn.errors for turn in outside),
@@ -166,22 +195,31 @@ def _take_turns(
     }
 
 
-def _in_process(classifier: Classifier, texts: list[str], seconds: float) -> float:
-    """Texts a second."""
-    began, done = time.perf_counter(), 0
+def _processor_ms(turns: list[Turn]) -> float:
+    """Of one text."""
+    seconds = sum(turn.processor_seconds for turn in turns)
+    return round(1000 * seconds / sum(turn.texts for turn in turns), 3)
+
+
+def _in_process(classifier: Classifier, texts: list[str], seconds: float) -> Turn:
+    began, used, done = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
         first = done % len(texts)
         done += len(classifier.predict(texts[first : first + _TEXTS_IN_PROCESS]))
-    return done / (time.perf_counter() - began)
+    return Turn(
+        texts=done,
+        seconds=time.perf_counter() - began,
+        processor_seconds=time.process_time() - used,
+    )
 
 
-def _ask(port: int, bodies: list[bytes], per_request: int, settings: ServingSettings) -> Turn:
+def _ask(server: Served, bodies: list[bytes], per_request: int, settings: ServingSettings) -> Turn:
     """All clients, until the time is over; what was asked before is waited for."""
     numbers = count()
-    began = time.perf_counter()
+    used, began = server.processor_seconds, time.perf_counter()
 
     def client(_: int) -> tuple[int, list[float]]:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         errors, latencies = 0, []
         while (asked := time.perf_counter()) - began < settings.turn_seconds:
             body = bodies[next(numbers) % len(bodies)]
@@ -199,14 +237,17 @@ def _ask(port: int, bodies: list[bytes], per_request: int, settings: ServingSett
     return Turn(
         texts=len(latencies) * per_request,
         seconds=time.perf_counter() - began,
+        processor_seconds=server.processor_seconds - used,
         errors=sum(errors for errors, _ in found),
         latencies=latencies,
     )
 
 
-def _same_labels(port: int, classifier: Classifier, texts: list[str], per_request: int) -> float:
+def _same_labels(
+    server: Served, classifier: Classifier, texts: list[str], per_request: int
+) -> float:
     """Share of texts with the label that the process gives."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     chosen = texts[: _COMPARED * per_request]
     served: list[str] = []
     for first in range(0, len(chosen), per_request):

@@ -14,8 +14,12 @@ PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 
 
 def curl_lines() -> list[str]:
-    blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    lines = (
+        "".join(block for language, block in blocks if not language)
+        .replace("\\\n", " ")
+        .splitlines()
+    )
     return [line for line in lines if line.startswith("curl ")]
 
 
