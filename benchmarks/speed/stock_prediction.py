@@ -120,7 +120,7 @@ def _plain_int8(model: Any, threads: int) -> onnxruntime.InferenceSession:
         fp32, int8 = Path(folder) / "fp32.onnx", Path(folder) / "int8.onnx"
         torch.onnx.export(
             _Logits(model).eval(),
-            (ids, ids),
+            (ids, torch.ones_like(ids)),
             fp32,
             input_names=["input_ids", "attention_mask"],
             output_names=["logits"],
