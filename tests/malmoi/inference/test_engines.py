@@ -128,6 +128,11 @@ def test_the_direct_tokenizer_gives_the_ids_of_transformers(classifier_directory
         if pairs is not None:
             assert found.second_from is not None and expected.second_from is not None
             assert found.second_from.tolist() == expected.second_from.tolist()
+        for place in range(0, len(given), 7):
+            alone = direct([given[place]], None if pairs is None else [pairs[place]])
+            start, end = expected.offsets[place : place + 2]
+            assert alone.flat.tolist() == expected.flat[start:end].tolist()
+            assert alone.cut == expected.was_cut[place]
 
 
 @pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
