@@ -30,8 +30,6 @@ DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
 EXPORT_VERSION = 1
-# One text in 200 may get another label than that of torch in fp32.
-LEAST_AGREEMENT = 0.995
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -139,14 +137,12 @@ def fastest_elsewhere(path: Path) -> EngineName | None:
     """The fastest ONNX engine that agreed on some other machine; None where none was measured."""
     files = sorted(path.glob("fastest-*.json"), key=lambda file: file.stat().st_mtime)
     for values in map(read_json, reversed(files)):
-        measured = {name: (values.get("measured") or {}).get(name) for name in FILES}
-        good = {
-            name: one["texts_per_second"]
-            for name, one in measured.items()
-            if one and one["same_labels"] >= LEAST_AGREEMENT
+        measured = {name: (values.get("measured") or {}).get(name) or {} for name in FILES}
+        rates = {
+            name: one["texts_per_second"] for name, one in measured.items() if one.get("agrees")
         }
-        if good:
-            return next(name for name in ENGINES if name == max(good, key=good.__getitem__))
+        if rates:
+            return next(name for name in ENGINES if name == max(rates, key=rates.__getitem__))
     return None
 
 
