@@ -23,7 +23,7 @@ from malmoi.serving.exchange import WITH_BODY, add_error_handlers, answer, error
 from malmoi.serving.guard import Guard
 from malmoi.serving.label_studio_routes import Predict, add_label_studio
 from malmoi.serving.limits import Limits
-from malmoi.serving.measuring import CONTENT_TYPE, Measured
+from malmoi.serving.measuring import CONTENT_TYPE, ServerNumbers
 
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
@@ -52,7 +52,7 @@ def make_application(
         token: that clients must give; None: all may.
     """
     limits = limits or Limits()
-    measured = Measured(classifier.name, classifier.engine)
+    measured = ServerNumbers(classifier.name, classifier.engine)
     batcher = Batcher(classifier, limits.waiting, measured.batch)
     measured.watch_waiting(lambda: batcher.unanswered)
 
@@ -121,7 +121,9 @@ def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: 
     )
 
 
-def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured: Measured) -> None:
+def _add_states(
+    app: FastAPI, classifier: Classifier, batcher: Batcher, measured: ServerNumbers
+) -> None:
     async def health() -> Response:
         state = {
             "status": "BUSY" if batcher.full else "UP",
