@@ -98,6 +98,6 @@ def test_without_ray_one_line_names_the_command(
     with pytest.raises(InputError) as caught:
         build([text], tmp_path, CleaningMeans(engine="ray"))
     assert str(caught.value) == (
-        "expected the package ray for --engine ray, found none; install it with: "
+        "expected the package ray for a cluster, found none; install it with: "
         "pip install -c constraints.txt -e '.[cluster]'"
     )
