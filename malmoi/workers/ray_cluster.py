@@ -52,6 +52,8 @@ def joined_cluster(address: str | None = None, *, named: str = ADDRESS_VARIABLE)
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise _no_cluster(error, named) from error
+        except ray.exceptions.AuthenticationError as error:
+            raise _no_cluster("one that asks for another token", named) from error
     try:
         yield ray
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.RayActorError) as error:
@@ -148,7 +150,8 @@ def _check_address(address: str, named: str) -> None:
 
 def _no_cluster(found: object, named: str) -> InputError:
     return InputError(
-        f"expected a Ray cluster at {named}, found {found}; start one with: ray start --head"
+        f"expected a Ray cluster at {named}, found {found}; start one with: ray start --head (the "
+        "token of one that runs belongs into RAY_AUTH_TOKEN)"
     )
 
 
