@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,8 @@ from malmoi.files import directory_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.exported import entry_path, find_exported
 
+# Of the kind that `malmoi.inference.exported.model_hash` reads.
+_EXPORT_MARK = "shipped-export.txt"
 # What no classifier is loaded from.
 _LEFT_OUT = (".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".html", ".png")
 
@@ -35,6 +38,13 @@ class ShippedModel:
     def num_bytes(self) -> int:
         """Of all files together."""
         return sum(map(len, [*self.files.values(), *self.export.values()]))
+
+    def export_sha256(self) -> str:
+        """Of the names and bytes of the export."""
+        digest = hashlib.sha256()
+        for name, content in sorted(self.export.items()):
+            digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+        return digest.hexdigest()
 
 
 def ship_model(folder: Path, classifier: Classifier) -> ShippedModel:
@@ -62,11 +72,14 @@ def load_shipped(model: ShippedModel, threads: int) -> Classifier:
     with TemporaryDirectory(prefix="malmoi-model-") as place:
         folder = Path(place) / "model"
         _write(model.files, folder)
-        entry = entry_path(folder)
-        # One export for all machines, whatever versions of libraries they have.
-        if model.export and find_exported(entry) is None:
-            with directory_at_once(entry, shared=True) as scratch:
-                _write(model.export, scratch)
+        if model.export:
+            # Its content becomes part of the name under which it is cached: a machine that has
+            # made an export of its own, by other versions, must not take that.
+            (folder / _EXPORT_MARK).write_text(model.export_sha256(), encoding="utf-8")
+            entry = entry_path(folder)
+            if find_exported(entry) is None:
+                with directory_at_once(entry, shared=True) as scratch:
+                    _write(model.export, scratch)
         try:
             return Classifier.load(folder, model.engine, threads=threads)
         except InputError as error:

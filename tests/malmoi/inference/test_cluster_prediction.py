@@ -17,6 +17,7 @@ from malmoi.errors import InputError
 from malmoi.inference import parquet_parts, table_prediction
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.cluster_prediction import PARTS, write_part
+from malmoi.inference.exported import entry_path, remove_exported
 from malmoi.inference.parquet_parts import cut_parts, read_units
 from malmoi.inference.shipped_model import load_shipped, ship_model
 from malmoi.text.reading.options import ReadOptions
@@ -92,12 +93,9 @@ def test_two_nodes_one_dies_and_the_rows_are_those_of_one_process(
     comments: list[str],
     tmp_path: Path,
     small_units: None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import ray
 
-    # The actors' own cache of exports.
-    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
     data = write_files(tmp_path / "in", some_texts(comments, 4_000), 650, 650, 2_300)
     flags = [data, f"--model={REVIEWS}", "--engine=onnx-int8"]
     assert predict(*flags, f"--output={tmp_path / 'one.parquet'}")[0] == 0
@@ -251,7 +249,12 @@ def test_a_shipped_model_predicts_the_same_without_its_folder(
     assert {"int8.onnx", "description.json"} <= shipped.export.keys()
     elsewhere = load_shipped(shipped, threads=1)
     assert elsewhere.engine == "onnx-int8"
-    assert elsewhere.predict_rows(comments[:200]) == classifier.predict_rows(comments[:200])
+    expected = classifier.predict_rows(comments[:200])
+    assert elsewhere.predict_rows(comments[:200]) == expected
+    # What a machine has exported itself, by other versions, is not taken: here, nothing of use.
+    (entry_path(classifier_directory) / "int8.onnx").write_bytes(shipped.export["fp32.onnx"])
+    assert load_shipped(shipped, threads=1).predict_rows(comments[:200]) == expected
+    remove_exported(entry_path(classifier_directory))
 
 
 def test_a_part_that_cannot_be_written_leaves_nothing(

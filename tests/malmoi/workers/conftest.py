@@ -7,11 +7,15 @@ import pytest
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """A head with one core; a test adds nodes."""
     ray = pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
     from ray.cluster_utils import Cluster
 
+    # Where the nodes keep what they cache.
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path_factory.mktemp("nodes")))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # Seconds after which a silent node counts as dead; Ray's own default is longer than the test.
     settings = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
