@@ -26,7 +26,7 @@ _FEATURES = {
     "llm": "a chat model as a baseline of k-fold",
     "postgres": "labels of a team in PostgreSQL",
     "serve": "malmoi serve: the classifier over HTTP",
-    "cluster": "cleaning on a Ray cluster",
+    "cluster": "cleaning, tokenising and predicting on a Ray cluster",
     "test": "make test",
     "bench": "the benchmarks",
 }
