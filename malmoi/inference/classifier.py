@@ -94,7 +94,7 @@ class Classifier:
         """
         folder = Path(local_source(path, revision))
         opened = open_classifier(folder, engine, threads=threads, say=say)
-        return cls(opened, name_of_model(path), temperature=_temperature(folder))
+        return cls(opened, name_of_model(path), temperature=fitted_temperature(folder))
 
     @property
     def labels(self) -> list[str]:
@@ -346,7 +346,7 @@ def _check_texts(texts: Sequence[str], first: int = 0) -> None:
             )
 
 
-def _temperature(folder: Path) -> float:
+def fitted_temperature(folder: Path) -> float:
     """The fitted temperature of a directory; 1 where none was fitted."""
     path = folder / CALIBRATION
     if not path.is_file():

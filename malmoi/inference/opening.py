@@ -1,7 +1,8 @@
 """A folder and the name of an engine to what predicts: network, tokenizer, description.
 
-What an earlier run has exported is taken as it is, without torch; else the stock model is loaded
-and checked, and exported where the engine asks for it.
+What an earlier run has exported, or what the folder of a published model has, is taken as it is,
+without torch; else the stock model is loaded and checked, and exported where the engine asks for
+it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from malmoi.inference.exported import (
     Exported,
     entry_path,
     find_exported,
+    find_published,
     measured_engine,
     remove_exported,
     write_measurement,
@@ -104,14 +106,16 @@ def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened
 def _with_onnx(
     folder: Path, entry: Path, name: EngineName, threads: int | None, say: Say | None
 ) -> Opened:
-    exported = find_exported(entry)
+    published = find_published(folder)
+    exported = published or find_exported(entry)
     if exported is not None:
         try:
             return _of_exported(folder, exported, name, threads)
         except InputError:
             raise
         except Exception:  # whatever the library has for a damaged file
-            remove_exported(entry)
+            if published is None:
+                remove_exported(entry)
     return _of_exported(folder, _export(_load(folder), entry, say), name, threads)
 
 
@@ -153,7 +157,7 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
     if not texts:
         return open_stock(stock, "torch")
     try:
-        exported = find_exported(entry) or _export(stock, entry, say)
+        exported = find_published(folder) or find_exported(entry) or _export(stock, entry, say)
     except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
