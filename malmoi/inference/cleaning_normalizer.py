@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from tokenizers import Regex, Tokenizer, normalizers
 
-# The entities that comments have; &amp; first, for texts that were escaped twice.
+# The entities that comments have, after those of texts that were escaped more than once.
+_AMPERSANDS = "&(?:amp;)+"
 _ENTITIES = {
-    "&amp;": "&",
     "&lt;": "<",
     "&gt;": ">",
     "&quot;": '"',
@@ -63,7 +63,7 @@ _FOLDS = (
 
 def cleaning_rules() -> list[normalizers.Normalizer]:
     """The rules in their order, to be put before those of a tokenizer."""
-    rules: list[tuple[str | Regex, str]] = [*_ENTITIES.items()]
+    rules: list[tuple[str | Regex, str]] = [(Regex(_AMPERSANDS), "&"), *_ENTITIES.items()]
     rules += [(Regex(_TAG), " "), (Regex(_CONTROL), " ")]
     rules += [(Regex(_DRESSED), ""), (Regex(_INVISIBLE), "")]
     after: list[tuple[str | Regex, str]] = [(Regex(_URL), " "), (Regex(_PORTAL_MASK), " ")]

@@ -98,13 +98,14 @@ class Discriminator:
         from malmoi.tokenizer_folders import load_tokenizer
 
         with loading(str(folder), "the discriminator"):
-            model, report = ElectraForPreTraining.from_pretrained(
+            loaded: Any = ElectraForPreTraining.from_pretrained(
                 folder,
                 dtype="float32",
                 use_safetensors=True,
                 trust_remote_code=False,
                 output_loading_info=True,
             )
+        model, report = loaded
         if report["missing_keys"]:
             raise InputError(
                 f"{folder} is not a whole discriminator: its weights lack "

@@ -57,6 +57,7 @@ def write_card(
         "pipeline": _pipeline_call(description),
         "answer": _answer_of_logits(description),
         "texts": _texts(description),
+        "lists": ", ".join(f"[{text}]" for text in _texts(description).split(", ")),
         "calibrated": "" if calibrated else _NOT_CALIBRATED,
         "max_length": str(description.max_length),
         "evaluation": _evaluation(report),

@@ -84,7 +84,7 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
     with directory_at_once(output.absolute()) as scratch:
         stock.tokenizer.model_max_length = description.max_length
         save_model(stock.model, stock.tokenizer, scratch)
-        _write_tokenizer(scratch, serialized, description, stock.tokenizer.model_input_names)
+        _write_tokenizer(scratch, serialized, description)
         (scratch / "onnx").mkdir()
         say("writing the network in ONNX, in fp32 and in int8")
         write_networks(scratch, PUBLISHED_FILES, stock.model, description)
@@ -109,14 +109,12 @@ def _work_in(temperature: float, stock: StockClassifier) -> bool:
         if isinstance(layer, nn.Linear) and layer.out_features == len(stock.description.labels):
             with torch.no_grad():
                 for parameter in layer.parameters():
-                    parameter /= temperature
+                    parameter.div_(temperature)
             return True
     return False
 
 
-def _write_tokenizer(
-    folder: Path, serialized: str, description: ModelDescription, inputs: list[str]
-) -> None:
+def _write_tokenizer(folder: Path, serialized: str, description: ModelDescription) -> None:
     """Replace the tokenizer by one that cleans and cuts, of a class that keeps to its file."""
     tokenizer = Tokenizer.from_str(portable_tokenizer(serialized))
     stored = tokenizer.truncation or {}
@@ -125,5 +123,7 @@ def _write_tokenizer(
     path = folder / _TOKENIZER_CONFIG
     config = json.loads(path.read_text(encoding="utf-8"))
     config = {key: value for key, value in config.items() if key not in _OF_THE_MACHINE}
+    # The second text of a pair is told by its token type, whether the tokenizer says so or not.
+    inputs = ["input_ids", *["token_type_ids"] * description.token_types, "attention_mask"]
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
     path.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

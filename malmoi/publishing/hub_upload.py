@@ -28,8 +28,8 @@ def check_push(repo_id: str) -> None:
         raise InputError(_expected_name(repo_id))
     if get_token() is None:
         raise InputError(
-            "expected a token of the Hugging Face Hub, found none; make one with the right to write "
-            "at huggingface.co/settings/tokens and set HF_TOKEN, or run hf auth login"
+            "expected a token of the Hugging Face Hub, found none; make one with the right to "
+            "write at huggingface.co/settings/tokens and set HF_TOKEN, or run hf auth login"
         )
 
 
