@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -83,7 +84,7 @@ def main(settings: ExportedLabelsSettings) -> None:
 
 def _by_pipeline(folder: str, texts: Sequence[str]) -> np.ndarray:
     """Probabilities of a stock pipeline, float64 [N, K]."""
-    classify = pipeline("text-classification", model=folder, device="cpu")
+    classify: Any = pipeline("text-classification", model=folder, device="cpu")
     order = list(classify.model.config.id2label.values())
     rows = classify(list(texts), batch_size=_BATCH, truncation=True, top_k=None)
     return np.array(
