@@ -95,9 +95,7 @@ def _check(settings: PredictSettings) -> None:
 def _load(settings: PredictSettings) -> "Classifier":
     from malmoi.inference.classifier import Classifier
 
-    classifier = Classifier.load(
-        settings.model, settings.engine, say=lambda line: print(line, file=sys.stderr, flush=True)
-    )
+    classifier = Classifier.load(settings.model, settings.engine)
     if classifier.reads_pairs and settings.pair_column is None:
         raise InputError(
             f"{settings.model} reads two texts at a time; name the column of the second ones with "

@@ -6,6 +6,7 @@ Legend: N texts, B texts in a batch, K labels.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -84,7 +85,8 @@ class Classifier:
                 measured once a model and machine, in half a minute.
             revision: branch, tag or commit of a Hub id.
             threads: that an ONNX engine computes with; all cores where it is None.
-            say: called with a line before something that takes long.
+            say: called with a line before something that takes long; by default the line goes to
+                standard error.
 
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
@@ -93,7 +95,7 @@ class Classifier:
                 when there is no such engine.
         """
         folder = Path(local_source(path, revision))
-        opened = open_classifier(folder, engine, threads=threads, say=say)
+        opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
         return cls(opened, name_of_model(path), temperature=fitted_temperature(folder))
 
     @property
@@ -300,6 +302,10 @@ class Classifier:
             probabilities = probabilities_of(logits, self._description, self.temperature)
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)
+
+
+def _to_standard_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:

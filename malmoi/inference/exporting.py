@@ -6,9 +6,8 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,7 +17,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.exported import FILES, Exported, find_exported, write_description
-from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
+from malmoi.inference.first_token import logits_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,20 +27,20 @@ _SPARE_SECONDS = 3600.0
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-class _StockLogits(nn.Module):
-    """A stock classifier as a function of tensors alone."""
+class _Logits(nn.Module):
+    """A function of tensors as a module, which the exporter wants."""
 
-    def __init__(self, model: PreTrainedModel, takes_types: bool) -> None:
+    def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self.model, self.takes_types = model, takes_types
+        self.model = model  # so that its weights are found
+        self.compute = logits_of(model)
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
     ) -> torch.Tensor:
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if self.takes_types:
-            inputs["token_type_ids"] = token_type_ids
-        return self.model(**inputs).logits
+        return self.compute(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        )
 
 
 def export_classifier(
@@ -96,12 +95,6 @@ def write_networks(
 
 
 def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -> None:
-    takes_types = "token_type_ids" in signature(model.forward).parameters
-    network: Any = (
-        FirstTokenElectra(model)
-        if reads_first_token_only(model)
-        else _StockLogits(model, takes_types)
-    )
     # Two texts, the second one shorter: sizes of 1 would be taken for constants.
     length = min(8, description.max_length)
     ids = torch.full((2, length), description.pad, dtype=torch.int64)
@@ -109,7 +102,7 @@ def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -
     mask[1, length // 2 :] = 0
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     torch.onnx.export(
-        network.eval(),
+        _Logits(model).eval(),
         (ids, mask, torch.zeros_like(ids)),
         path,
         input_names=list(_INPUTS),

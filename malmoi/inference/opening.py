@@ -153,8 +153,8 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
 
     stock = _load(folder)
     device = choose_device()
-    texts = calibration_texts(stock.description) if device.type == "cpu" else []
-    if not texts:
+    sample = calibration_texts(stock.description) if device.type == "cpu" else None
+    if sample is None:
         return open_stock(stock, "torch")
     try:
         exported = find_published(folder) or find_exported(entry) or _export(stock, entry, say)
@@ -167,9 +167,11 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
         opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
     for name in ("onnx-fp32", "onnx-int8"):
         opened[name] = _of_exported(folder, exported, name, threads)
+    texts = sample.texts
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None
     tokens = opened[REFERENCE].tokenizer(texts, pairs)
-    found = measure({name: one.engine for name, one in opened.items()}, tokens, stock.description)
+    engines = {name: one.engine for name, one in opened.items()}
+    found = measure(engines, tokens, stock.description, sample.targets)
     with suppress(OSError):  # it is measured again
         write_measurement(entry, {"model": str(folder), **found})
     return opened[found["engine"]]

@@ -1,14 +1,17 @@
 """The tokenizer of an exported folder: the ids of the model's own, from texts as they are."""
 
 import json
+import shutil
+import subprocess
 import unicodedata
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models, normalizers
 
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
 from malmoi.text.cleaning.cleaner import clean_batch
-from tests.malmoi.publishing.conftest import RELEASED
+from tests.malmoi.publishing.conftest import MODULES, RELEASED
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,30 @@ def test_every_syllable_falls_apart_as_before(own: str, portable: str) -> None:
 
 def test_no_table_is_left_that_javascript_takes_for_nfkc(own: str, portable: str) -> None:
     assert '"Precompiled"' in own and '"Precompiled"' not in portable
+
+
+def test_javascript_makes_the_same_ids(
+    own: str, portable: str, comments: list[str], browser_library: Path, tmp_path: Path
+) -> None:
+    if (node := shutil.which("node")) is None:
+        pytest.skip("no node on this machine")
+    texts = [*comments, "쀍 핰 넼 ㅋㅋㅋㅋㅋ ㅠㅠㅠ 👍🏻👍🏻👍🏻 <br>&lt;", "", "e\u0301 ★★★"]
+    (tmp_path / "tokenizer.json").write_text(portable, encoding="utf-8")
+    (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    library = (MODULES / "@huggingface" / "tokenizers" / "dist" / "tokenizers.mjs").resolve()
+    (tmp_path / "ids.mjs").write_text(
+        f"""import {{ Tokenizer }} from {json.dumps(library.as_uri())};
+import {{ readFileSync }} from "node:fs";
+const read = (name) => JSON.parse(readFileSync(name, "utf-8"));
+const tokenizer = new Tokenizer(read("tokenizer.json"), {{}});
+console.log(JSON.stringify(read("texts.json").map((text) => tokenizer.encode(text).ids)));
+""",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [node, "ids.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == ids(own, clean_batch(texts).texts)
 
 
 def test_tables_and_rules_of_others_stay() -> None:
