@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -127,8 +128,6 @@ def test_malmoi_reads_its_networks_without_torch(released_folder: Path) -> None:
 def test_networks_that_are_not_of_the_model_are_not_taken(
     exported: Exported, classifier_directory: Path, tmp_path: Path
 ) -> None:
-    import shutil
-
     folder = tmp_path / "changed"
     shutil.copytree(exported(classifier_directory), folder)
     config = json.loads((folder / "config.json").read_text("utf-8"))
@@ -140,6 +139,32 @@ def test_networks_that_are_not_of_the_model_are_not_taken(
     for broken in ("", "[]", '{"version": 1}'):
         (folder / "onnx" / "malmoi.json").write_text(broken)
         assert Classifier.load(folder, "onnx-fp32").labels == ["가", "나", "다"]
+
+
+def test_networks_that_cannot_be_read_are_made_again(
+    exported: Exported, classifier_directory: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(exported(classifier_directory), folder)
+    path = folder / "onnx" / "model.onnx"
+    path.write_bytes(bytes(path.stat().st_size))
+    expected = Classifier.load(classifier_directory, "torch-fp32").predict(["내일 회의"])[0].label
+    assert Classifier.load(folder, "onnx-fp32").predict(["내일 회의"])[0].label == expected
+
+
+def test_auto_measures_once_and_keeps_it_apart_from_exports(
+    exported: Exported, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALMOI_ENGINE")
+    monkeypatch.setenv("MALMOI_HOME", str(RELEASED.parents[1]))
+    said: list[str] = []
+    folder = exported(classifier_directory)
+    first = Classifier.load(folder, say=said.append)
+    assert said == ["comparing the engines on this machine, once"]
+    assert Classifier.load(folder, say=said.append).engine == first.engine
+    assert len(said) == 1
+    (place,) = (cache.CACHE / "onnx").iterdir()
+    assert place.name.endswith("-published")
 
 
 def test_several_labels(exported: Exported, several_labels_model: Path) -> None:
