@@ -16,6 +16,7 @@ from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import Gives
 from malmoi.inference.engine import EngineName
+from malmoi.inference.explaining import Explanation, Texts, explain
 from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
@@ -96,7 +97,7 @@ class Classifier:
         """
         folder = Path(local_source(path, revision))
         opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
-        return cls(opened, name_of_model(path), temperature=_temperature(folder))
+        return cls(opened, name_of_model(path), temperature=fitted_temperature(folder))
 
     @property
     def labels(self) -> list[str]:
@@ -224,6 +225,32 @@ class Classifier:
         new = zip(*table, strict=True) if table else ([] for _ in names)
         return frame.assign(**{n: list(v) for n, v in zip(names, new, strict=True)})
 
+    def explain(
+        self, text: str, pair: str | None = None, *, label: str | None = None
+    ) -> Explanation:
+        """Say which words carried a decision, by leaving each of them out.
+
+        Args:
+            text: of any length; what the model does not read is not explained.
+            pair: the second text, for a model that reads two at a time.
+            label: the one to explain; None for the likeliest one. A value has none.
+
+        Returns:
+            The words with their places in `text` and `pair`, and what the label's log-odds (or the
+            value) lose without each. At most 512 words are predicted without, in one call.
+
+        Raises:
+            InputError: as `predict`, or there is no such label.
+        """
+
+        def predict(variants: Sequence[Texts]) -> list[Prediction]:
+            firsts, *seconds = map(list, zip(*variants, strict=True))
+            return self.predict(firsts, *seconds)
+
+        texts = (text,) if pair is None else (text, pair)
+        _check_texts(texts)
+        return explain(predict, texts, self.labels, label)
+
     def predict_rows(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
     ) -> list[list[Any]]:
@@ -331,7 +358,7 @@ def _check_texts(texts: Sequence[str], first: int = 0) -> None:
             )
 
 
-def _temperature(folder: Path) -> float:
+def fitted_temperature(folder: Path) -> float:
     """The fitted temperature of a directory; 1 where none was fitted."""
     path = folder / CALIBRATION
     if not path.is_file():

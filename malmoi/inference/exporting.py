@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,22 +58,40 @@ def export_classifier(
         InputError: the exporter does not know this network.
     """
     with directory_at_once(path, shared=True) as scratch:
-        try:
-            with _quiet():
-                _export(model, scratch / FILES["onnx-fp32"], description)
-                _quantize(scratch / FILES["onnx-fp32"], scratch / FILES["onnx-int8"])
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # whatever exporter and quantizer have
-            raise InputError(
-                f"cannot export a {type(model).__name__} to ONNX: "
-                f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
-            ) from error
+        write_networks(scratch, FILES, model, description)
         write_description(scratch, description, tokenizer)
     cache.bound(cache.CACHE, keep=[path], spare_seconds=_SPARE_SECONDS)
     found = find_exported(path)
     assert found is not None
     return found
+
+
+def write_networks(
+    folder: Path, files: Mapping[str, str], model: PreTrainedModel, description: ModelDescription
+) -> None:
+    """Write the network in fp32 and in int8.
+
+    Args:
+        folder: where.
+        files: name of the file of either engine, below `folder`.
+        model: in eval mode, fp32, on the CPU.
+        description: of the classifier.
+
+    Raises:
+        InputError: the exporter does not know this network.
+    """
+    exact, quantized = folder / files["onnx-fp32"], folder / files["onnx-int8"]
+    try:
+        with _quiet():
+            _export(model, exact, description)
+            _quantize(exact, quantized)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever exporter and quantizer have
+        raise InputError(
+            f"cannot export a {type(model).__name__} to ONNX: "
+            f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
+        ) from error
 
 
 def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -> None:

@@ -1,7 +1,8 @@
 """A folder and the name of an engine to what predicts: network, tokenizer, description.
 
-What an earlier run has exported is taken as it is, without torch; else the stock model is loaded
-and checked, and exported where the engine asks for it.
+What an earlier run has exported, or what the folder of a published model has, is taken as it is,
+without torch; else the stock model is loaded and checked, and exported where the engine asks for
+it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from malmoi.inference.exported import (
     entry_path,
     fastest_elsewhere,
     find_exported,
+    find_published,
     measured_engine,
     remove_exported,
     write_measurement,
@@ -74,12 +76,17 @@ def open_classifier(
         return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
-    entry = entry_path(folder)
+    entry, published = entry_path(folder), find_published(folder)
+    # What is measured of a published model is no export, and must not stand in the place of one.
+    place = entry if published is None else entry.with_name(f"{entry.name}-published")
     if choice == "auto":
-        choice = measured_engine(entry) or "auto"
+        choice = measured_engine(place) or "auto"
     if choice == "auto":
-        return _measured(folder, entry, threads, say)
+        return _measured(folder, entry, place, published, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
+        if published is not None:
+            with suppress(Exception):  # whatever the library has for a damaged file
+                return _of_exported(folder, published, choice, threads)
         return _with_onnx(folder, entry, choice, threads, say)
     return open_stock(_load(folder), choice)
 
@@ -171,7 +178,14 @@ def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
     return export_classifier(entry, stock.model, stock.description, serialized)
 
 
-def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -> Opened:
+def _measured(
+    folder: Path,
+    entry: Path,
+    place: Path,
+    published: Exported | None,
+    threads: int | None,
+    say: Say | None,
+) -> Opened:
     """Take the fastest engine that agrees with the reference, and remember which it was.
 
     Where nothing can be compared (a GPU, no sample texts, a network that cannot be exported) it is
@@ -186,7 +200,7 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
     if sample is None:
         return open_stock(stock, "torch")
     try:
-        exported = find_exported(entry) or _export(stock, entry, say)
+        exported = published or find_exported(entry) or _export(stock, entry, say)
     except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
@@ -202,5 +216,5 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
     engines = {name: one.engine for name, one in opened.items()}
     found = measure(engines, tokens, stock.description, sample.targets)
     with suppress(OSError):  # it is measured again
-        write_measurement(entry, {"model": str(folder), **found})
+        write_measurement(place, {"model": str(folder), **found})
     return opened[found["engine"]]
