@@ -102,12 +102,12 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
             f"the engine {choice} needs torch and transformers, which are not installed; take "
             "onnx-fp32 or onnx-int8"
         )
-    exported = any_exported(folder)
+    exported = find_published(folder) or any_exported(folder)
     if exported is None or exported.tokenizer is None:
         raise InputError(
             f"no ONNX export of {folder} in {cache.CACHE / KIND}, and torch and transformers, "
-            "which make one, are not installed; predict once where they are (malmoi predict), "
-            "and bring the folder along"
+            "which make one, are not installed; malmoi export, where they are, writes a folder "
+            "that has one"
         )
     name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
     if name is None:

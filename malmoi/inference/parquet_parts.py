@@ -36,7 +36,7 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
+class RowRange:
     """Rows of one file that lie together."""
 
     source: Source
@@ -56,12 +56,12 @@ class Part:
     """Rows that are predicted together, and the file that they become."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    ranges: tuple[RowRange, ...]
 
     @property
     def rows(self) -> int:
         """How many rows it has."""
-        return sum(piece.rows for piece in self.pieces)
+        return sum(chosen.rows for chosen in self.ranges)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +84,8 @@ class Cut:
     @property
     def folders(self) -> list[Path]:
         """Where the files are."""
-        pieces = (piece for part in self.parts for piece in part.pieces)
-        return list(dict.fromkeys(piece.path.parent for piece in pieces))
+        ranges = (chosen for part in self.parts for chosen in part.ranges)
+        return list(dict.fromkeys(chosen.path.parent for chosen in ranges))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +122,7 @@ def cut_parts(
             different types in different files; there are no rows.
     """
     notes = notes or ReadingNotes()
-    files: list[Piece] = []
+    files: list[RowRange] = []
     schema = pa.schema([])
     for given in sources:
         assert given.path is not None
@@ -130,14 +130,14 @@ def cut_parts(
         found, columns, rows = _look_at(source, options, pair_column, notes)
         schema = _joined(schema, found, source)
         if rows:
-            files.append(Piece(source=source, columns=columns, first=0, rows=rows))
+            files.append(RowRange(source=source, columns=columns, first=0, rows=rows))
     if not files:
         raise InputError("expected Parquet files with rows, found none; add texts")
     notes.finished()
     size = _rows_in_part(sum(file.rows for file in files))
     cut = list(_cut(files, size))
     names = (f"part-{number:05d}.parquet" for number in range(len(cut)))
-    parts = (Part(name=name, pieces=tuple(pieces)) for name, pieces in zip(names, cut, strict=True))
+    parts = (Part(name=name, ranges=tuple(ranges)) for name, ranges in zip(names, cut, strict=True))
     return Cut(schema=schema, parts=tuple(parts))
 
 
@@ -200,21 +200,23 @@ def _rows_in_part(rows: int) -> int:
     return min(units * ROWS_IN_UNIT, max(_MOST_ROWS, ROWS_IN_UNIT))
 
 
-def _cut(files: Sequence[Piece], size: int) -> Iterator[list[Piece]]:
+def _cut(files: Sequence[RowRange], size: int) -> Iterator[list[RowRange]]:
     """The rows of all files by `size`; the last ones are what is left."""
-    pieces: list[Piece] = []
+    ranges: list[RowRange] = []
     wanted = size
     for file in files:
         first = 0
         while first < file.rows:
             rows = min(wanted, file.rows - first)
-            pieces.append(Piece(source=file.source, columns=file.columns, first=first, rows=rows))
+            ranges.append(
+                RowRange(source=file.source, columns=file.columns, first=first, rows=rows)
+            )
             first, wanted = first + rows, wanted - rows
             if not wanted:
-                yield pieces
-                pieces, wanted = [], size
-    if pieces:
-        yield pieces
+                yield ranges
+                ranges, wanted = [], size
+    if ranges:
+        yield ranges
 
 
 def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterator[RowsOfUnit]:
@@ -232,9 +234,9 @@ def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterato
     texts: list[str] = []
     pairs: list[str] = []
     characters = 0
-    for piece in part.pieces:
-        for table, number in _tables(piece, schema):
-            kept, found, seconds = _texts(table, piece, number, skip_bad_rows)
+    for chosen in part.ranges:
+        for table, number in _tables(chosen, schema):
+            kept, found, seconds = _texts(table, chosen, number, skip_bad_rows)
             table = table if len(kept) == len(table) else table.take(pa.array(kept, pa.int64()))
             begin = 0
             for place, text in enumerate(found):
@@ -244,41 +246,43 @@ def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterato
                 characters += len(text) + (len(seconds[place]) if seconds is not None else 0)
                 if len(texts) == ROWS_IN_UNIT or characters >= CHARACTERS_IN_UNIT:
                     tables.append(table.slice(begin, place + 1 - begin))
-                    yield _unit(tables, texts, pairs, piece)
+                    yield _unit(tables, texts, pairs, chosen)
                     begin, characters = place + 1, 0
                     tables, texts, pairs = [], [], []
             tables.append(table.slice(begin))
     if texts:
-        yield _unit(tables, texts, pairs, part.pieces[-1])
+        yield _unit(tables, texts, pairs, part.ranges[-1])
 
 
-def _unit(tables: list[pa.Table], texts: list[str], pairs: list[str], piece: Piece) -> RowsOfUnit:
+def _unit(
+    tables: list[pa.Table], texts: list[str], pairs: list[str], chosen: RowRange
+) -> RowsOfUnit:
     return RowsOfUnit(
         table=pa.concat_tables(tables).combine_chunks(),
         texts=texts,
-        pairs=None if piece.columns.pair is None else pairs,
+        pairs=None if chosen.columns.pair is None else pairs,
     )
 
 
 def _texts(
-    table: pa.Table, piece: Piece, first: int, skip_bad_rows: bool
+    table: pa.Table, chosen: RowRange, first: int, skip_bad_rows: bool
 ) -> tuple[list[int], list[str], list[str] | None]:
     """Places of the rows that are kept, their texts, and their second texts."""
-    columns = [piece.columns.text]
-    if piece.columns.pair is not None:
-        columns.append(piece.columns.pair)
+    columns = [chosen.columns.text]
+    if chosen.columns.pair is not None:
+        columns.append(chosen.columns.pair)
     try:
         cells = [table.column(name).to_pylist() for name in columns]
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{piece.source.shown}: expected texts in UTF-8 in rows {first:,} to "
+            f"{chosen.source.shown}: expected texts in UTF-8 in rows {first:,} to "
             f"{first + len(table) - 1:,}, found other bytes; write the file again"
         ) from error
     kept: list[int] = []
     found: list[list[str]] = [[] for _ in columns]
     for place, row in enumerate(zip(*cells, strict=True)):
         try:
-            texts = [cell_text(cell, f"{piece.source.shown}:{first + place}") for cell in row]
+            texts = [cell_text(cell, f"{chosen.source.shown}:{first + place}") for cell in row]
         except InputError:
             if not skip_bad_rows:
                 raise
@@ -289,29 +293,29 @@ def _texts(
     return kept, found[0], found[1] if len(found) > 1 else None
 
 
-def _tables(piece: Piece, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
-    """The rows of a piece, with the number of the first, counted from 1, of each table."""
-    if not piece.path.exists():
+def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
+    """The rows of a range, with the number of the first, counted from 1, of each table."""
+    if not chosen.path.exists():
         raise InputError(
-            f"{piece.source.shown}: found on the machine of the command, not on every node; put it "
+            f"{chosen.source.shown}: found on the machine of the command, not on every node; put it "
             "into a folder that all nodes share under one path"
         )
     try:
-        with pq.ParquetFile(piece.path, pre_buffer=False) as file:
+        with pq.ParquetFile(chosen.path, pre_buffer=False) as file:
             sizes = [
                 file.metadata.row_group(number).num_rows
                 for number in range(file.metadata.num_row_groups)
             ]
             groups, at = [], 0
-            end = piece.first + piece.rows
+            end = chosen.first + chosen.rows
             start = end
             for number, size in enumerate(sizes):
-                if size and at < end and at + size > piece.first:
+                if size and at < end and at + size > chosen.first:
                     groups.append(number)
                     start = min(start, at)
                 at += size
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=groups):
-                first, stop = max(start, piece.first), min(start + len(batch), end)
+                first, stop = max(start, chosen.first), min(start + len(batch), end)
                 if first < stop:
                     rows = batch.slice(first - start, stop - first)
                     yield _cast(pa.Table.from_batches([rows]), schema), first + 1
@@ -319,7 +323,7 @@ def _tables(piece: Piece, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
                 if start >= end:
                     break
     except (pa.ArrowException, OSError) as error:
-        raise damaged(piece.source, "a Parquet file", error) from error
+        raise damaged(chosen.source, "a Parquet file", error) from error
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
