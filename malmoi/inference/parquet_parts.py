@@ -297,8 +297,8 @@ def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int
     """The rows of a range, with the number of the first, counted from 1, of each table."""
     if not chosen.path.exists():
         raise InputError(
-            f"{chosen.source.shown}: found on the machine of the command, not on every node; put it "
-            "into a folder that all nodes share under one path"
+            f"{chosen.source.shown}: found on the machine of the command, not on every node; put "
+            "it into a folder that all nodes share under one path"
         )
     try:
         with pq.ParquetFile(chosen.path, pre_buffer=False) as file:
