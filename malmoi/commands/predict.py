@@ -153,7 +153,7 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
 def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
     from malmoi.inference.exported import model_hash
     from malmoi.inference.table_prediction import ROWS_IN_UNIT, label_table, survey_rows
-    from malmoi.model_folders import local_source
+    from malmoi.model_folders import classifier_folder
     from malmoi.progress import shown_progress
     from malmoi.text.cleaning.cleaner import CLEANER_VERSION
     from malmoi.text.corpus.clean_corpus import sources_hash
@@ -168,7 +168,7 @@ def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
         "cleaning": CLEANER_VERSION,
         "reading": asdict(settings.reading),
         "pair_column": settings.pair_column,
-        "model": model_hash(Path(local_source(settings.model))),
+        "model": model_hash(classifier_folder(settings.model)),
         "engine": classifier.engine,
         "temperature": classifier.temperature,
         "rows_per_unit": ROWS_IN_UNIT,

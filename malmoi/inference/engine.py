@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
     from malmoi.inference.batching import PaddedBatch
 
-EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
+# `linear` stands for an encoder where there is none.
+EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8", "linear"]
 # `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that
 # is the faster one on most machines of this kind.
 EngineChoice = Literal["auto", "torch", "torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
-ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+ENGINES: tuple[EngineName, ...] = ("torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8")
 # What `auto` takes without measuring: for tests and containers.
 ENGINE_VARIABLE = "MALMOI_ENGINE"
 
