@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
-from malmoi.inference.engine import EngineName, check_engine
+from malmoi.inference.engine import Engineless, EngineName, check_engine
 from malmoi.inference.linear.alone import open_alone
 from malmoi.inference.linear.linear_part import LinearPart, load_linear
 from malmoi.inference.opening import Opened, Say, open_classifier
@@ -136,7 +136,7 @@ class Classifier:
         return list(self._description.labels)
 
     @property
-    def engine(self) -> EngineName:
+    def engine(self) -> EngineName | Engineless:
         """What computes; of a classifier without an encoder `linear`."""
         return self._engine.name
 

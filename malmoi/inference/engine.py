@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
     from malmoi.inference.batching import PaddedBatch
 
-# `linear` stands for an encoder where there is none.
-EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8", "linear"]
+EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
+# What stands for an engine where there is no encoder.
+Engineless = Literal["linear"]
 # `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that
 # is the faster one on most machines of this kind.
 EngineChoice = Literal["auto", "torch", "torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
-ENGINES: tuple[EngineName, ...] = ("torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8")
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 # What `auto` takes without measuring: for tests and containers.
 ENGINE_VARIABLE = "MALMOI_ENGINE"
 
@@ -25,7 +26,7 @@ class Engine(Protocol):
     """A network that is ready to compute; safe to use from several threads."""
 
     @property
-    def name(self) -> EngineName:
+    def name(self) -> EngineName | Engineless:
         """Which engine it is."""
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.description import ModelDescription
-from malmoi.inference.engine import EngineName
+from malmoi.inference.engine import Engineless
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.opening import Opened
 
@@ -28,7 +28,7 @@ ENCODER = "encoder"
 class NoEngine:
     """Stands for an encoder where there is none: it adds nothing."""
 
-    name: EngineName = "linear"
+    name: Engineless = "linear"
     place = "cpu"
     tokens_in_batch = 4096
     batches_at_once = 1

@@ -51,6 +51,7 @@ class QuickResult:
         fold_of: int64 [N], from 1.
         probabilities: float32 [N, K], out of fold.
         macro_f1: of these, all texts together.
+        weights: by the part that was taken, how much its logits count.
         encoder: that it reads numbers of; None without.
     """
 
@@ -61,6 +62,7 @@ class QuickResult:
     fold_of: np.ndarray
     probabilities: np.ndarray
     macro_f1: float
+    weights: dict[str, float]
     encoder: FrozenEncoder | None
 
     def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
@@ -93,6 +95,7 @@ class QuickTrainer:
         *,
         fold_of: np.ndarray | None = None,
         label_names: Sequence[str] | None = None,
+        balanced: bool = False,
         name: str = "quick",
         seed: int = 42,
         progress: OnFit | None = None,
@@ -104,6 +107,7 @@ class QuickTrainer:
             labels: N.
             fold_of: int [N], from 1, the fold of each; stratified ones where it is None.
             label_names: K, in the order in which they are wanted; else in that of their names.
+            balanced: texts of rare labels count more.
             name: of the classifier.
             seed: of the folds and fits.
             progress: called after every fit.
@@ -118,10 +122,16 @@ class QuickTrainer:
             clean, kiwi=self._kiwi, reader=self._reader, dense=self._numbers_of(clean)
         )
         logits = out_of_fold_logits(
-            counted, label_ids, len(names), folds, seed=seed, progress=progress
+            counted,
+            label_ids,
+            len(names),
+            folds,
+            balanced=balanced,
+            seed=seed,
+            progress=progress,
         )
         stacked = stack_out_of_fold(logits, label_ids, folds)
-        part = fit_linear(counted, label_ids, names, stacked.stack, seed=seed)
+        part = fit_linear(counted, label_ids, names, stacked.stack, balanced=balanced, seed=seed)
         encoder = None if part.head is None or self._encoder is None else self._encoder
         probabilities = _softmax(stacked.logits)
         return QuickResult(
@@ -132,6 +142,7 @@ class QuickTrainer:
             fold_of=folds,
             probabilities=probabilities,
             macro_f1=_macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
+            weights=stacked.stack.weights,
             encoder=encoder,
         )
 
