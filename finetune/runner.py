@@ -29,9 +29,9 @@ from finetune.training.cross_validation import (
     result_path,
 )
 from finetune.training.fold_processes import run_jobs
-from finetune.training.linear_folds import Added, add_linear
+from finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.files import directory_at_once
-from malmoi.inference.tasks import main_score, score_name
+from malmoi.inference.tasks import Task, main_score, score_name
 from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 from malmoi.paths import runs
@@ -58,7 +58,8 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     output = settings.output or _unfinished(identity) or new_run(prepared.source.place)
     check_free(output)
     with work_folder(output, identity) as work:
-        encoder = _train(prepared.experiment, work, settings.jobs)
+        whose = "encoder, " if prepared.plan.linear.enabled else ""
+        encoder = _train(prepared.experiment, work, settings.jobs, whose)
         with worth_keeping():
             added = _add_linear(prepared, encoder, work)
             result = encoder if added is None else added.both
@@ -228,8 +229,12 @@ def _print_header(prepared: Prepared) -> None:
         print(line, flush=True)
 
 
-def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
-    """Do what is left to do of all trainings, and say how each fold went."""
+def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossValidation:
+    """Do what is left to do of all trainings, and say how each fold went.
+
+    Args:
+        whose: begins each line of a fold.
+    """
     task = experiment.data.task
     several = len(experiment.fold_of) > 1
     finished = sum(result_path(work, *job).exists() for job in experiment.jobs)
@@ -243,10 +248,7 @@ def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
     def on_fold(fold: FoldResult) -> None:
         if several and fold.fold == 1:
             print(f"seed {fold.seed}:")
-        print(
-            f"{score_name(task)} for fold {fold.fold}: {fold.scores[main_score(task)]:.4f}",
-            flush=True,
-        )
+        print(f"{whose}{_fold_line(fold, task)}", flush=True)
 
     total = sum(experiment.steps(*job) for job in experiment.jobs)
     done = skipped = 0
@@ -272,6 +274,10 @@ def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
     return result
 
 
+def _fold_line(fold: FoldResult, task: Task) -> str:
+    return f"{score_name(task)} for fold {fold.fold}: {fold.scores[main_score(task)]:.4f}"
+
+
 def print_average(result: CrossValidation) -> None:
     """Say what the folds come to."""
     print(
@@ -290,11 +296,15 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
         return None
     print("fitting a linear model in the same folds", flush=True)
     added = add_linear(prepared.examples.texts, encoder, plan)
-    print(added.table(), flush=True)
+    print(added.table())
+    for fold in added.both.results:
+        print(_fold_line(fold, encoder.task), flush=True)
     for file in (LINEAR, LINEAR_WEIGHTS):
         (work / MODEL / file).unlink(missing_ok=True)
     if added.part is None:
         print("the linear model does not help and is left out", flush=True)
     else:
+        if TRAINED not in added.stack.weights:
+            print("the encoder does not help; --quick fits the linear model alone, in seconds")
         added.part.save(work / MODEL, {"macro_f1": added.describe()})
     return added

@@ -79,7 +79,7 @@ def _read(entry: Path) -> np.ndarray | None:
             return found
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):
         pass
     cache.remove(entry)
     return None
