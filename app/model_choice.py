@@ -62,7 +62,10 @@ def stamp(path: Path) -> float:
     return max((file.stat().st_mtime for file in path.iterdir() if file.is_file()), default=0.0)
 
 
-@st.cache_resource(max_entries=2, show_spinner="모델을 읽는 중입니다…")
+@st.cache_resource(
+    max_entries=2,
+    show_spinner="모델을 읽는 중입니다… 처음 한 번은 가장 빠른 계산 방식을 재느라 30초쯤 걸립니다.",
+)
 def load_model(path: str, changed: float) -> Classifier:
     """Load a model once for all sessions.
 

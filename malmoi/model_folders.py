@@ -145,6 +145,11 @@ def check_source(source: str | Path) -> str:
     """
     path = find_named(source)
     if path.is_dir():
+        if is_linear_alone(path):
+            raise InputError(
+                f"{path} is a linear classifier (kfold.py --quick), found no {CONFIG} of an "
+                "encoder in it; give a classifier or an encoder that was trained"
+            )
         if not (path / CONFIG).is_file():
             raise InputError(f"{path} is not a model: it has no {CONFIG}")
         if not has_weights(path) and (path / PICKLED).is_file():
@@ -176,6 +181,16 @@ def local_source(source: str | Path, revision: str | None = None) -> str:
     from malmoi.hub import hub_directory  # half a second of imports that a folder does not need
 
     return str(hub_directory(found, revision, "--model"))
+
+
+def check_classifier(source: str | Path) -> None:
+    """`check_source` of a classifier, which may be a linear one.
+
+    Raises:
+        InputError: as `check_source`.
+    """
+    if not is_linear_alone(find_named(source)):
+        check_source(source)
 
 
 def classifier_folder(source: str | Path, revision: str | None = None) -> Path:

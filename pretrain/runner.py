@@ -23,7 +23,7 @@ from malmoi.model_folders import check_generator_files
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
 from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import RunConfig
-from pretrain.data.corpus import prepare_corpus, unknown_fraction
+from pretrain.data.corpus import engine_of, prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from pretrain.engine.checkpoint import TrainerState, load_state, save_state
 from pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
@@ -130,7 +130,7 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
     )
     tokenized = is_tokenized(config.flags.corpus)
     what = plan_corpus(config, is_tokenized=tokenized)
-    corpus, tokenizer = prepare_corpus(what, given_tokenizer(config))
+    corpus, tokenizer = prepare_corpus(what, given_tokenizer(config), engine_of(config))
     planned = plan(
         config,
         lengths=corpus.lengths,
@@ -170,7 +170,7 @@ def _prepare_resumed(
     if before.start.generator is not None:
         check_generator_files(before.start.generator)
     tokenizer = load_pretraining_tokenizer(directory / "state" / "tokenizer")
-    corpus, tokenizer = prepare_corpus(before.corpus, tokenizer)
+    corpus, tokenizer = prepare_corpus(before.corpus, tokenizer, engine_of(config))
     planned = go_on(config, before, lengths=corpus.lengths, machine=machine)
     if changed := changes(before, planned):
         print(f"resuming {directory} with {', '.join(changed)}", flush=True)

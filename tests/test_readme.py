@@ -32,7 +32,9 @@ def commands_in(name: str) -> list[list[str]]:
     """The words of every command in the fenced blocks of a document, in their order."""
     text = (ROOT / name).read_text(encoding="utf-8")
     found: list[list[str]] = []
-    for block in re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        if language:
+            continue
         for line in block.replace("\\\n", " ").split("\n"):
             for command in line.split("&&"):
                 if words := shlex.split(command, comments=True):

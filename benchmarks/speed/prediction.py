@@ -5,14 +5,13 @@
 Real reviews (NSMC's test file) are labelled in turns, a slice at a time, by
 
 - `Classifier` with each engine, cleaning included;
-- `transformers.pipeline("text-classification")` in fp32, at the batch size of `BATCH_SIZES` that
-  was the fastest on the first thousand texts;
-- the stock model called on batches of 32 texts in their order, padded to the longest.
+- what users of transformers and ONNX Runtime have: see `benchmarks.speed.stock_prediction`.
 
 Then one text at a time, in turns again: the whole call from text to label, tokenizer included, of
 each engine and of the stock model in fp32. Reported are texts a second by the clock and by the
 processor, ratios to the pipeline of the same slice (medians), the share of texts with the label of
-torch in fp32, and of one text the median and the 99th percentile. Loading is outside the time.
+torch in fp32, for torch the share of what the machine does of matrix products alone, and of one
+text the median and the 99th percentile. Loading is outside the time.
 """
 
 import json
@@ -29,23 +28,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.speed.stock_prediction import StockPrediction
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.engine import Engine
+from malmoi.inference.running import logits_by_length
 from malmoi.model_folders import local_source
+from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
+from pretrain.model.cost import hardware_flops, matrix_seconds
 
 RESULTS = Path(__file__).parents[1] / "results" / "prediction.json"
 ENGINES = ("torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8")
 PIPELINE, PLAIN = "pipeline", "plain call"
-BATCH_SIZES = (1, 4, 8, 16, 32)
 # Texts that choose the batch size of the pipeline, and that warm up everybody.
 _CHOOSING, _WARMING = 1000, 64
-_PLAIN_BATCH = 32
+# Rows and columns of the products whose rate is taken as the machine's.
+_MATRIX = (1024, 256, 1024)
 Labels = Callable[[list[str]], list[str]]
 
 
@@ -80,14 +83,24 @@ def main(settings: PredictionSpeedSettings) -> None:
     classifiers = {
         name: Classifier.load(settings.model, name, threads=settings.threads) for name in ENGINES
     }
-    stock = _Stock(folder)
-    sizes = stock.best_batch_size(texts[:_CHOOSING])
+    stock = StockPrediction(folder, settings.threads)
+    sizes = stock.seconds_by_batch_size(texts[:_CHOOSING])
     arms: dict[str, Labels] = {name: _labels_by(each) for name, each in classifiers.items()}
     best = min(sizes, key=lambda size: sizes[size])
-    arms |= {PIPELINE: lambda texts: stock.by_pipeline(texts, best), PLAIN: stock.plainly}
+    arms |= {
+        PIPELINE: lambda texts: stock.by_pipeline(texts, best),
+        "pipeline bf16, sorted": stock.by_sorted_pipeline,
+        "ONNX int8, buckets": stock.by_onnx,
+        PLAIN: stock.plainly,
+    }
     load_before = os.getloadavg()[0]
     rows, labels = _take_turns(arms, texts, settings.slices)
-    singles = {name: arms[name] for name in ENGINES} | {PLAIN: stock.one}
+    singles = {name: arms[name] for name in (*ENGINES, PLAIN)}
+    shares = {
+        name: _share_of_matrix_rate(name, classifiers[name], texts[:_CHOOSING])
+        for name in ENGINES
+        if name.startswith("torch")
+    }
     result = {
         "model": settings.model,
         "texts": len(texts),
@@ -98,53 +111,12 @@ def main(settings: PredictionSpeedSettings) -> None:
         "pipeline_batch_size": best,
         "pipeline_seconds_by_batch_size": {str(n): round(s, 1) for n, s in sizes.items()},
         "throughput": _summary(rows, labels),
+        "share_of_matrix_rate": shares,
         "one_text_ms": _one_by_one(singles, texts[: settings.single_texts]),
         "rows": rows,
     }
     write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
     print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
-
-
-class _Stock:
-    """The stock model, as a user of transformers calls it."""
-
-    def __init__(self, folder: str) -> None:
-        self._model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-        self._tokenizer = AutoTokenizer.from_pretrained(folder)
-        self._pipeline: Any = pipeline(
-            "text-classification", model=self._model, tokenizer=self._tokenizer, device="cpu"
-        )
-
-    def best_batch_size(self, texts: list[str]) -> dict[int, float]:
-        """Seconds of each batch size."""
-        self.by_pipeline(texts[:_WARMING], 8)
-        found = {}
-        for size in BATCH_SIZES:
-            began = time.perf_counter()
-            self.by_pipeline(texts, size)
-            found[size] = time.perf_counter() - began
-        return found
-
-    def by_pipeline(self, texts: list[str], batch_size: int) -> list[str]:
-        """Labels of a pipeline."""
-        found = self._pipeline(texts, batch_size=batch_size, truncation=True)
-        return [one["label"] for one in found]
-
-    def plainly(self, texts: list[str]) -> list[str]:
-        """Labels of batches in the order of the texts."""
-        names = self._model.config.id2label
-        found: list[str] = []
-        for first in range(0, len(texts), _PLAIN_BATCH):
-            batch = texts[first : first + _PLAIN_BATCH]
-            inputs = self._tokenizer(batch, padding=True, truncation=True, return_tensors="pt")
-            with torch.inference_mode():
-                best = self._model(**inputs).logits.argmax(dim=-1).tolist()
-            found += [names[place] for place in best]
-        return found
-
-    def one(self, texts: list[str]) -> list[str]:
-        """The same of one text."""
-        return self.plainly(texts)
 
 
 def _labels_by(classifier: Classifier) -> Labels:
@@ -176,6 +148,26 @@ def _take_turns(
             rows.append(row)
             print(row, flush=True)
     return rows, labels
+
+
+def _share_of_matrix_rate(name: str, classifier: Classifier, texts: list[str]) -> float:
+    """Operations a second of a network, against those of large products of the same numbers."""
+    engine: Engine = classifier._engine
+    tokens = classifier._tokenized([(clean_text(text), None) for text in texts])
+
+    def network() -> None:
+        for _ in logits_by_length(engine, tokens, range(len(texts))):
+            pass
+
+    operations = hardware_flops(network)
+    dtype = torch.bfloat16 if name == "torch-bf16" else torch.float32
+    shares = []
+    for _ in range(5):
+        began = time.perf_counter()
+        network()
+        rate = operations / (time.perf_counter() - began)
+        shares.append(rate / matrix_seconds({_MATRIX: 1}, torch.device("cpu"), dtype)[1])
+    return round(statistics.median(shares), 2)
 
 
 def _summary(
@@ -214,8 +206,10 @@ def _one_by_one(arms: Mapping[str, Labels], texts: Sequence[str]) -> dict[str, d
             began = time.perf_counter()
             label([text])
             seconds[name].append(time.perf_counter() - began)
+    plain = statistics.median(seconds[PLAIN])
     return {
         name: {
+            "of_the_plain_call": round(statistics.median(times) / plain, 2),
             "median": round(1000 * statistics.median(times), 2),
             "p99": round(1000 * float(np.quantile(times, 0.99)), 2),
         }

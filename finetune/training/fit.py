@@ -25,6 +25,7 @@ from finetune.training.subword_dropout import SubwordDropout, WordPieces, word_p
 from malmoi.devices import attention_for, autocast, choose_device
 from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts, tokenize_all
+from malmoi.inference.first_token import logits_of
 from malmoi.inference.tasks import Task, main_score
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import longest_input
@@ -252,7 +253,7 @@ class _Loop:
         seed: int,
         device: torch.device,
     ) -> None:
-        self._model, self._tokens, self._places = model, tokens, places
+        self._logits, self._tokens, self._places = logits_of(model), tokens, places
         self._training, self._device = training, device
         self._data = data
         self._anew: SubwordDropout | None = None
@@ -287,7 +288,7 @@ class _Loop:
             chosen = self._places[batch]
             inputs = self._tokens.batch(chosen)
             with autocast(self._device):
-                logits = self._model(**inputs).logits  # [B, K]
+                logits = self._logits(**inputs)  # [B, K]
             targets = self._targets[torch.from_numpy(chosen).to(self._device)]
             loss = self._loss(logits.float(), targets)
             loss.backward()

@@ -25,7 +25,8 @@ _FEATURES = {
     "tensorboard": "TensorBoard files of a pre-training run",
     "llm": "a chat model as a baseline of k-fold",
     "postgres": "labels of a team in PostgreSQL",
-    "cluster": "cleaning on a Ray cluster",
+    "serve": "malmoi serve: the classifier over HTTP",
+    "cluster": "cleaning, tokenising and predicting on a Ray cluster",
     "test": "make test",
     "bench": "the benchmarks",
 }

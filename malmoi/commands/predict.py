@@ -4,17 +4,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
-from malmoi.model_folders import check_source
+from malmoi.model_folders import check_classifier
 from malmoi.text.reading.options import ReadOptions
 
 if TYPE_CHECKING:
     from malmoi.inference.classifier import Classifier
+    from malmoi.inference.table_prediction import Labelled
     from malmoi.text.reading.sources import Source
     from malmoi.text.reading.whole_rows import WholeRow
 
@@ -40,7 +41,7 @@ class PredictSettings:
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
     output: Path
     """File to write, .csv, .xlsx, .jsonl or .parquet, that must not exist yet; - writes JSON lines
-    to standard output."""
+    to standard output; with --cluster a folder."""
     reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
     """How the files are read."""
     pair_column: str | None = None
@@ -48,9 +49,15 @@ class PredictSettings:
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
-    workers: int = 1
-    """Processes. One uses all cores; more pay off on many cores, where reading and cleaning keep
-    one busy."""
+    workers: int | None = None
+    """Processes; by default one, which uses all cores. More pay off on many cores, where reading
+    and cleaning keep one busy. With --cluster: cores at most; by default all of it."""
+    cluster: Literal["ray"] | None = None
+    """Predict on a Ray cluster: Parquet in, a folder of Parquet parts out, both where all nodes see
+    them."""
+    address: str | None = None
+    """host:port of the cluster's head; else what RAY_ADDRESS says, else the cluster of this
+    machine, which is started if need be."""
 
 
 def main(settings: PredictSettings) -> None:
@@ -59,7 +66,9 @@ def main(settings: PredictSettings) -> None:
     from malmoi.text.reading.sources import find_all_sources
 
     sources = [] if settings.inputs == (PIPE,) else find_all_sources(settings.inputs)
-    if settings.output == PIPE:
+    if settings.cluster is not None:
+        _on_cluster(settings, sources)
+    elif settings.output == PIPE:
         _to_standard_output(settings, sources)
     else:
         _to_file(settings, sources)
@@ -77,27 +86,47 @@ def _check(settings: PredictSettings) -> None:
             f"expected --output - for standard input, found {settings.output}; redirect standard "
             "output to it"
         )
-    if settings.workers < 1:
+    if settings.workers is not None and settings.workers < 1:
         raise InputError(f"expected --workers of at least 1, found {settings.workers}")
-    if settings.output == PIPE:
-        if settings.workers > 1:
+    if settings.address is not None and settings.cluster is None:
+        raise InputError(f"--address {settings.address} is for --cluster ray; give both or neither")
+    if settings.cluster is not None:
+        _check_cluster(settings)
+    elif settings.output == PIPE:
+        if (settings.workers or 1) > 1:
             raise InputError("expected --workers 1 with --output -, found more; name a file")
     else:
         check_writable(settings.output)
-        if settings.output.exists():
-            raise InputError(
-                f"expected a new file for --output, found {settings.output}; delete it or name "
-                "another"
-            )
-    check_source(settings.model)
+    if settings.output != PIPE and settings.output.exists():
+        kind = "file" if settings.cluster is None else "folder"
+        raise InputError(
+            f"expected a new {kind} for --output, found {settings.output}; delete it or name "
+            "another"
+        )
+    check_classifier(settings.model)
+
+
+def _check_cluster(settings: PredictSettings) -> None:
+    from malmoi.text.table_writing import WRITTEN
+
+    if PIPE in (*settings.inputs, settings.output):
+        raise InputError("expected files and a folder with --cluster, found -; name them")
+    if settings.output.suffix.lower() in WRITTEN:
+        raise InputError(
+            f"expected a folder for --output with --cluster, found {settings.output}; leave out "
+            f"the ending {settings.output.suffix}"
+        )
+    if (settings.address or "").startswith("ray://"):
+        raise InputError(
+            f"expected host:port of the cluster's head as --address, found {settings.address}, "
+            "which is for Ray's client; give the port of ray start --head, as a rule 6379"
+        )
 
 
 def _load(settings: PredictSettings) -> "Classifier":
     from malmoi.inference.classifier import Classifier
 
-    classifier = Classifier.load(
-        settings.model, settings.engine, say=lambda line: print(line, file=sys.stderr, flush=True)
-    )
+    classifier = Classifier.load(settings.model, settings.engine)
     if classifier.reads_pairs and settings.pair_column is None:
         raise InputError(
             f"{settings.model} reads two texts at a time; name the column of the second ones with "
@@ -151,17 +180,84 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
 
 
 def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
-    from malmoi.inference.exported import model_hash
-    from malmoi.inference.table_prediction import ROWS_IN_UNIT, label_table, survey_rows
-    from malmoi.model_folders import classifier_folder
+    from malmoi.inference.table_prediction import label_table, survey_rows
     from malmoi.progress import shown_progress
-    from malmoi.text.cleaning.cleaner import CLEANER_VERSION
-    from malmoi.text.corpus.clean_corpus import sources_hash
-    from malmoi.text.reading.records import READER_VERSION
     from malmoi.work_folder import work_folder, worth_keeping
 
     classifier = _load(settings)
-    plan = {
+    with work_folder(settings.output, _plan(settings, sources, classifier)) as work:
+        survey = survey_rows(lambda: _rows(settings, sources), work)
+        print(f"{survey.rows:,} rows, {classifier.name} by {classifier.engine}", flush=True)
+        with worth_keeping(), shown_progress("rows") as progress:
+            labelled = label_table(
+                lambda: _rows(settings, sources, quiet=True),
+                survey,
+                classifier,
+                settings.output,
+                work,
+                model=settings.model,
+                workers=settings.workers or 1,
+                progress=progress,
+            )
+    _say(labelled, settings)
+
+
+def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
+    from malmoi.inference.cluster_prediction import PARTS, label_on_cluster
+    from malmoi.inference.parquet_parts import cut_parts
+    from malmoi.inference.shipped_model import ship_model
+    from malmoi.model_folders import classifier_folder
+    from malmoi.progress import shown_progress
+    from malmoi.text.reading.notes import ReadingNotes
+    from malmoi.work_folder import work_folder, worth_keeping
+    from malmoi.workers.ray_cluster import check_nodes, cluster_cores, joined_cluster
+
+    cut = cut_parts(
+        sources,
+        settings.reading,
+        settings.pair_column,
+        ReadingNotes(say=lambda line: print(line, flush=True)),
+    )
+    named = "RAY_ADDRESS" if settings.address is None else "--address"
+    # Joined before anything is computed or deleted.
+    with joined_cluster(settings.address, named=named) as ray:
+        classifier = _load(settings)
+        plan = {"parts": len(cut.parts), **_plan(settings, sources, classifier)}
+        with work_folder(settings.output, plan) as work:
+            with worth_keeping(), shown_progress("rows") as progress:
+                check_nodes(ray, [work.resolve(), *cut.folders])
+                model = ship_model(classifier_folder(settings.model), classifier)
+                print(
+                    f"{cut.rows:,} rows in {len(cut.parts):,} parts, {classifier.name} by "
+                    f"{classifier.engine} ({model.num_bytes / 1e6:,.0f} MB to each actor) on "
+                    f"{cluster_cores(ray):,} cores",
+                    flush=True,
+                )
+                labelled = label_on_cluster(
+                    ray,
+                    cut,
+                    model,
+                    work,
+                    workers=settings.workers,
+                    skip_bad_rows=settings.reading.skip_bad_rows,
+                    progress=progress,
+                )
+            (work / PARTS).rename(settings.output)
+    _say(labelled, settings)
+
+
+def _plan(
+    settings: PredictSettings, sources: Sequence["Source"], classifier: "Classifier"
+) -> dict[str, Any]:
+    """All that finished units depend on."""
+    from malmoi.inference.exported import model_hash
+    from malmoi.inference.table_prediction import ROWS_IN_UNIT
+    from malmoi.model_folders import classifier_folder
+    from malmoi.text.cleaning.cleaner import CLEANER_VERSION
+    from malmoi.text.corpus.clean_corpus import sources_hash
+    from malmoi.text.reading.records import READER_VERSION
+
+    return {
         "work_version": _WORK_VERSION,
         "inputs_sha256": sources_hash(sources),
         "reader": READER_VERSION,
@@ -173,20 +269,9 @@ def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
         "temperature": classifier.temperature,
         "rows_per_unit": ROWS_IN_UNIT,
     }
-    with work_folder(settings.output, plan) as work:
-        survey = survey_rows(lambda: _rows(settings, sources), work)
-        print(f"{survey.rows:,} rows, {classifier.name} by {classifier.engine}", flush=True)
-        with worth_keeping(), shown_progress("rows") as progress:
-            labelled = label_table(
-                lambda: _rows(settings, sources, quiet=True),
-                survey,
-                classifier,
-                settings.output,
-                work,
-                model=settings.model,
-                workers=settings.workers,
-                progress=progress,
-            )
+
+
+def _say(labelled: "Labelled", settings: PredictSettings) -> None:
     for label, count in list(labelled.labels.items())[:_SHOWN_LABELS]:
         print(f"  {label or '(none)'}: {count:,} ({count / labelled.rows:.1%})")
     if labelled.empty:

@@ -6,6 +6,7 @@ Legend: N texts, B texts in a batch, K labels.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
+from malmoi.inference.description import Gives
 from malmoi.inference.engine import Engineless, EngineName, check_engine
+from malmoi.inference.explaining import Explanation, Texts, explain
 from malmoi.inference.linear.alone import open_alone
 from malmoi.inference.linear.linear_part import LinearPart, load_linear
 from malmoi.inference.opening import Opened, Say, open_classifier
@@ -110,7 +113,8 @@ class Classifier:
                 measured once a model and machine, in half a minute.
             revision: branch, tag or commit of a Hub id.
             threads: that an ONNX engine computes with; all cores where it is None.
-            say: called with a line before something that takes long.
+            say: called with a line before something that takes long; by default the line goes to
+                standard error.
 
         Raises:
             InputError: in one line, when the directory is missing or lacks its configuration or
@@ -118,16 +122,17 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when there is no such engine.
         """
-        check_engine(engine, "engine")
         folder = classifier_folder(path, revision)
         linear = load_linear(folder)
         if linear is not None and not has_weights(folder):
+            if engine != "linear":  # whatever computes an encoder does for one that has none
+                check_engine(engine, "engine")
             opened = open_alone(linear, folder)
         else:
-            opened = open_classifier(folder, engine, threads=threads, say=say)
+            opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
         if linear is not None:
             linear.check_labels(opened.description.labels, folder)
-        temperature = _temperature(folder)
+        temperature = fitted_temperature(folder)
         return cls(opened, name_of_model(path), temperature=temperature, linear=linear)
 
     @property
@@ -145,6 +150,11 @@ class Classifier:
         """What its logits are the sum of: `encoder`, and the parts of a linear classifier."""
         encoder = ["encoder"] if self._engine.name != "linear" else []
         return encoder + (self._linear.parts if self._linear is not None else [])
+
+    @property
+    def gives(self) -> Gives:
+        """One label, several labels, or a value."""
+        return self._description.gives
 
     @property
     def reads_pairs(self) -> bool | None:
@@ -257,6 +267,32 @@ class Classifier:
         new = zip(*table, strict=True) if table else ([] for _ in names)
         return frame.assign(**{n: list(v) for n, v in zip(names, new, strict=True)})
 
+    def explain(
+        self, text: str, pair: str | None = None, *, label: str | None = None
+    ) -> Explanation:
+        """Say which words carried a decision, by leaving each of them out.
+
+        Args:
+            text: of any length; what the model does not read is not explained.
+            pair: the second text, for a model that reads two at a time.
+            label: the one to explain; None for the likeliest one. A value has none.
+
+        Returns:
+            The words with their places in `text` and `pair`, and what the label's log-odds (or the
+            value) lose without each. At most 512 words are predicted without, in one call.
+
+        Raises:
+            InputError: as `predict`, or there is no such label.
+        """
+
+        def predict(variants: Sequence[Texts]) -> list[Prediction]:
+            firsts, *seconds = map(list, zip(*variants, strict=True))
+            return self.predict(firsts, *seconds)
+
+        texts = (text,) if pair is None else (text, pair)
+        _check_texts(texts)
+        return explain(predict, texts, self.labels, label)
+
     def predict_rows(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
     ) -> list[list[Any]]:
@@ -323,6 +359,10 @@ class Classifier:
             yield places, predictions_of(probabilities, cut, self._description)
 
 
+def _to_standard_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:
     """Inputs of a stream by the thousand, with the place of the first."""
     inputs, first = iter(stream), 0
@@ -367,7 +407,7 @@ def _check_texts(texts: Sequence[str], first: int = 0) -> None:
             )
 
 
-def _temperature(folder: Path) -> float:
+def fitted_temperature(folder: Path) -> float:
     """The fitted temperature of a directory; 1 where none was fitted."""
     path = folder / CALIBRATION
     if not path.is_file():

@@ -1,7 +1,9 @@
-"""Classifiers exported to ONNX, kept in `runs/cache/onnx`: found by what they were made of.
+"""Classifiers exported to ONNX: in `runs/cache/onnx`, found by what they were made of, or in the
+folder of a published model.
 
-An entry holds the network in fp32 and in int8, what is known of the model, its tokenizer, and which
-engine was the fastest on which machine. Finding one imports neither torch nor transformers.
+An entry of the cache holds the network in fp32 and in int8, what is known of the model, its
+tokenizer, and which engine was the fastest on which machine. A published folder has the networks
+and what is known of the model in `onnx/`. Finding one imports neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import platform
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -26,10 +29,15 @@ from malmoi.workers.local import available_cores
 
 KIND = "onnx"
 FILES = {"onnx-fp32": "fp32.onnx", "onnx-int8": "int8.onnx"}
+# Where the Hub and transformers.js look for them.
+PUBLISHED_FILES = {"onnx-fp32": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
+PUBLISHED_DESCRIPTION = "onnx/malmoi.json"
+# Raise it whenever what is written there could not be read by an older version.
+_PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
-EXPORT_VERSION = 1
+EXPORT_VERSION = 2
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -38,29 +46,43 @@ _NOT_MADE_OF = ("report.json", "calibration.json", "run.json", "corpus.json", "p
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """An entry of the cache.
+    """An entry of the cache, or a published folder.
 
     Attributes:
         path: its folder.
         description: of the classifier.
         tokenizer: its tokenizer.json; None where only transformers can tokenise for it.
+        files: the .onnx file of every engine, below `path`.
     """
 
     path: Path
     description: ModelDescription
     tokenizer: str | None
+    files: Mapping[str, str]
 
     def network(self, engine: str) -> Path:
         """The .onnx file of an engine."""
-        return self.path / FILES[engine]
+        return self.path / self.files[engine]
 
 
 def entry_path(folder: Path) -> Path:
     """Where the export of the model in `folder` is kept, whether it is there or not."""
-    digest = hashlib.sha256(f"{EXPORT_VERSION} {model_hash(folder)}\n".encode())
+    digest = hashlib.sha256()
     for package in _MADE_BY:
         digest.update(f"{package} {_version(package)}\n".encode())
-    return cache.CACHE / KIND / digest.hexdigest()[:24]
+    return cache.CACHE / KIND / f"{_of_model(folder)}-{digest.hexdigest()[:8]}"
+
+
+def any_exported(folder: Path) -> Exported | None:
+    """An export of the model in `folder`, by whatever versions of the packages; the newest."""
+    found = (cache.CACHE / KIND).glob(f"{_of_model(folder)}-*")
+    newest_first = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return next((one for path in newest_first if (one := find_exported(path))), None)
+
+
+def _of_model(folder: Path) -> str:
+    """How the entries of a model begin."""
+    return hashlib.sha256(f"{EXPORT_VERSION} {model_hash(folder)}\n".encode()).hexdigest()[:24]
 
 
 def model_hash(folder: Path) -> str:
@@ -81,15 +103,63 @@ def find_exported(path: Path) -> Exported | None:
         values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         description = ModelDescription(**values["model"])
         tokenizer = (path / TOKENIZER).read_text(encoding="utf-8") if values["fast"] else None
-        sizes = {name: (path / name).stat().st_size for name in FILES.values()}
-        if sizes != values["sizes"]:
+        if (sizes := _sizes(path, FILES)) != values["sizes"]:
             raise ValueError(f"files of {sizes} bytes, not {values['sizes']}")
     except (OSError, ValueError, KeyError, TypeError):
         remove_exported(path)
         return None
     with suppress(OSError):  # somebody else's folder
         cache.mark_used(path)
-    return Exported(path=path, description=description, tokenizer=tokenizer)
+    return Exported(path=path, description=description, tokenizer=tokenizer, files=FILES)
+
+
+def find_published(folder: Path) -> Exported | None:
+    """The networks in a published folder; None where there are none of the model beside them."""
+    if not (folder / PUBLISHED_DESCRIPTION).is_file():
+        return None
+    values = read_json(folder / PUBLISHED_DESCRIPTION)
+    try:
+        if values["version"] != _PUBLISHED_VERSION or values["made_of"] != model_hash(folder):
+            return None
+        if values["sizes"] != _sizes(folder, PUBLISHED_FILES):
+            return None
+        description = ModelDescription(**values["model"])
+        tokenizer = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
+        # Texts come here clean, and the table of the model's own is faster than patterns.
+        tokenizer["normalizer"] = values["normalizer"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Exported(
+        path=folder,
+        description=description,
+        tokenizer=json.dumps(tokenizer, ensure_ascii=False),
+        files=PUBLISHED_FILES,
+    )
+
+
+def write_published_description(
+    folder: Path, description: ModelDescription, tokenizer: str
+) -> None:
+    """Write what `find_published` reads, into a folder that has all else already.
+
+    Args:
+        folder: with model, tokenizer and networks.
+        description: of the classifier.
+        tokenizer: the tokenizer.json that expects clean texts.
+    """
+    values = {
+        "version": _PUBLISHED_VERSION,
+        "model": asdict(description),
+        "normalizer": json.loads(tokenizer)["normalizer"],
+        "sizes": _sizes(folder, PUBLISHED_FILES),
+        "made_of": model_hash(folder),
+    }
+    text = json.dumps(values, ensure_ascii=False, indent=1)
+    (folder / PUBLISHED_DESCRIPTION).write_text(text, encoding="utf-8")
+
+
+def _sizes(path: Path, files: Mapping[str, str]) -> dict[str, int]:
+    return {name: (path / name).stat().st_size for name in files.values()}
 
 
 def remove_exported(path: Path) -> None:
@@ -102,7 +172,7 @@ def write_description(path: Path, description: ModelDescription, tokenizer: str 
     values = {
         "model": asdict(description),
         "fast": tokenizer is not None,
-        "sizes": {name: (path / name).stat().st_size for name in FILES.values()},
+        "sizes": _sizes(path, FILES),
     }
     if tokenizer is not None:
         (path / TOKENIZER).write_text(tokenizer, encoding="utf-8")
@@ -119,6 +189,19 @@ def measured_engine(path: Path) -> EngineName | None:
     """The engine that was the fastest on a machine like this; None where nothing was measured."""
     found = read_measurement(path).get("engine")
     return next((name for name in ENGINES if name == found), None)
+
+
+def fastest_elsewhere(path: Path) -> EngineName | None:
+    """The fastest ONNX engine that agreed on some other machine; None where none was measured."""
+    files = sorted(path.glob("fastest-*.json"), key=lambda file: file.stat().st_mtime)
+    for values in map(read_json, reversed(files)):
+        measured = {name: (values.get("measured") or {}).get(name) or {} for name in FILES}
+        rates = {
+            name: one["texts_per_second"] for name, one in measured.items() if one.get("agrees")
+        }
+        if rates:
+            return next(name for name in ENGINES if name == max(rates, key=rates.__getitem__))
+    return None
 
 
 def write_measurement(path: Path, values: dict[str, Any]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,7 +17,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.exported import FILES, Exported, find_exported, write_description
-from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
+from malmoi.inference.first_token import logits_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,20 +27,20 @@ _SPARE_SECONDS = 3600.0
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-class _StockLogits(nn.Module):
-    """A stock classifier as a function of tensors alone."""
+class _Logits(nn.Module):
+    """A function of tensors as a module, which the exporter wants."""
 
-    def __init__(self, model: PreTrainedModel, takes_types: bool) -> None:
+    def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self.model, self.takes_types = model, takes_types
+        self.model = model  # so that its weights are found
+        self.compute = logits_of(model)
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
     ) -> torch.Tensor:
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if self.takes_types:
-            inputs["token_type_ids"] = token_type_ids
-        return self.model(**inputs).logits
+        return self.compute(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        )
 
 
 def export_classifier(
@@ -59,17 +58,7 @@ def export_classifier(
         InputError: the exporter does not know this network.
     """
     with directory_at_once(path, shared=True) as scratch:
-        try:
-            with _quiet():
-                _export(model, scratch / FILES["onnx-fp32"], description)
-                _quantize(scratch / FILES["onnx-fp32"], scratch / FILES["onnx-int8"])
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # whatever exporter and quantizer have
-            raise InputError(
-                f"cannot export a {type(model).__name__} to ONNX: "
-                f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
-            ) from error
+        write_networks(scratch, FILES, model, description)
         write_description(scratch, description, tokenizer)
     cache.bound(cache.CACHE, keep=[path], spare_seconds=_SPARE_SECONDS)
     found = find_exported(path)
@@ -77,13 +66,35 @@ def export_classifier(
     return found
 
 
+def write_networks(
+    folder: Path, files: Mapping[str, str], model: PreTrainedModel, description: ModelDescription
+) -> None:
+    """Write the network in fp32 and in int8.
+
+    Args:
+        folder: where.
+        files: name of the file of either engine, below `folder`.
+        model: in eval mode, fp32, on the CPU.
+        description: of the classifier.
+
+    Raises:
+        InputError: the exporter does not know this network.
+    """
+    exact, quantized = folder / files["onnx-fp32"], folder / files["onnx-int8"]
+    try:
+        with _quiet():
+            _export(model, exact, description)
+            _quantize(exact, quantized)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever exporter and quantizer have
+        raise InputError(
+            f"cannot export a {type(model).__name__} to ONNX: "
+            f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
+        ) from error
+
+
 def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -> None:
-    takes_types = "token_type_ids" in signature(model.forward).parameters
-    network: Any = (
-        FirstTokenElectra(model)
-        if reads_first_token_only(model)
-        else _StockLogits(model, takes_types)
-    )
     # Two texts, the second one shorter: sizes of 1 would be taken for constants.
     length = min(8, description.max_length)
     ids = torch.full((2, length), description.pad, dtype=torch.int64)
@@ -91,7 +102,7 @@ def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -
     mask[1, length // 2 :] = 0
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     torch.onnx.export(
-        network.eval(),
+        _Logits(model).eval(),
         (ids, mask, torch.zeros_like(ids)),
         path,
         input_names=list(_INPUTS),

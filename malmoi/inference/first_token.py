@@ -1,18 +1,20 @@
 """A stock ELECTRA classifier, with the last layer computed for the first token alone.
 
-The head reads nothing else, so the logits are the same (tested), for less work: of the last layer
-only keys and values are needed of the other tokens.
+The head reads nothing else, so logits and gradients are the same (tested), for less work: the last
+layer needs only keys and values of the other tokens. Training and prediction both take it.
 
 Legend: B texts in a batch, T tokens of the longest text in it, H hidden size, K labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import dropout, scaled_dot_product_attention
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,7 +24,10 @@ class FirstTokenElectra(nn.Module):
     """Shares the modules, and so the weights, of an `ElectraForSequenceClassification`."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Take over a model in eval mode, of the kind that `reads_first_token_only` accepts."""
+        """Share a model of the kind that `reads_first_token_only` accepts.
+
+        Dropout follows the mode of the model, not of this module.
+        """
         super().__init__()
         electra: Any = model.electra
         self.embeddings = electra.embeddings
@@ -31,14 +36,17 @@ class FirstTokenElectra(nn.Module):
         self.classifier: Any = model.classifier
 
     def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits, [B, K].
 
         Args:
             input_ids: int64 [B, T].
             attention_mask: int64 [B, T], 1 where a token is no padding.
-            token_type_ids: int64 [B, T].
+            token_type_ids: int64 [B, T]; None means 0 everywhere.
         """
         hidden = self.project(self.embeddings(input_ids, token_type_ids=token_type_ids))
         # Added to scores, not boolean: exported, a boolean mask costs a search for rows of NaN.
@@ -59,6 +67,26 @@ def reads_first_token_only(model: PreTrainedModel) -> bool:
     )
 
 
+def logits_of(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
+    """`model(**inputs).logits` as a function of the inputs, by the shorter way where there is one.
+
+    Args:
+        model: a stock classifier; it may be trained through the function. `token_type_ids` are
+            left out for one that takes none.
+    """
+    if reads_first_token_only(model) and not model.is_activation_checkpointing:
+        return FirstTokenElectra(model)
+    takes_types = "token_type_ids" in signature(model.forward).parameters
+
+    def logits(**inputs: torch.Tensor) -> torch.Tensor:
+        if not takes_types:
+            inputs.pop("token_type_ids", None)
+        found: torch.Tensor = model(**inputs).logits
+        return found
+
+    return logits
+
+
 def _layer(
     layer: Any, queries: torch.Tensor, hidden: torch.Tensor, bias: torch.Tensor
 ) -> torch.Tensor:
@@ -68,11 +96,29 @@ def _layer(
     def heads(values: torch.Tensor) -> torch.Tensor:
         return values.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2)
 
-    found = scaled_dot_product_attention(
+    found = _attended(
         heads(attention.query(queries)),
         heads(attention.key(hidden)),
         heads(attention.value(hidden)),
-        attn_mask=bias,
+        bias,
+        attention.dropout.p if layer.training else 0.0,
     )
     attended = layer.attention.output(found.transpose(1, 2).flatten(-2), queries)
     return layer.feed_forward_chunk(attended)
+
+
+def _attended(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    bias: torch.Tensor,
+    dropped: float,
+) -> torch.Tensor:
+    """Attention of heads, [B, heads, tokens, size of a head].
+
+    Gradients on a CPU go through plain matrix products: see `malmoi.devices.attention_for`.
+    """
+    if not (torch.is_grad_enabled() and query.requires_grad and query.device.type == "cpu"):
+        return scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropped)
+    scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + bias
+    return dropout(scores.softmax(dim=-1).to(value.dtype), dropped) @ value

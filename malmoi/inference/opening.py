@@ -1,7 +1,8 @@
 """A folder and the name of an engine to what predicts: network, tokenizer, description.
 
-What an earlier run has exported is taken as it is, without torch; else the stock model is loaded
-and checked, and exported where the engine asks for it.
+What an earlier run has exported, or what the folder of a published model has, is taken as it is,
+without torch; else the stock model is loaded and checked, and exported where the engine asks for
+it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from malmoi import cache
 from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import (
@@ -23,9 +26,14 @@ from malmoi.inference.engine import (
     check_engine,
 )
 from malmoi.inference.exported import (
+    FILES,
+    KIND,
     Exported,
+    any_exported,
     entry_path,
+    fastest_elsewhere,
     find_exported,
+    find_published,
     measured_engine,
     remove_exported,
     write_measurement,
@@ -64,16 +72,48 @@ def open_classifier(
     choice = check_engine(engine, "engine")
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
+    if not _torch_is_there():
+        return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
-    entry = entry_path(folder)
+    entry, published = entry_path(folder), find_published(folder)
+    # What is measured of a published model is no export, and must not stand in the place of one.
+    place = entry if published is None else entry.with_name(f"{entry.name}-published")
     if choice == "auto":
-        choice = measured_engine(entry) or "auto"
+        choice = measured_engine(place) or "auto"
     if choice == "auto":
-        return _measured(folder, entry, threads, say)
+        return _measured(folder, entry, place, published, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
+        if published is not None:
+            with suppress(Exception):  # whatever the library has for a damaged file
+                return _of_exported(folder, published, choice, threads)
         return _with_onnx(folder, entry, choice, threads, say)
     return open_stock(_load(folder), choice)
+
+
+def _torch_is_there() -> bool:
+    return all(find_spec(package) is not None for package in ("torch", "transformers"))
+
+
+def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
+    """Take what was exported where torch was; of `auto` what was the fastest here, else there."""
+    if choice in ("torch", "torch-fp32", "torch-bf16"):
+        raise InputError(
+            f"the engine {choice} needs torch and transformers, which are not installed; take "
+            "onnx-fp32 or onnx-int8"
+        )
+    exported = any_exported(folder)
+    if exported is None or exported.tokenizer is None:
+        raise InputError(
+            f"no ONNX export of {folder} in {cache.CACHE / KIND}, and torch and transformers, "
+            "which make one, are not installed; predict once where they are (malmoi predict), "
+            "and bring the folder along"
+        )
+    name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
+    if name is None:
+        measured = measured_engine(exported.path)
+        name = measured if measured in FILES else fastest_elsewhere(exported.path)
+    return _of_exported(folder, exported, name or "onnx-fp32", threads)
 
 
 def _load(folder: Path) -> StockClassifier:
@@ -138,7 +178,14 @@ def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
     return export_classifier(entry, stock.model, stock.description, serialized)
 
 
-def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -> Opened:
+def _measured(
+    folder: Path,
+    entry: Path,
+    place: Path,
+    published: Exported | None,
+    threads: int | None,
+    say: Say | None,
+) -> Opened:
     """Take the fastest engine that agrees with the reference, and remember which it was.
 
     Where nothing can be compared (a GPU, no sample texts, a network that cannot be exported) it is
@@ -149,11 +196,11 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
 
     stock = _load(folder)
     device = choose_device()
-    texts = calibration_texts(stock.description) if device.type == "cpu" else []
-    if not texts:
+    sample = calibration_texts(stock.description) if device.type == "cpu" else None
+    if sample is None:
         return open_stock(stock, "torch")
     try:
-        exported = find_exported(entry) or _export(stock, entry, say)
+        exported = published or find_exported(entry) or _export(stock, entry, say)
     except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
@@ -163,9 +210,11 @@ def _measured(folder: Path, entry: Path, threads: int | None, say: Say | None) -
         opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
     for name in ("onnx-fp32", "onnx-int8"):
         opened[name] = _of_exported(folder, exported, name, threads)
+    texts = sample.texts
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None
     tokens = opened[REFERENCE].tokenizer(texts, pairs)
-    found = measure({name: one.engine for name, one in opened.items()}, tokens, stock.description)
+    engines = {name: one.engine for name, one in opened.items()}
+    found = measure(engines, tokens, stock.description, sample.targets)
     with suppress(OSError):  # it is measured again
-        write_measurement(entry, {"model": str(folder), **found})
+        write_measurement(place, {"model": str(folder), **found})
     return opened[found["engine"]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -23,8 +24,10 @@ from malmoi.paths import sample
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 
-# One text in 200 may get another label.
+# One text in 200 may get another label, and the score of the labels that people gave may be lower
+# by a fifth of a point.
 LEAST_AGREEMENT = 0.995
+MOST_LOST_F1 = 0.002
 # Values must be this near, in standard deviations of those of the reference.
 _NEAR_VALUE = 0.05
 # A text with another label is then 0.1% (assumption: enough to tell 99.5% from 98.5%).
@@ -37,37 +40,67 @@ _ROUNDS = 3
 REFERENCE: EngineName = "torch-fp32"
 
 
-def calibration_texts(description: ModelDescription) -> list[str]:
-    """Clean texts to compare engines on: of the task with these labels, else of all samples.
+@dataclass(frozen=True, kw_only=True)
+class CalibrationTexts:
+    """N clean texts to compare engines on.
+
+    Attributes:
+        texts: N.
+        targets: int64 [N], places of the labels that people gave them; None where the texts are
+            not of the classifier's own task.
+    """
+
+    texts: list[str]
+    targets: np.ndarray | None = None
+
+
+def calibration_texts(description: ModelDescription) -> CalibrationTexts | None:
+    """Texts of the task with these labels, else of all samples; `CALIBRATION_TEXTS` at most.
 
     Returns:
-        `CALIBRATION_TEXTS` at most; none where the sample corpora are not there.
+        None where the sample corpora are not there.
     """
     tasks = [task for task in own_tasks() if set(task.label_names) == set(description.labels)]
     places = [task.data for task in tasks] or [
         sample("comments"),
         *(task.data for task in own_tasks()),
     ]
-    found: list[str] = []
+    found: list[tuple[str, str | None]] = []
     for place in places:
         try:
-            texts = [record.text for record in iter_records(place)]
+            records = list(iter_records(place))
         except InputError:
             continue
         share = CALIBRATION_TEXTS // len(places)
-        step = max(1, len(texts) // share)
-        found += [text for raw in islice(texts[::step], share) if (text := clean_text(raw))]
-    return found if len(found) >= _FEWEST_TEXTS else []
+        step = max(1, len(records) // share)
+        chosen = islice(records[::step], share)
+        found += [(text, record.label) for record in chosen if (text := clean_text(record.text))]
+    if len(found) < _FEWEST_TEXTS:
+        return None
+    texts, labels = [text for text, _ in found], [label for _, label in found]
+    if description.gives != "label" or not set(labels) <= set(description.labels):
+        return CalibrationTexts(texts=texts)
+    ids = [description.labels.index(label) for label in labels if label is not None]
+    return CalibrationTexts(texts=texts, targets=np.array(ids, dtype=np.int64))
 
 
 def measure(
-    engines: Mapping[EngineName, Engine], tokens: TokenizedTexts, description: ModelDescription
+    engines: Mapping[EngineName, Engine],
+    tokens: TokenizedTexts,
+    description: ModelDescription,
+    targets: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Compare engines; the first one is the reference.
 
+    Args:
+        engines: by name.
+        tokens: N texts.
+        description: of the classifier.
+        targets: int64 [N], see `CalibrationTexts`.
+
     Returns:
-        `engine`: the name of the fastest that agrees; `measured`: by engine, `texts_per_second`
-        and `same_labels`, a share; `texts`.
+        `engine`: the name of the fastest that agrees; `measured`: by engine, `texts_per_second`,
+        `same_labels`, a share, with targets `macro_f1`, and whether it `agrees`; `texts`.
     """
     names = list(engines)
     everything = range(len(tokens.lengths))
@@ -76,6 +109,7 @@ def measure(
     agreement = {
         name: agreement_of(outcomes[names[0]], outcomes[name], description) for name in names
     }
+    scores = {} if targets is None else {name: _macro_f1(outcomes[name], targets) for name in names}
     seconds = {name: float("inf") for name in names}
     # In turns, and the best of each: other work on the machine slows down whom it meets.
     for _ in range(_ROUNDS):
@@ -83,7 +117,12 @@ def measure(
             began = time.perf_counter()
             _logits(engines[name], tokens, timed)
             seconds[name] = min(seconds[name], time.perf_counter() - began)
-    good = [name for name in names if agreement[name] >= LEAST_AGREEMENT]
+    good = [
+        name
+        for name in names
+        if agreement[name] >= LEAST_AGREEMENT
+        and (not scores or scores[names[0]] - scores[name] <= MOST_LOST_F1)
+    ]
     return {
         "engine": min(good, key=lambda name: seconds[name]),
         "texts": len(everything),
@@ -91,10 +130,18 @@ def measure(
             name: {
                 "texts_per_second": round(len(timed) / seconds[name]),
                 "same_labels": round(agreement[name], 4),
+                "agrees": name in good,
+                **({"macro_f1": round(scores[name], 4)} if scores else {}),
             }
             for name in names
         },
     }
+
+
+def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(targets, logits.argmax(axis=1), average="macro"))
 
 
 def agreement_of(expected: np.ndarray, found: np.ndarray, description: ModelDescription) -> float:

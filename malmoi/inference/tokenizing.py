@@ -52,7 +52,10 @@ class FastTokenizer:
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
         """Token ids as `malmoi.inference.batching.tokenize_all` gives them (tested)."""
         given: list[Any] = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
-        encodings = self._backend.encode_batch_fast(given)
+        if len(given) == 1:  # without waiting for another thread
+            encodings = [self._backend.encode(texts[0], None if pairs is None else pairs[0])]
+        else:
+            encodings = self._backend.encode_batch_fast(given)
         rows = [encoding.ids or [self._description.pad] for encoding in encodings]
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         # To look for what was cut takes long, and shorter ones are whole.

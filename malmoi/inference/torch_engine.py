@@ -6,7 +6,6 @@ Legend: n texts, B texts in a batch, K labels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from malmoi.config import Precision
 from malmoi.devices import autocast, convert_matrices, prefers_bf16
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts, batches_by_length
 from malmoi.inference.engine import EngineName
-from malmoi.inference.first_token import FirstTokenElectra, reads_first_token_only
+from malmoi.inference.first_token import logits_of
 from malmoi.inference.tasks import Task
 
 if TYPE_CHECKING:
@@ -91,9 +90,10 @@ def probabilities_by_length(
         value, [B, 1], for a regression.
     """
     lengths = tokens.lengths[places].tolist()
+    compute = logits_of(model)
     with torch.inference_mode(), autocast(device):
         for batch in batches_by_length(lengths, TOKENS_IN_BATCH[device.type]):
-            logits = model(**tokens.batch(places[batch])).logits.float() / temperature
+            logits = compute(**tokens.batch(places[batch])).float() / temperature
             if task == "multi":
                 logits = logits.sigmoid()
             elif task != "pair-regression":
@@ -137,11 +137,9 @@ class TorchEngine:
         self.name: EngineName = "torch-bf16" if bf16 else "torch-fp32"
         self._precision: Precision = "bf16" if bf16 else "fp32"
         self._device = device
-        self._takes_types = "token_type_ids" in signature(model.forward).parameters
         model = model.eval().to(device)
         convert_matrices(model, device, self._precision)
-        self._stock = model
-        self._short = FirstTokenElectra(model) if reads_first_token_only(model) else None
+        self._logits = logits_of(model)
 
     @property
     def place(self) -> str:
@@ -160,15 +158,12 @@ class TorchEngine:
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
-        ids, mask, types = (
-            torch.from_numpy(values).to(self._device)
-            for values in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
-        )
+        inputs = {
+            "input_ids": batch.input_ids,
+            "attention_mask": batch.attention_mask,
+            "token_type_ids": batch.token_type_ids,
+        }
+        moved = {name: torch.from_numpy(ids).to(self._device) for name, ids in inputs.items()}
         with torch.inference_mode(), autocast(self._device, self._precision):
-            if self._short is not None:
-                found = self._short(ids, mask, types)
-            elif self._takes_types:
-                found = self._stock(input_ids=ids, attention_mask=mask, token_type_ids=types).logits
-            else:
-                found = self._stock(input_ids=ids, attention_mask=mask).logits
+            found = self._logits(**moved)
         return found.float().cpu().numpy()

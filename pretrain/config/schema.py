@@ -115,6 +115,8 @@ class ExecutionKeys:
 
     compile: Compiling | None = None
     """None: what suits the device."""
+    cluster: Literal["ray"] | None = None
+    """Where the corpus is cleaned and tokenised; None: on this machine."""
     save_steps: int = 200
     log_steps: int = 20
 

@@ -15,6 +15,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
 from malmoi.text.corpus.clean_corpus import (
+    CleaningMeans,
     corpus_hash,
     is_whole,
     iter_clean_texts,
@@ -24,7 +25,9 @@ from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.records import READER_VERSION, iter_records
 from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
+from malmoi.workers.engines import Engine
 from pretrain.config.run_plan import CorpusPlan
+from pretrain.config.settings import RunConfig
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized, tokenize_corpus
 from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import sample_evenly
@@ -34,13 +37,19 @@ _UNKNOWN = "[UNK]"
 _DAY = 86_400.0
 
 
+def engine_of(config: RunConfig) -> Engine:
+    """Where the texts of a run are cleaned and tokenised."""
+    return config.keys.execution.cluster or "local"
+
+
 def prepare_corpus(
-    plan: CorpusPlan, tokenizer: PreTrainedTokenizerFast | None
+    plan: CorpusPlan, tokenizer: PreTrainedTokenizerFast | None, engine: Engine = "local"
 ) -> tuple[TokenizedCorpus, PreTrainedTokenizerFast]:
     """Clean and tokenise the texts, or open what an earlier run has made of them.
 
     Args:
         tokenizer: that of the run, if it has one; else one is trained on the texts.
+        engine: what cleans and tokenises; the arrays do not depend on it.
 
     Raises:
         InputError: the texts cannot be read, or the arrays do not go with the flags.
@@ -48,7 +57,7 @@ def prepare_corpus(
     if is_tokenized(plan.path):
         return _open_corpus(plan, tokenizer)
     source_hash = corpus_hash(plan.path)
-    clean_directory = _prepare_clean_corpus(plan, source_hash)
+    clean_directory = _prepare_clean_corpus(plan, source_hash, engine)
     mark_used(clean_directory)
     if tokenizer is None:
         assert plan.vocab_size is not None
@@ -60,6 +69,7 @@ def prepare_corpus(
         corpus_sha256=source_hash,
         max_length=plan.max_length,
         cache=CACHE / "tokenized",
+        engine=engine,
     )
     in_use = [clean_directory, corpus.directory]
     for path in in_use:
@@ -127,7 +137,7 @@ def _open_corpus(
     return corpus, own
 
 
-def _prepare_clean_corpus(plan: CorpusPlan, source_hash: str) -> Path:
+def _prepare_clean_corpus(plan: CorpusPlan, source_hash: str, engine: Engine) -> Path:
     cleaning = CleaningSettings()
     options = plan.reading()
     key = [source_hash, asdict(options), READER_VERSION, asdict(cleaning), CLEANER_VERSION]
@@ -140,6 +150,6 @@ def _prepare_clean_corpus(plan: CorpusPlan, source_hash: str) -> Path:
         print(f"reading and cleaning {plan.path}", flush=True)
         notes = ReadingNotes(say=lambda line: print(line, flush=True))
         records = iter_records(plan.path, options=options, notes=notes)
-        write_clean_corpus(records, directory, cleaning, notes)
+        write_clean_corpus(records, directory, cleaning, notes, means=CleaningMeans(engine=engine))
     print(CleaningReport.read_from(directory).summary())
     return directory

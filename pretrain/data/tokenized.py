@@ -6,9 +6,12 @@ known of its texts beside them, the folder is enough to train from on a machine 
 """
 
 import hashlib
+import io
 import json
 import shutil
 import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,14 @@ from transformers import PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.progress import shown_progress
 from malmoi.text.corpus.clean_corpus import iter_clean_texts
 from malmoi.text.corpus.clean_report import CleaningReport, report_path
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from malmoi.work_folder import work_folder, worth_keeping
+from malmoi.workers.engines import Engine
+from malmoi.workers.kept_units import keep_results
+from pretrain.data.unit_tokenizer import TEXTS_IN_UNIT, UnitTokenizer
 from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.sampling import iter_batches
 
@@ -76,6 +84,7 @@ def tokenize_corpus(
     corpus_sha256: str,
     max_length: int,
     cache: Path,
+    engine: Engine = "local",
 ) -> TokenizedCorpus:
     """Tokenise a clean corpus, or open the arrays of an earlier call with the same inputs.
 
@@ -84,9 +93,11 @@ def tokenize_corpus(
         corpus_sha256: of the texts before cleaning, see `clean_corpus.corpus_hash`.
         max_length: longest sequence, [CLS] and [SEP] included; longer texts are cut in pieces.
         cache: folder in which the arrays' folder is made.
+        engine: "local", or "ray" for a cluster; the arrays are the same. What a cluster has
+            finished is kept beside them until all is done.
 
     Raises:
-        InputError: no text gave a single token.
+        InputError: no text gave a single token; or as `map_in_order`.
     """
     key = json.dumps([clean_directory.name, tokenizer_hash(tokenizer), max_length, _LAYOUT])
     directory = cache / hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -101,7 +112,7 @@ def tokenize_corpus(
         "cleaning": json.loads(report_path(clean_directory).read_text(encoding="utf-8")),
         "max_length": max_length,
     }
-    _write_arrays(clean_directory, tokenizer, facts, directory)
+    _write_arrays(clean_directory, tokenizer, facts, directory, engine)
     return open_tokenized(directory)[0]
 
 
@@ -170,26 +181,54 @@ def _write_arrays(
     tokenizer: PreTrainedTokenizerFast,
     facts: dict[str, Any],
     directory: Path,
+    engine: Engine,
 ) -> None:
-    piece_length = facts["max_length"] - 2
-    dtype = _id_type(tokenizer)
-    lengths: list[int] = []
-    backend = tokenizer.backend_tokenizer
-    backend.encode_special_tokens = True  # a typed [MASK] is text
-    with directory_at_once(directory, shared=True) as scratch:
+    work = UnitTokenizer(
+        serialized=tokenizer.backend_tokenizer.to_str(),
+        piece_length=facts["max_length"] - 2,
+        dtype=np.dtype(_id_type(tokenizer)).name,
+    )
+    units = iter_batches(iter_clean_texts(clean_directory), TEXTS_IN_UNIT)
+    with ExitStack() as stack:
+        if engine == "local":
+            results: Iterable[bytes] = map(work, units)
+        else:
+            # The folder's name says what the units are made of.
+            kept = stack.enter_context(work_folder(directory, {"texts": TEXTS_IN_UNIT}))
+            stack.enter_context(worth_keeping())
+            sized = ((len(texts), texts) for texts in units)
+            progress = stack.enter_context(shown_progress())
+            paths = keep_results(
+                work,
+                sized,
+                kept,
+                engine=engine,
+                on_done=lambda done: progress("tokenizing", done, facts["cleaning"].get("kept")),
+            )
+            results = (path.read_bytes() for path in paths)
+        scratch = stack.enter_context(directory_at_once(directory, shared=True))
+        lengths = [np.zeros(0, dtype=np.int32)]
         with (scratch / "ids.bin").open("wb") as file:
-            for texts in iter_batches(iter_clean_texts(clean_directory), 2_000):
-                for encoding in backend.encode_batch_fast(texts, add_special_tokens=False):
-                    ids = encoding.ids
-                    for start in range(0, len(ids), piece_length):
-                        piece = ids[start : start + piece_length]
-                        file.write(np.asarray(piece, dtype=dtype).tobytes())
-                        lengths.append(len(piece))
-        if not lengths:
-            raise InputError(f"expected texts with tokens in {clean_directory}, found none")
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        # Not np.save: its error for a full disk has no error number.
-        (scratch / "offsets.bin").write_bytes(offsets.tobytes())
-        save_tokenizer(tokenizer, scratch / "tokenizer")
-        (scratch / FACTS_NAME).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
+            for result in results:
+                with np.load(io.BytesIO(result)) as arrays:
+                    file.write(arrays["ids"].tobytes())
+                    lengths.append(arrays["lengths"])
+        _write_rest(np.concatenate(lengths), tokenizer, facts, scratch, clean_directory)
+
+
+def _write_rest(
+    lengths: np.ndarray,
+    tokenizer: PreTrainedTokenizerFast,
+    facts: dict[str, Any],
+    scratch: Path,
+    clean_directory: Path,
+) -> None:
+    """Everything but the ids; `lengths` [sequences] in tokens."""
+    if not len(lengths):
+        raise InputError(f"expected texts with tokens in {clean_directory}, found none")
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    # Not np.save: its error for a full disk has no error number.
+    (scratch / "offsets.bin").write_bytes(offsets.tobytes())
+    save_tokenizer(tokenizer, scratch / "tokenizer")
+    (scratch / FACTS_NAME).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")

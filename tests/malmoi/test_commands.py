@@ -22,11 +22,14 @@ COMMANDS = (
     ["pretrain/run.py"],
     ["finetune/kfold.py"],
     *(["-m", "malmoi", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
-    ["-m", "malmoi", "predict"],
+    *(["-m", "malmoi", name] for name in ("predict", "serve")),
     *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
 )
 # Each takes a third of a second to many to import.
-SLOW = ("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy")
+SLOW = (
+    *("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy"),
+    *("fastapi", "onnxruntime"),
+)
 
 
 def run(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -82,6 +85,8 @@ def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
             ["-m", "malmoi", "predict", "corpora", "--model", "no/where/x", "--output", "y.csv"],
             "no model directory no/where/x",
         ),
+        (["-m", "malmoi", "serve", "no/where/x"], "no model directory no/where/x"),
+        (["-m", "malmoi", "serve", "malmoi-small", "--max-texts", "0"], "--max-texts above 0"),
         (["-m", "tokenizer", "train", "--corpus", "nowhere", "--output", "x"], "folder: nowhere"),
         (["-m", "tokenizer", "evaluate", "x", "--corpus", "nowhere"], "folder: nowhere"),
     ],

@@ -205,6 +205,7 @@ def _for_all_labels(
     coefficients: np.ndarray, intercepts: np.ndarray, present: np.ndarray, labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights [V, K] and bias [K] of a model that may not have met every label."""
+    coefficients, intercepts = np.atleast_2d(coefficients), np.atleast_1d(intercepts)
     if len(coefficients) == 1:  # of two labels: for the second
         coefficients = np.concatenate([-coefficients, coefficients]) / 2
         intercepts = np.concatenate([-intercepts, intercepts]) / 2

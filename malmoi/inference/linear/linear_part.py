@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,16 @@ class LinearPart:
     def added(self, encoder: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Logits of both: those of the encoder, float32 [N, K], and `logits` of the same texts."""
         return np.asarray(self.encoder_weight * encoder + own, dtype=np.float32)
+
+    def scaled(self, factor: float) -> LinearPart:
+        """The same, whose own logits are so many times as large."""
+        vectors = self.vectors
+        return replace(
+            self,
+            bias=self.bias * factor,
+            ngrams=[replace(part, weights=part.weights * factor) for part in self.ngrams],
+            vectors=None if vectors is None else replace(vectors, weights=vectors.weights * factor),
+        )
 
     def check_labels(self, labels: Sequence[str], folder: Path) -> None:
         """Raise InputError unless these are the labels that it knows, in their order."""

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from malmoi.errors import InputError
-from malmoi.files import directory_at_once, full_disk_as_oserror, write_at_once
+from malmoi.files import directory_at_once, full_disk_as_oserror
 from malmoi.progress import Progress, no_progress
 from malmoi.text.cleaning.cleaner import CleaningSettings
 from malmoi.text.cleaning.spacing import NO_ANALYSIS, Analysis
@@ -36,7 +35,8 @@ from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.sources import Source, find_sources
 from malmoi.text.record import Record
-from malmoi.workers.engines import Engine, map_in_order
+from malmoi.workers.engines import Engine
+from malmoi.workers.kept_units import keep_results
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +85,8 @@ def write_clean_corpus(
     directory: Path,
     settings: CleaningSettings,
     notes: ReadingNotes | None = None,
+    *,
+    means: CleaningMeans | None = None,
 ) -> CleaningReport:
     """Clean `records` into `directory` (Parquet parts + `_report.json`), in one rename.
 
@@ -96,7 +98,7 @@ def write_clean_corpus(
     with directory_at_once(directory, shared=True) as scratch:
         work = scratch / ".work"
         work.mkdir()
-        report = build_clean_corpus(records, scratch, work, settings, notes=notes)
+        report = build_clean_corpus(records, scratch, work, settings, notes=notes, means=means)
         shutil.rmtree(work)
     return report
 
@@ -161,26 +163,14 @@ def _clean_into(
     work: Path, units: Iterable[Unit], cleaner: UnitCleaner, means: CleaningMeans
 ) -> list[CleanedUnit]:
     """Clean the units whose files are not there yet."""
-    paths: list[Path] = []
-    done = 0
-
-    def missing() -> Iterator[tuple[tuple[Path, int], Unit]]:
-        nonlocal done
-        for number, unit in enumerate(units):
-            path = work / f"unit-{number:07d}.npz"
-            paths.append(path)
-            # After a power failure a file may be there without its end.
-            if zipfile.is_zipfile(path):
-                done += len(unit.ids)
-                means.progress("cleaning", done)
-            else:
-                yield (path, len(unit.ids)), unit
-
-    results = map_in_order(cleaner, missing(), engine=means.engine, workers=means.workers)
-    for (path, size), content in results:
-        write_at_once(path, content)
-        done += size
-        means.progress("cleaning", done)
+    paths = keep_results(
+        cleaner,
+        ((len(unit.ids), unit) for unit in units),
+        work,
+        engine=means.engine,
+        workers=means.workers,
+        on_done=lambda done: means.progress("cleaning", done),
+    )
     return [CleanedUnit(path) for path in paths]
 
 

@@ -128,6 +128,11 @@ def test_the_direct_tokenizer_gives_the_ids_of_transformers(classifier_directory
         if pairs is not None:
             assert found.second_from is not None and expected.second_from is not None
             assert found.second_from.tolist() == expected.second_from.tolist()
+        for place in range(0, len(given), 7):
+            alone = direct([given[place]], None if pairs is None else [pairs[place]])
+            start, end = expected.offsets[place : place + 2]
+            assert alone.flat.tolist() == expected.flat[start:end].tolist()
+            assert alone.cut == expected.was_cut[place]
 
 
 @pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
@@ -320,7 +325,7 @@ class TestAuto:
     @pytest.fixture(autouse=True)
     def _samples(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("MALMOI_ENGINE", "auto")
-        given = [text for text, _ in separable()] * 4
+        given = selection.CalibrationTexts(texts=[text for text, _ in separable()] * 4)
         monkeypatch.setattr(selection, "calibration_texts", lambda description: given)
         monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
 
@@ -343,12 +348,34 @@ class TestAuto:
         monkeypatch.setattr(selection, "agreement_of", lambda *_: next(shares))
         assert Classifier.load(classifier_directory).engine == "torch-fp32"
 
+    def test_an_engine_with_a_lower_score_is_not_taken(
+        self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scores = iter([0.9] + [0.897] * 9)
+        texts = [text for text, _ in separable()] * 4
+        sample = selection.CalibrationTexts(texts=texts, targets=np.zeros(len(texts), np.int64))
+        monkeypatch.setattr(selection, "calibration_texts", lambda description: sample)
+        monkeypatch.setattr(selection, "_macro_f1", lambda *_: next(scores))
+        assert Classifier.load(classifier_directory).engine == "torch-fp32"
+        kept = read_measurement(entry_path(classifier_directory))["measured"]
+        assert kept["torch-fp32"]["macro_f1"] == 0.9
+
     def test_without_samples_it_is_torch(
         self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(selection, "calibration_texts", lambda description: [])
+        monkeypatch.setattr(selection, "calibration_texts", lambda description: None)
         assert Classifier.load(classifier_directory).engine.startswith("torch")
         assert not entry_path(classifier_directory).exists()
+
+
+def test_the_sample_of_a_released_classifier_has_its_labels() -> None:
+    config = {"labels": ["부정", "중립", "긍정"], "gives": "label", "pairs": False}
+    rest = {"thresholds": [], "max_length": 8, "pad": 0, "token_types": True}
+    own = selection.calibration_texts(ModelDescription(**config, **rest))
+    assert own is not None and own.targets is not None and len(own.targets) == len(own.texts)
+    assert set(own.targets.tolist()) == {0, 1, 2}
+    other = selection.calibration_texts(ModelDescription(**{**config, "labels": ["a"]}, **rest))
+    assert other is not None and other.targets is None
 
 
 def test_agreement_of_labels_and_of_values() -> None:

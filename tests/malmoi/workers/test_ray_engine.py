@@ -1,8 +1,8 @@
 """The Ray engine on a local cluster of two nodes, one of which dies half-way."""
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from malmoi.text.corpus import units
 from malmoi.text.corpus.clean_corpus import CleaningMeans, build_clean_corpus
 from malmoi.text.duplicates.near import NearDuplicates
 from malmoi.text.record import Record
+from malmoi.workers.ray_cluster import check_nodes
 
 
 def build(texts: list[Record], folder: Path, means: CleaningMeans) -> dict[str, bytes]:
@@ -28,23 +29,6 @@ def build(texts: list[Record], folder: Path, means: CleaningMeans) -> dict[str, 
         means=means,
     )
     return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head with one core; a test adds nodes."""
-    ray = pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
-    from ray.cluster_utils import Cluster
-
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    # Seconds after which a silent node counts as dead; Ray's own default is longer than the test.
-    settings = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
-    memory = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-    found = Cluster(initialize_head=True, head_node_args=memory | {"_system_config": settings})
-    ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
-    yield found
-    ray.shutdown()
-    found.shutdown()
 
 
 def test_two_nodes_one_dies_and_the_bytes_are_those_of_one_process(
@@ -98,6 +82,32 @@ def test_without_ray_one_line_names_the_command(
     with pytest.raises(InputError) as caught:
         build([text], tmp_path, CleaningMeans(engine="ray"))
     assert str(caught.value) == (
-        "expected the package ray for --engine ray, found none; install it with: "
+        "expected the package ray for a cluster, found none; install it with: "
         "pip install -c constraints.txt -e '.[cluster]'"
     )
+
+
+def test_another_service_at_the_address_is_one_line_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
+    from http.server import HTTPServer, SimpleHTTPRequestHandler
+
+    server = HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{server.server_port}")
+    text = Record(id="1", text="이 텍스트는 남아 있습니다")
+    began = time.monotonic()
+    with pytest.raises(InputError, match=r"found another service at 127\.0\.0\.1"):
+        build([text], tmp_path, CleaningMeans(engine="ray"))
+    assert time.monotonic() - began < 30
+    server.server_close()
+
+
+def test_a_node_that_does_not_see_the_files_is_named(cluster: Any, tmp_path: Path) -> None:
+    import ray
+
+    check_nodes(ray, [tmp_path])
+    missing = tmp_path / "elsewhere"
+    with pytest.raises(InputError, match=f"expected {missing} on every node, found none on"):
+        check_nodes(ray, [tmp_path, missing])

@@ -1,0 +1,142 @@
+"""`malmoi serve MODEL`: the classifier over HTTP."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from malmoi.errors import InputError
+from malmoi.inference.engine import EngineChoice
+from malmoi.model_folders import check_source
+
+ABOUT = (
+    "Answer HTTP requests with a classifier: POST /v1/predict with texts, GET /docs for the rest. "
+    "Label Studio can use it as a machine-learning backend. Ctrl-C or SIGTERM ends it, after the "
+    "requests that have come are answered."
+)
+TOKEN_VARIABLE = "MALMOI_TOKEN"
+# Of what a person can guess (assumption).
+_SHORTEST_TOKEN = 16
+_PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+_MEBIBYTE = 2**20
+
+
+@dataclass(kw_only=True)
+class ServeSettings:
+    """What is served, where, and to whom."""
+
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
+    host: str = "127.0.0.1"
+    """Address to listen on; by default only this machine can reach it. 0.0.0.0: every address."""
+    port: int = 8000
+    """Port to listen on; 0 takes a free one."""
+    engine: EngineChoice = "auto"
+    """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
+    machine."""
+    threads: int | None = None
+    """Threads of an ONNX engine; by default as many as there are cores."""
+    token_file: Path | None = None
+    """File with a token that clients must give (Authorization: Bearer TOKEN); by default that of
+    the variable MALMOI_TOKEN, if it is set."""
+    max_body_mebibytes: float = 4.0
+    """Most MiB of a request."""
+    max_texts: int = 1000
+    """Most texts of a request."""
+    max_characters: int = 20_000
+    """Most characters of a text."""
+    max_waiting: int = 128
+    """Most requests that wait; further ones are answered 503."""
+    body_seconds: float = 10.0
+    """Until a request must have come."""
+    answer_seconds: float = 60.0
+    """Until it must be answered."""
+
+
+def main(settings: ServeSettings) -> None:
+    """Serve until a signal ends it."""
+    _check(settings)
+    from malmoi.serving.server import listen, only_here, run_server, url_of
+
+    token = _token(settings.token_file)
+    with listen(settings.host, settings.port) as taken:
+        from malmoi.inference.classifier import Classifier
+        from malmoi.inference.exported import model_hash
+        from malmoi.model_folders import classifier_folder
+        from malmoi.serving.application import make_application
+        from malmoi.serving.limits import Limits
+
+        limits = Limits(
+            body_bytes=int(settings.max_body_mebibytes * _MEBIBYTE),
+            texts=settings.max_texts,
+            characters=settings.max_characters,
+            waiting=settings.max_waiting,
+            body_seconds=settings.body_seconds,
+            answer_seconds=settings.answer_seconds,
+        )
+        classifier = Classifier.load(
+            settings.model, settings.engine, threads=settings.threads, say=_say
+        )
+        weights = model_hash(classifier_folder(settings.model))
+        application = make_application(
+            classifier, version=f"{classifier.name}-{weights[:8]}", limits=limits, token=token
+        )
+        if token is None and not only_here(taken):
+            _say(
+                f"whoever can reach {settings.host} may use it, unencrypted; give --token-file, "
+                "and put a proxy with TLS before it"
+            )
+        line = f"{classifier.name} by {classifier.engine} at {url_of(taken)} (Ctrl-C ends it)"
+        run_server(application, taken, limits, lambda: print(line, flush=True))
+
+
+def _check(settings: ServeSettings) -> None:
+    from importlib.util import find_spec
+
+    if absent := [name for name in _PACKAGES if find_spec(name) is None]:
+        raise InputError(
+            f"malmoi serve needs {', '.join(absent)}: pip install -c constraints.txt -e '.[serve]'"
+        )
+    for flag, value in (
+        ("--threads", 1 if settings.threads is None else settings.threads),
+        ("--max-body-mebibytes", settings.max_body_mebibytes),
+        ("--max-texts", settings.max_texts),
+        ("--max-characters", settings.max_characters),
+        ("--max-waiting", settings.max_waiting),
+        ("--body-seconds", settings.body_seconds),
+        ("--answer-seconds", settings.answer_seconds),
+    ):
+        if not 0 < value < float("inf"):
+            raise InputError(f"expected {flag} above 0, found {value:g}")
+    check_source(settings.model)
+
+
+def _token(file: Path | None) -> str | None:
+    """The token of the file, else of the variable; None where there is neither."""
+    if file is None:
+        found, place = os.environ.get(TOKEN_VARIABLE), TOKEN_VARIABLE
+        if found is None:
+            return None
+    else:
+        place = str(file)
+        try:
+            found = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"expected a token in {file}, found {error}; check the path"
+            ) from error
+    found = found.strip()
+    if len(found) < _SHORTEST_TOKEN or not found.isascii() or len(found.split()) != 1:
+        raise InputError(
+            f"expected a token of at least {_SHORTEST_TOKEN} ASCII characters without spaces in "
+            f"{place}, found another; make one: python -c "
+            '"import secrets; print(secrets.token_urlsafe())"'
+        )
+    return found
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,145 @@
+"""Which words carried a decision: each word (eojeol) is left out once, and the rest predicted.
+
+The weight of a word is what the decision loses without it (Li et al. 2016, "Understanding Neural
+Networks through Representation Erasure", section 3). It asks the whole predictor, so it holds for
+every engine and for whatever else has a part in the answer; gradient times input needs torch and
+names words that matter less (benchmarks/results/explanations.json).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from malmoi.errors import InputError
+from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
+
+# Characters looked at first, then twice as many until the model reads no further.
+_FIRST_CHARACTERS = 1000
+# Words that are left out in turn; more than a model of 512 tokens reads.
+_MOST_WORDS = 512
+# Characters of all texts that are predicted for one explanation, which bounds its time.
+_MOST_CHARACTERS = 8_000_000
+# A probability of 0 or 1 has no log-odds; float32 holds no nearer one.
+_LEAST = 1e-9
+
+_words = re.compile(r"\S+").finditer
+# Of a text, or of the two of a pair.
+Texts = tuple[str, ...]
+PredictAll = Callable[[Sequence[Texts]], list[Prediction]]
+
+
+@dataclass(frozen=True)
+class ExplainedWord:
+    """A word between spaces.
+
+    Attributes:
+        text: as it was written.
+        start, end: its place in the text as it was given, in characters.
+        weight: how much lower the explained label's log-odds are without it, or the value; below 0
+            where the word spoke against the label.
+        second: whether it is a word of the second text of a pair.
+    """
+
+    text: str
+    start: int
+    end: int
+    weight: float
+    second: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What carried a prediction.
+
+    Attributes:
+        label: whose weights they are; of a value its name.
+        score: its probability, 0 to 1, or the value.
+        words: in their order, the first text before the second one; only what the model reads.
+        cut: whether the text is longer than what the model reads, or than what is explained.
+    """
+
+    label: str
+    score: float
+    words: tuple[ExplainedWord, ...]
+    cut: bool
+
+
+def explain(
+    predict: PredictAll, texts: Texts, labels: Sequence[str], label: str | None
+) -> Explanation:
+    """Explain a prediction by words left out.
+
+    Args:
+        predict: predicts any number of texts, or of pairs.
+        texts: the text, or the two texts, as they were written.
+        labels: all that there are.
+        label: the one to explain; None for the likeliest one.
+
+    Raises:
+        InputError: there is no such label.
+    """
+    if label is not None and label not in labels:
+        raise InputError(f"expected a label of {', '.join(labels)} to explain, found {label!r}")
+    prediction, read = _what_is_read(predict, texts)
+    chosen = label or _likeliest(prediction, labels)
+    # Without a word, what follows moves up.
+    base = tuple(text[: 2 * read] for text in texts)
+    words = [
+        (number, word)
+        for number, text in enumerate(texts)
+        for word in takewhile(lambda word: word.start() < read, _words(text))
+    ]
+    most = min(_MOST_WORDS, max(1, _MOST_CHARACTERS // max(1, sum(map(len, base)))))
+    full, *without = (
+        _evidence(found, chosen)
+        for found in predict([base, *(_without(base, *place) for place in words[:most])])
+    )
+    explained = tuple(
+        ExplainedWord(word[0], word.start(), word.end(), full - left, second=number == 1)
+        for (number, word), left in zip(words, without, strict=False)
+    )
+    cut = prediction.cut or len(words) > most
+    return Explanation(chosen, _score(prediction, chosen), explained, cut)
+
+
+def _what_is_read(predict: PredictAll, texts: Texts) -> tuple[Prediction, int]:
+    """The prediction, and a number of characters that the model reads no further than."""
+    read = _FIRST_CHARACTERS
+    while True:
+        (prediction,) = predict([tuple(text[:read] for text in texts)])
+        if prediction.cut or read >= max(map(len, texts)):
+            return prediction, read
+        read *= 2
+
+
+def _without(base: Texts, number: int, word: re.Match[str]) -> Texts:
+    left = base[number][: word.start()] + base[number][word.end() :]
+    return tuple(left if place == number else text for place, text in enumerate(base))
+
+
+def _likeliest(prediction: Prediction, labels: Sequence[str]) -> str:
+    if isinstance(prediction, ValuePrediction):
+        return labels[0]
+    return max(prediction.probabilities, key=lambda name: prediction.probabilities[name])
+
+
+def _score(prediction: Prediction, label: str) -> float:
+    if isinstance(prediction, ValuePrediction):
+        return prediction.value
+    return prediction.probabilities[label]
+
+
+def _evidence(prediction: Prediction, label: str) -> float:
+    """The value, or the log-odds of a label against all others, in nats."""
+    if isinstance(prediction, ValuePrediction):
+        return prediction.value
+    probability = prediction.probabilities[label]
+    if isinstance(prediction, LabelsPrediction):
+        others = 1 - probability
+    else:  # as a sum it keeps its digits where the label is all but certain
+        others = sum(p for name, p in prediction.probabilities.items() if name != label)
+    return math.log(max(probability, _LEAST)) - math.log(max(others, _LEAST))

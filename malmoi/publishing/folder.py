@@ -1,0 +1,135 @@
+"""A classifier as a folder that needs nothing of ours: stock model, ONNX, a web page, a card.
+
+The tokenizer cleans by itself, and the temperature that k-fold fitted is worked into the last
+layer, so that everybody gets the labels and the probabilities of `Classifier`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once
+from malmoi.inference.classifier import fitted_temperature, name_of_model
+from malmoi.inference.exported import PUBLISHED_FILES, write_published_description
+from malmoi.inference.exporting import write_networks
+from malmoi.inference.linear.linear_part import load_linear
+from malmoi.inference.stock import StockClassifier, load_stock
+from malmoi.inference.tokenizing import serialized_tokenizer
+from malmoi.model_folders import check_source, local_source
+from malmoi.model_loading import save_model
+from malmoi.publishing.card import CARD, write_card
+from malmoi.publishing.portable_tokenizer import portable_tokenizer
+
+if TYPE_CHECKING:
+    from malmoi.inference.description import ModelDescription
+
+PAGE = "index.html"
+_TOKENIZER, _TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+# What transformers notes about the machine that saved a tokenizer.
+_OF_THE_MACHINE = ("is_local", "local_files_only", "name_or_path")
+# The last layer of the stock classifiers, by the attributes that lead to it.
+_LAST_LAYERS = ("classifier.out_proj", "classifier", "score")
+
+Say = Callable[[str], None]
+
+
+def check_output(output: Path) -> None:
+    """Refuse a place where something is, before anything long is begun.
+
+    Raises:
+        InputError: it is a file, or a folder that is not empty.
+    """
+    if output.is_dir() and not any(output.iterdir()):
+        return
+    if output.exists() or output.is_symlink():
+        found = "a folder with files" if output.is_dir() else "a file"
+        raise InputError(
+            f"expected a new or an empty folder for --output, found {found} at {output}; delete it "
+            "or name another"
+        )
+
+
+def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: None) -> None:
+    """Write the folder, whole or not at all.
+
+    Args:
+        source: directory, name of a run or of a released model, or Hub id of a classifier.
+        output: new or empty.
+        say: called with a line before something that takes long.
+
+    Raises:
+        InputError: as `check_output` and `Classifier.load`; a tokenizer that only transformers
+            reads; a network that cannot be exported to ONNX.
+    """
+    check_output(output)
+    check_source(source)
+    folder = Path(local_source(source))
+    stock = load_stock(folder)
+    serialized = serialized_tokenizer(stock.tokenizer)
+    if serialized is None:
+        raise InputError(
+            f"expected a tokenizer that the tokenizers library reads (tokenizer.json) in {folder}, "
+            "found one that only transformers reads; train with an encoder that has one"
+        )
+    calibrated = _work_in(fitted_temperature(folder), stock)
+    description = stock.description
+    with directory_at_once(output.absolute()) as scratch:
+        stock.tokenizer.model_max_length = description.max_length
+        save_model(stock.model, stock.tokenizer, scratch)
+        _write_tokenizer(scratch, serialized, description)
+        (scratch / "onnx").mkdir()
+        say("writing the network in ONNX, in fp32 and in int8")
+        write_networks(scratch, PUBLISHED_FILES, stock.model, description)
+        name = name_of_model(source)
+        page = files("malmoi.publishing").joinpath(PAGE).read_text(encoding="utf-8")
+        (scratch / PAGE).write_text(page, encoding="utf-8")
+        write_card(scratch / CARD, folder, name, description, calibrated=calibrated)
+        linear = load_linear(folder)
+        if linear is not None:  # as the last layer of the encoder
+            worked_in = calibrated and description.gives != "value"
+            by = 1 / fitted_temperature(folder) if worked_in else 1.0
+            linear.scaled(by).save(scratch)
+        write_published_description(scratch, description, serialized)
+
+
+def _work_in(temperature: float, stock: StockClassifier) -> bool:
+    """Divide the logits by the temperature, in the last layer; whether that was possible.
+
+    A model whose last layer is not known keeps its logits, and so its labels.
+    """
+    if temperature == 1.0 or stock.description.gives == "value":
+        return True
+    for path in _LAST_LAYERS:
+        layer: Any = stock.model
+        for part in path.split("."):
+            layer = getattr(layer, part, None)
+        if isinstance(layer, nn.Linear) and layer.out_features == len(stock.description.labels):
+            with torch.no_grad():
+                for parameter in layer.parameters():
+                    parameter.div_(temperature)
+            return True
+    return False
+
+
+def _write_tokenizer(folder: Path, serialized: str, description: ModelDescription) -> None:
+    """Replace the tokenizer by one that cleans and cuts, of a class that keeps to its file."""
+    tokenizer = Tokenizer.from_str(portable_tokenizer(serialized))
+    stored = tokenizer.truncation or {}
+    tokenizer.enable_truncation(description.max_length, direction=stored.get("direction", "right"))
+    (folder / _TOKENIZER).write_text(tokenizer.to_str(), encoding="utf-8")
+    path = folder / _TOKENIZER_CONFIG
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config = {key: value for key, value in config.items() if key not in _OF_THE_MACHINE}
+    # The second text of a pair is told by its token type, whether the tokenizer says so or not.
+    inputs = ["input_ids", *["token_type_ids"] * description.token_types, "attention_mask"]
+    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
+    path.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,96 @@
+"""A folder to a repository of the Hugging Face Hub, as its owner is logged in on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+from huggingface_hub.utils import validate_repo_id
+
+from malmoi.command_line import is_full_disk
+from malmoi.errors import InputError
+
+_MESSAGE = "Exported by malmoi"
+
+
+def check_push(repo_id: str) -> None:
+    """Refuse a name that can be no repository, and a machine that is not logged in.
+
+    Raises:
+        InputError: either is so.
+    """
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise InputError(_expected_name(repo_id)) from error
+    if repo_id.count("/") != 1:
+        raise InputError(_expected_name(repo_id))
+    if get_token() is None:
+        raise InputError(
+            "expected a token of the Hugging Face Hub, found none; make one with the right to "
+            "write at huggingface.co/settings/tokens and set HF_TOKEN, or run hf auth login"
+        )
+
+
+def _expected_name(repo_id: str) -> str:
+    return (
+        f"expected a repository as OWNER/NAME of letters, digits, - _ and ., found {repo_id!r}; "
+        "OWNER is your name on the Hub or your organisation's"
+    )
+
+
+def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:
+    """Make the repository unless it is there, and send all files of a folder in one commit.
+
+    Args:
+        folder: what is sent; files that are there already and not here stay.
+        repo_id: `owner/name`.
+        private: only its owners see it.
+
+    Returns:
+        The address of the repository.
+
+    Raises:
+        InputError: the Hub refuses, or cannot be reached; or the repository is there and public
+            where it was to be private. Then nothing is sent.
+    """
+    api = HfApi()
+    try:
+        address = api.create_repo(repo_id, private=private or None, exist_ok=True)
+        if private and not api.model_info(repo_id).private:
+            raise InputError(
+                f"expected a private repository, found {repo_id} on the Hub and public; make it "
+                "private there, or leave --private out"
+            )
+        api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=_MESSAGE)
+    except InputError:
+        raise
+    except Exception as error:  # the library's own types, and those of what it sends with
+        if isinstance(error, OSError) and is_full_disk(error):
+            raise
+        raise InputError(_why(error, repo_id)) from error
+    return str(address)
+
+
+def _why(error: Exception, repo_id: str) -> str:
+    said = " ".join(str(error).split())[:300]
+    status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
+    if status == 401:
+        return (
+            f"the Hub does not know the token ({said}); set HF_TOKEN to one of "
+            "huggingface.co/settings/tokens, or run hf auth login"
+        )
+    if status == 403:
+        return (
+            f"the token has no right to write to {repo_id} ({said}); make one with that right, or "
+            "name a repository of your own"
+        )
+    if isinstance(error, OfflineModeIsEnabled):
+        return f"cannot push {repo_id}: HF_HUB_OFFLINE is set; unset it"
+    if status is None:
+        return (
+            f"cannot reach the Hub to push {repo_id}: {said or type(error).__name__}; check the "
+            "connection and give the command again"
+        )
+    return f"the Hub refuses {repo_id}: {said}"

@@ -1,0 +1,1 @@
+"""The classifier over HTTP: requests computed together, within limits; Label Studio."""

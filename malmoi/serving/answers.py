@@ -1,0 +1,213 @@
+"""Requests and answers of `/v1/predict` as JSON, by what the model reads and gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from malmoi.errors import InputError
+from malmoi.inference.description import Gives
+from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
+from malmoi.serving.limits import Limits
+
+# Enough to tell probabilities apart.
+_DIGITS = 6
+_SHOWN_CHARACTERS = 40
+
+
+class LabelAnswer(BaseModel):
+    """What a model of one label says about a text."""
+
+    label: str = Field(examples=["긍정"])
+    confidence: float = Field(description="Probability of the label, 0 to 1.", examples=[0.93])
+    probabilities: dict[str, float] = Field(examples=[{"긍정": 0.93, "부정": 0.05, "중립": 0.02}])
+    cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+
+
+class LabelsAnswer(BaseModel):
+    """What a model of several labels says about a text."""
+
+    labels: list[str] = Field(description="Those that reach their threshold; none, too.")
+    confidence: float = Field(description="Probability of the likeliest label, 0 to 1.")
+    probabilities: dict[str, float]
+    cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+
+
+class ValueAnswer(BaseModel):
+    """What a model of values says about a text."""
+
+    value: float = Field(description="In the unit of the training data.")
+    cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+
+
+class LabelsOfModel(BaseModel):
+    """What a model can say."""
+
+    model: str = Field(examples=["malmoi-small-reviews"])
+    gives: Gives
+    reads_pairs: bool | None = Field(description="null: the model does not say.")
+    labels: list[str] = Field(examples=[["긍정", "부정", "중립"]])
+
+
+class Health(BaseModel):
+    """The state of the server; `status` and `model_class` are those of Label Studio's protocol."""
+
+    status: str = Field(description="UP, or BUSY where another request would be refused.")
+    model_class: str = Field(examples=["Malmoi"])
+    model: str = Field(examples=["malmoi-small-reviews"])
+    engine: str = Field(examples=["onnx-int8"])
+    waiting: int = Field(description="Requests that are computed or wait for it.")
+
+
+class ErrorAnswer(BaseModel):
+    """Why a request was not answered."""
+
+    error: str = Field(description="One line: what was expected, what was found, what to do.")
+
+
+_ANSWERS: dict[Gives, type[BaseModel]] = {
+    "label": LabelAnswer,
+    "labels": LabelsAnswer,
+    "value": ValueAnswer,
+}
+
+
+def answer_model(gives: Gives) -> type[BaseModel]:
+    """The answer to one request."""
+    answer: Any = _ANSWERS[gives]
+    return create_model(
+        "Answer",
+        __doc__="A prediction for every text, in the order of the request.",
+        model=(str, Field(examples=["malmoi-small-reviews"])),
+        predictions=(list[answer], ...),
+    )
+
+
+def prediction_as_json(prediction: Prediction) -> dict[str, Any]:
+    """A prediction as one of the answers above."""
+    if isinstance(prediction, ValuePrediction):
+        return {"value": prediction.value, "cut": prediction.cut}
+    said: dict[str, Any] = (
+        {"labels": list(prediction.labels)}
+        if isinstance(prediction, LabelsPrediction)
+        else {"label": prediction.label}
+    )
+    probabilities = {
+        name: round(value, _DIGITS) for name, value in prediction.probabilities.items()
+    }
+    return said | {
+        "confidence": round(prediction.confidence, _DIGITS),
+        "probabilities": probabilities,
+        "cut": prediction.cut,
+    }
+
+
+def as_json(value: Any) -> bytes:
+    """JSON in UTF-8, Hangul as it is."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The texts of a request, N, and the second ones of pairs, N or None."""
+
+    texts: Sequence[str]
+    pairs: Sequence[str] | None
+
+
+class RequestForm:
+    """The bodies that `/v1/predict` takes, for one model."""
+
+    def __init__(self, limits: Limits, reads_pairs: bool | None) -> None:
+        """Make the forms: `text` and `texts`, `pair` and `pairs`, as the model reads them."""
+        text: Any = Annotated[str, Field(max_length=limits.characters)]
+        pair: Any = tuple[text, text]
+        several: dict[str, Any] = {"max_length": limits.texts}
+        review, other = "배송도 빠르고 포장도 꼼꼼해요", "색이 사진이랑 너무 달라요"
+        forms: dict[str, Any] = {}
+        if reads_pairs is not True:
+            forms["text"] = (text, Field(examples=[review]))
+            forms["texts"] = (list[text], Field(examples=[[review, other]], **several))
+        if reads_pairs is not False:
+            questions = ("환불은 언제 되나요", "환불 날짜가 궁금해요")
+            forms["pair"] = (pair, Field(examples=[questions]))
+            forms["pairs"] = (list[pair], Field(examples=[[questions]], **several))
+        self._models: dict[str, type[BaseModel]] = {
+            key: create_model(
+                f"Request_{key}",
+                __config__=ConfigDict(extra="forbid", title=f"by {key}"),
+                **{key: form},
+            )
+            for key, form in forms.items()
+        }
+        self._examples = {key: form[1].examples[0] for key, form in forms.items()}
+
+    def openapi(self) -> dict[str, Any]:
+        """The `requestBody` of the operation."""
+        schemas = [model.model_json_schema() for model in self._models.values()]
+        examples = {key: {"value": {key: value}} for key, value in self._examples.items()}
+        content = {"application/json": {"schema": {"oneOf": schemas}, "examples": examples}}
+        return {"required": True, "content": content}
+
+    def read(self, found: Any) -> Asked:
+        """The texts in a body that was parsed.
+
+        Raises:
+            InputError: it has another form, or too many or too long texts.
+        """
+        keys = found.keys() & self._models.keys() if isinstance(found, dict) else set()
+        if len(keys) != 1:
+            raise InputError(
+                f"expected a JSON object with one of {', '.join(self._models)}, found "
+                f"{_shown(found)}"
+            )
+        (key,) = keys
+        try:
+            value = getattr(self._models[key].model_validate(found), key)
+        except ValidationError as error:
+            raise InputError(one_line(error)) from error
+        if key in ("text", "texts"):
+            return Asked(texts=[value] if key == "text" else value, pairs=None)
+        pairs = [value] if key == "pair" else value
+        return Asked(texts=[first for first, _ in pairs], pairs=[second for _, second in pairs])
+
+
+def check_lengths(asked: Asked, limits: Limits) -> None:
+    """Refuse too many or too long texts.
+
+    Raises:
+        InputError: there are.
+    """
+    if len(asked.texts) > limits.texts:
+        raise InputError(
+            f"expected at most {limits.texts:,} texts in a request, found {len(asked.texts):,}"
+        )
+    longest = max(map(len, (*asked.texts, *(asked.pairs or ()))), default=0)
+    if longest > limits.characters:
+        raise InputError(
+            f"expected at most {limits.characters:,} characters in a text, found {longest:,}"
+        )
+
+
+def one_line(error: ValidationError) -> str:
+    """The first of the faults in one line, with its place."""
+    fault = error.errors(include_url=False, include_context=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+    found = "" if fault["type"] in ("missing", "extra_forbidden") else _shown(fault["input"])
+    where = f"at {place.lstrip('.')}: " if place else ""
+    line = f"{where}{fault['msg']}" + (f", found {found}" if found else "")
+    return " ".join(line.split())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(str, list(value)[:5])) or 'nothing'}"[:200]
+    if isinstance(value, str):
+        return f"a text of {len(value):,} characters"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value):,}"
+    return str(value)[:_SHOWN_CHARACTERS]

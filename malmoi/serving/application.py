@@ -1,0 +1,175 @@
+"""The HTTP application: its paths, what they take and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.prediction import Prediction
+from malmoi.serving.answers import (
+    Asked,
+    Health,
+    LabelsOfModel,
+    RequestForm,
+    answer_model,
+    prediction_as_json,
+)
+from malmoi.serving.batcher import Batcher
+from malmoi.serving.exchange import WITH_BODY, add_error_handlers, answer, errors, json_in
+from malmoi.serving.guard import Guard
+from malmoi.serving.label_studio_routes import Predict, add_label_studio
+from malmoi.serving.limits import Limits
+from malmoi.serving.measuring import CONTENT_TYPE, ServerNumbers
+
+# Without a token: what an orchestrator, and a browser that shows the docs, asks for.
+OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
+_ABOUT = """Labels of Korean texts. Every error is JSON with one line, `{"error": "..."}`.
+
+```
+curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\
+     -d '{"texts": ["배송도 빠르고 포장도 꼼꼼해요", "색이 사진이랑 너무 달라요"]}'
+```
+"""
+
+
+def make_application(
+    classifier: Classifier,
+    *,
+    version: str,
+    limits: Limits | None = None,
+    token: str | None = None,
+) -> Guard:
+    """An ASGI application that predicts with a classifier.
+
+    Args:
+        classifier: loaded.
+        version: of the model, which Label Studio keeps with its predictions.
+        limits: of requests; the defaults when None.
+        token: that clients must give; None: all may.
+    """
+    limits = limits or Limits()
+    measured = ServerNumbers(classifier.name, classifier.engine)
+    batcher = Batcher(classifier, limits.waiting, measured.batch)
+    measured.watch_waiting(lambda: batcher.unanswered)
+
+    @asynccontextmanager
+    async def working(app: FastAPI) -> AsyncIterator[None]:
+        batcher.start()
+        yield
+        await batcher.stop()
+
+    async def predict(asked: Asked) -> list[Prediction]:
+        return await batcher.predict(asked.texts, asked.pairs)
+
+    app = FastAPI(
+        title="malmoi serve",
+        version=version,
+        description=_ABOUT,
+        lifespan=working,
+        redoc_url=None,
+    )
+    add_error_handlers(app)
+    _add_predict(app, classifier, limits, predict)
+    _add_states(app, classifier, batcher, measured)
+    add_label_studio(app, classifier, version=version, limits=limits, predict=predict)
+    _describe_token(app, token)
+    measured.paths |= {*OPEN_PATHS, *app.openapi()["paths"]}
+    return Guard(app, limits, token=token, open_paths=OPEN_PATHS, on_request=measured.request)
+
+
+def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: Predict) -> None:
+    form = RequestForm(limits, classifier.reads_pairs)
+
+    async def label(request: Request) -> Response:
+        found = await predict(form.read(await json_in(request)))
+        predictions = [prediction_as_json(each) for each in found]
+        return answer({"model": classifier.name, "predictions": predictions})
+
+    async def labels() -> Response:
+        return answer(
+            {
+                "model": classifier.name,
+                "gives": classifier.gives,
+                "reads_pairs": classifier.reads_pairs,
+                "labels": classifier.labels,
+            }
+        )
+
+    app.add_api_route(
+        "/v1/predict",
+        label,
+        methods=["POST"],
+        summary="Label one text or many",
+        description="Texts are cleaned as those that the model learnt from.",
+        response_model=answer_model(classifier.gives),
+        responses=errors(*WITH_BODY),
+        openapi_extra={"requestBody": form.openapi()},
+        tags=["predict"],
+    )
+    app.add_api_route(
+        "/v1/labels",
+        labels,
+        methods=["GET"],
+        summary="What the model can say",
+        response_model=LabelsOfModel,
+        responses=errors(401),
+        tags=["predict"],
+    )
+
+
+def _add_states(
+    app: FastAPI, classifier: Classifier, batcher: Batcher, measured: ServerNumbers
+) -> None:
+    async def health() -> Response:
+        state = {
+            "status": "BUSY" if batcher.full else "UP",
+            "model_class": "Malmoi",
+            "model": classifier.name,
+            "engine": classifier.engine,
+            "waiting": batcher.unanswered,
+        }
+        return answer(state, 503 if batcher.full else 200)
+
+    async def metrics() -> Response:
+        return Response(measured.text(), media_type=CONTENT_TYPE)
+
+    busy: dict[int | str, dict[str, Any]] = {
+        503: {"model": Health, "description": "It lives, and takes no further request now."}
+    }
+    app.add_api_route(
+        "/health",
+        health,
+        methods=["GET"],
+        summary="Whether it lives (any answer) and is ready (200)",
+        response_model=Health,
+        responses=busy,
+        tags=["state"],
+    )
+    app.add_api_route("/", health, methods=["GET"], include_in_schema=False)
+    app.add_api_route(
+        "/metrics",
+        metrics,
+        methods=["GET"],
+        summary="Numbers for Prometheus",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}}}, **errors(401)},
+        tags=["state"],
+    )
+
+
+def _describe_token(app: FastAPI, token: str | None) -> None:
+    """Say in OpenAPI that a token is wanted, so that the docs page has a field for it."""
+    if token is None:
+        return
+    schema = app.openapi()
+    schema.setdefault("components", {})["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"}
+    }
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            if path not in OPEN_PATHS:
+                operation["security"] = [{"token": []}]

@@ -1,0 +1,95 @@
+"""JSON in and out over HTTP, and what every operation may answer beside its success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+
+from malmoi.errors import InputError
+from malmoi.serving.answers import ErrorAnswer, as_json
+from malmoi.serving.batcher import OverloadedError
+from malmoi.serving.guard import RETRY_AFTER
+
+JSON = "application/json"
+_ERRORS = {
+    400: "The body is no JSON.",
+    401: "The token is missing or wrong.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    415: "The body is not called application/json.",
+    422: "JSON of another form, or too many or too long texts.",
+    503: "Too many requests wait, or the answer took too long; try again after `Retry-After`.",
+}
+# Of an operation that takes a body.
+WITH_BODY = (400, 401, 408, 413, 415, 422, 503)
+
+
+class NotJsonError(Exception):
+    """A body is no JSON."""
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What an operation may answer beside its success, for OpenAPI."""
+    return {status: {"model": ErrorAnswer, "description": _ERRORS[status]} for status in statuses}
+
+
+def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON."""
+    return Response(as_json(value), status, headers, JSON)
+
+
+async def json_in(request: Request) -> Any:
+    """What the body of a request says.
+
+    Raises:
+        HTTPException: it does not say that it is JSON.
+        NotJsonError: it says so, and is none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        # Nor can a form of another site's page, in a browser here, send this type.
+        raise HTTPException(
+            415, f"expected Content-Type: {JSON}, found {kind[:60] or 'none'}; add the header"
+        )
+    try:
+        return from_json(await request.body())
+    except ValueError as error:
+        raise NotJsonError(str(error)) from error
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer every error with one line of JSON."""
+
+    async def of_http(request: Request, error: Any) -> Response:
+        line = str(error.detail)
+        if error.status_code == 404:
+            known = ", ".join(app.openapi()["paths"])
+            line = f"expected one of {known}, found {request.url.path[:60]}"
+        elif error.status_code == 405:
+            line = f"expected {error.headers['Allow']} {request.url.path}, found {request.method}"
+        return answer({"error": line}, error.status_code, error.headers)
+
+    async def of_input(request: Request, error: Any) -> Response:
+        return answer({"error": _one_line(error)}, 422)
+
+    async def of_json(request: Request, error: Any) -> Response:
+        return answer({"error": f"expected JSON, found {_one_line(error)[:200]}"}, 400)
+
+    async def of_overload(request: Request, error: Any) -> Response:
+        return answer({"error": "too many requests wait; try again later"}, 503, RETRY_AFTER)
+
+    async def of_defect(request: Request, error: Any) -> Response:
+        return answer({"error": "a defect of this server; its log says more"}, 500)
+
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(InputError, of_input)
+    app.add_exception_handler(NotJsonError, of_json)
+    app.add_exception_handler(OverloadedError, of_overload)
+    app.add_exception_handler(Exception, of_defect)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,196 @@
+"""What stands before the application: token, size and time of a request, time of its answer.
+
+An ASGI middleware (https://asgi.readthedocs.io/en/latest/specs/www.html). The application gets
+whole bodies of a bounded size, so that no part of it waits for a slow client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from malmoi.serving.answers import as_json
+from malmoi.serving.limits import Limits
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+# path, status, seconds
+OnRequest = Callable[[str, int, float], None]
+
+# Of a body that is refused, what is read on, so that the client reads the answer before it finds
+# the connection closed.
+_DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 * 2**20
+# Seconds after which a client may try again.
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+class RefusedError(Exception):
+    """A request is not given to the application.
+
+    Attributes:
+        status: of the answer.
+        line: what it says.
+        headers: further ones.
+    """
+
+    def __init__(self, status: int, line: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(line)
+        self.status, self.line, self.headers = status, line, headers or {}
+
+
+class _Gone(Exception):
+    """The client has closed the connection."""
+
+
+class Guard:
+    """The application behind its limits."""
+
+    def __init__(
+        self,
+        application: Application,
+        limits: Limits,
+        *,
+        token: str | None,
+        open_paths: Collection[str],
+        on_request: OnRequest,
+    ) -> None:
+        """Wrap an application.
+
+        Args:
+            application: gets every request that is not refused.
+            limits: see there.
+            token: that a client must give, as a bearer token or as the password of basic
+                authentication, which is what Label Studio has; None: all may.
+            open_paths: that need no token.
+            on_request: called when a request has its answer.
+        """
+        self._application, self._limits, self._on_request = application, limits, on_request
+        self._token = None if token is None else token.encode("utf-8")
+        self._open_paths = frozenset(open_paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 0
+
+        async def watched_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            self._check_token(scope)
+            body = await self._body(scope, receive)
+            async with asyncio.timeout(self._limits.answer_seconds):
+                await self._application(scope, _whole(body, receive), watched_send)
+        except RefusedError as refused:
+            await _refuse(refused, receive, watched_send)
+        except _Gone:
+            return
+        except TimeoutError:
+            if not status:  # else the connection is closed by the server, the answer being half out
+                line = f"no answer within {self._limits.answer_seconds:g} seconds; try again later"
+                await _refuse(RefusedError(503, line, RETRY_AFTER), receive, watched_send)
+        finally:
+            if status:
+                self._on_request(scope["path"], status, time.perf_counter() - began)
+
+    def _check_token(self, scope: Scope) -> None:
+        if self._token is None or scope["path"] in self._open_paths:
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        if not hmac.compare_digest(_secret_in(given), self._token):
+            line = "expected the token of this server, as in Authorization: Bearer TOKEN"
+            raise RefusedError(401, line, {"WWW-Authenticate": "Bearer"})
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        limit = self._limits.body_bytes
+        line = f"expected a body of at most {limit:,} bytes, found a longer one; send fewer texts"
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        if announced.isdigit() and int(announced) > limit:
+            raise RefusedError(413, line)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _Gone
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > limit:
+                        raise RefusedError(413, line)
+        except TimeoutError as error:
+            raise RefusedError(
+                408,
+                f"expected the whole body within {self._limits.body_seconds:g} seconds, found "
+                f"{len(body):,} bytes; send it at once",
+            ) from error
+        return bytes(body)
+
+
+def _secret_in(authorization: bytes) -> bytes:
+    """The token in a header, or the password of `Basic`; empty where there is none."""
+    kind, _, value = authorization.partition(b" ")
+    if kind.lower() == b"bearer":
+        return value.strip()
+    if kind.lower() == b"basic":
+        with suppress(binascii.Error, ValueError):
+            return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
+    return b""
+
+
+def _whole(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body first."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+async def _refuse(refused: RefusedError, receive: Receive, send: Send) -> None:
+    """Answer, then read on for a while, then close."""
+    body = as_json({"error": refused.line})
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **refused.headers,
+    }
+    await send(
+        {
+            "type": "http.response.start",
+            "status": refused.status,
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            rest = 0
+            while rest < _DRAIN_BYTES:
+                message = await receive()
+                rest += len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    break
+    await send({"type": "http.response.body", "body": b""})

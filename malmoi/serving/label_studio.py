@@ -1,0 +1,157 @@
+"""Label Studio's protocol for machine-learning backends, for a classifier of texts.
+
+Requests and answers are those of label-studio-ml-backend (label_studio_ml/api.py, response.py),
+the tags those of https://labelstud.io/tags/choices and /tags/text.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from malmoi.errors import InputError
+from malmoi.inference.description import Gives
+from malmoi.inference.prediction import LabelsPrediction, Prediction
+from malmoi.serving.answers import Asked
+
+# What Label Studio says when it wants a model to learn.
+TRAIN_EVENTS = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATION_DELETED", "START_TRAINING")
+_DEFAULT_DATA = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoicesConfig:
+    """The part of a labelling configuration that a classifier answers.
+
+    Attributes:
+        from_name: name of `<Choices>`.
+        to_name: name of the `<Text>` that it is about.
+        keys: of a task's data, the text, and the second one of a pair.
+        choices: label of the model -> what the annotation has for it.
+        several: whether more than one may be chosen.
+    """
+
+    from_name: str
+    to_name: str
+    keys: tuple[str, ...]
+    choices: dict[str, str]
+    several: bool
+
+
+def has_choices(label_config: str) -> bool:
+    """Whether there is anything to answer; a new project has an empty configuration.
+
+    Raises:
+        InputError: it is no XML.
+    """
+    return _parsed(label_config).find(".//Choices") is not None
+
+
+def read_config(
+    label_config: str, labels: Sequence[str], gives: Gives, reads_pairs: bool | None
+) -> ChoicesConfig:
+    """Find the first `<Choices>` over a `<Text>`, and a choice for every label.
+
+    A label is found by a choice's `predicted_values`, its `alias` or its `value`, upper or lower
+    case, as by label-studio-ml-backend.
+
+    Raises:
+        InputError: there is none, or the model says what it has no choice for.
+    """
+    root = _parsed(label_config)
+    texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
+    control = next((tag for tag in root.iter("Choices") if tag.get("toName") in texts), None)
+    if control is None:
+        raise InputError(
+            'expected <Choices toName="text"> with <Text name="text"> in the labelling '
+            "configuration, found none; a classifier of texts answers nothing else"
+        )
+    if gives == "value":
+        raise InputError("expected a model that gives labels for <Choices>, found one of values")
+    several = control.get("choice", "single") == "multiple"
+    if gives == "labels" and not several:
+        raise InputError(
+            'expected <Choices choice="multiple"> for a model of several labels, found '
+            f"{control.get('choice', 'single')}"
+        )
+    to_name = control.get("toName", "")
+    objects = [texts[to_name]]
+    if reads_pairs:
+        objects += [tag for name, tag in texts.items() if name != to_name][:1]
+        if len(objects) < 2:
+            raise InputError("expected two <Text> for a model of pairs of texts, found one")
+    return ChoicesConfig(
+        from_name=control.get("name", ""),
+        to_name=to_name,
+        keys=tuple((tag.get("value") or "").lstrip("$") or _DEFAULT_DATA for tag in objects),
+        choices=_choices(control, labels),
+        several=several,
+    )
+
+
+def _parsed(label_config: str) -> ElementTree.Element:
+    # Entities, which can blow up a text of a few bytes, are only ever defined in a DOCTYPE.
+    if "<!" in label_config.replace("<!--", ""):
+        raise InputError("expected a labelling configuration without <!DOCTYPE>, found one")
+    try:
+        return ElementTree.fromstring(label_config)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InputError(f"expected a labelling configuration in XML, found {error}") from error
+
+
+def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for tag in control.iter("Choice"):
+        value = tag.get("value", "")
+        chosen = tag.get("alias") or value
+        predicted = (tag.get("predicted_values") or "").split(",")
+        for name in (*map(str.strip, predicted), chosen, value):
+            if name:
+                names.setdefault(name.casefold(), chosen)
+    if missing := [label for label in labels if label.casefold() not in names]:
+        shown = ", ".join(missing[:5])
+        raise InputError(
+            f"expected a <Choice> for each label of the model, found none for {shown}; add "
+            f'<Choice value="{missing[0]}"/>, or predicted_values="{missing[0]}" to another'
+        )
+    return {label: names[label.casefold()] for label in labels}
+
+
+def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> Asked:
+    """The texts of tasks, N.
+
+    Raises:
+        InputError: one has no text where the configuration says it is.
+    """
+    found: list[list[str]] = [[] for _ in config.keys]
+    for place, task in enumerate(tasks):
+        data = task.get("data")
+        for column, key in zip(found, config.keys, strict=True):
+            text = data.get(key) if isinstance(data, dict) else None
+            if not isinstance(text, str):
+                raise InputError(
+                    f"expected a text under data.{key} in task {task.get('id', place)}, found "
+                    f"{type(text).__name__}; look at value in <Text>"
+                )
+            column.append(text)
+    return Asked(texts=found[0], pairs=found[1] if len(found) > 1 else None)
+
+
+def result_of(prediction: Prediction, config: ChoicesConfig, version: str) -> dict[str, Any]:
+    """A prediction as Label Studio keeps it; without a label its `result` is empty."""
+    several = isinstance(prediction, LabelsPrediction)
+    labels = prediction.labels if isinstance(prediction, LabelsPrediction) else (prediction.label,)
+    choices = list(dict.fromkeys(config.choices[label] for label in labels))
+    region = {
+        "from_name": config.from_name,
+        "to_name": config.to_name,
+        "type": "choices",
+        "value": {"choices": choices},
+    }
+    return {
+        "model_version": version,
+        "score": round(prediction.confidence, 6),
+        "result": [region] if choices or not several else [],
+    }

@@ -1,0 +1,182 @@
+"""The paths that Label Studio asks: `/setup`, `/predict`, `/webhook`; `/health` is everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from xml.sax.saxutils import quoteattr
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from malmoi.errors import InputError
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.prediction import Prediction
+from malmoi.serving.answers import Asked, check_lengths, one_line
+from malmoi.serving.exchange import WITH_BODY, answer, errors, json_in
+from malmoi.serving.label_studio import (
+    TRAIN_EVENTS,
+    ChoicesConfig,
+    has_choices,
+    read_config,
+    result_of,
+    texts_of,
+)
+from malmoi.serving.limits import Limits
+
+_NO_TRAINING = "malmoi serve does not train: export the labels, then python finetune/kfold.py"
+_TAG = "Label Studio"
+Predict = Callable[[Asked], Awaitable[list[Prediction]]]
+Body = TypeVar("Body", bound=BaseModel)
+
+
+class _Body(BaseModel):
+    # Label Studio's versions send further fields.
+    model_config = ConfigDict(extra="ignore")
+
+
+class SetupRequest(_Body):
+    """A project that wants to use the model."""
+
+    project: str | None = None
+    label_schema: str = Field(alias="schema")
+
+
+class TasksRequest(_Body):
+    """Tasks of a project."""
+
+    tasks: list[dict[str, Any]]
+    label_config: str
+
+
+class EventRequest(_Body):
+    """Something has happened in a project."""
+
+    action: str
+
+
+class SetupAnswer(BaseModel):
+    """The version that predictions will have."""
+
+    model_version: str
+
+
+class Region(BaseModel):
+    """What was chosen by which tag."""
+
+    from_name: str
+    to_name: str
+    type: str = Field(examples=["choices"])
+    value: dict[str, list[str]] = Field(examples=[{"choices": ["긍정"]}])
+
+
+class TaskResult(BaseModel):
+    """The prediction of a task."""
+
+    model_version: str
+    score: float
+    result: list[Region]
+
+
+class TasksAnswer(BaseModel):
+    """A prediction for every task, in their order."""
+
+    results: list[TaskResult]
+
+
+class EventAnswer(BaseModel):
+    """What came of it."""
+
+    status: str
+    result: str | None = None
+
+
+_OPERATIONS: dict[str, tuple[type[BaseModel], type[BaseModel], str]] = {
+    "/setup": (SetupRequest, SetupAnswer, "Whether the choices fit the labels"),
+    "/predict": (TasksRequest, TasksAnswer, "Predictions of tasks"),
+    "/webhook": (EventRequest, EventAnswer, "Events, which change nothing here"),
+}
+
+
+def add_label_studio(
+    app: FastAPI, classifier: Classifier, *, version: str, limits: Limits, predict: Predict
+) -> None:
+    """Add the paths to an application.
+
+    Args:
+        app: gets them.
+        classifier: says which labels there are.
+        version: of the model.
+        limits: of texts.
+        predict: texts to predictions.
+    """
+
+    def config_of(label_config: str) -> ChoicesConfig:
+        return read_config(
+            label_config, classifier.labels, classifier.gives, classifier.reads_pairs
+        )
+
+    async def setup(request: Request) -> Response:
+        asked = _read(SetupRequest, await json_in(request))
+        if has_choices(asked.label_schema):
+            config_of(asked.label_schema)
+        return answer({"model_version": version})
+
+    async def tasks(request: Request) -> Response:
+        asked = _read(TasksRequest, await json_in(request))
+        config = config_of(asked.label_config)
+        texts = texts_of(asked.tasks, config)
+        check_lengths(texts, limits)
+        found = await predict(texts)
+        return answer({"results": [result_of(each, config, version) for each in found]})
+
+    async def event(request: Request) -> Response:
+        asked = _read(EventRequest, await json_in(request))
+        if asked.action not in TRAIN_EVENTS:
+            return answer({"status": "Unknown event"})
+        return answer({"status": "ok", "result": _NO_TRAINING}, 201)
+
+    handlers = {"/setup": setup, "/predict": tasks, "/webhook": event}
+    for path, (body, answered, summary) in _OPERATIONS.items():
+        further: dict[int | str, dict[str, Any]] = (
+            {201: {"model": EventAnswer}} if path == "/webhook" else {}
+        )
+        app.add_api_route(
+            path,
+            handlers[path],
+            methods=["POST"],
+            summary=summary,
+            response_model=answered,
+            responses={**further, **errors(*WITH_BODY)},
+            openapi_extra={"requestBody": _body_schema(body, _examples(classifier)[path])},
+            tags=[_TAG],
+        )
+
+
+def _read(kind: type[Body], value: Any) -> Body:
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise InputError(one_line(error)) from error
+
+
+def _examples(classifier: Classifier) -> dict[str, dict[str, Any]]:
+    """A request to each path that fits the classifier."""
+    names = ("text", "other") if classifier.reads_pairs else ("text",)
+    texts = "".join(f'<Text name="{name}" value="${name}"/>' for name in names)
+    choices = "".join(f"<Choice value={quoteattr(label)}/>" for label in classifier.labels)
+    choice = "multiple" if classifier.gives == "labels" else "single"
+    control = f'<Choices name="label" toName="text" choice="{choice}">{choices}</Choices>'
+    config, project = f"<View>{texts}{control}</View>", "1.1700000000"
+    data = {"text": "배송도 빠르고 포장도 꼼꼼해요", "other": "배송이 늦어요"}
+    task = {"id": 1, "data": {name: data[name] for name in names}}
+    return {
+        "/setup": {"project": project, "schema": config},
+        "/predict": {"project": project, "tasks": [task], "label_config": config},
+        "/webhook": {"action": TRAIN_EVENTS[0], "project": {"id": 1, "label_config": config}},
+    }
+
+
+def _body_schema(kind: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
+    described = {"schema": kind.model_json_schema(), "example": example}
+    return {"required": True, "content": {"application/json": described}}

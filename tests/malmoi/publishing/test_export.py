@@ -1,0 +1,280 @@
+"""`malmoi export`: a folder that a stranger uses in four ways, each with the labels of ours."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from huggingface_hub import ModelCard
+from tokenizers import Tokenizer
+from transformers import pipeline
+
+from malmoi import Classifier, cache
+from malmoi.__main__ import main
+from malmoi.inference.prediction import ValuePrediction
+from tests.finetune.conftest import LABELS
+from tests.malmoi.publishing.conftest import RELEASED
+
+FILES = {
+    "README.md",
+    "config.json",
+    "index.html",
+    "model.safetensors",
+    "onnx/malmoi.json",
+    "onnx/model.onnx",
+    "onnx/model_quantized.onnx",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+TEXTS = [
+    "재밌어요ㅋㅋㅋㅋㅋㅋㅋ 추천!!!!!",
+    "  돈이 아깝다...<br>최악 ",
+    "그냥저냥\t먹을만해요 http://example.com/1",
+    "쀍 핰 넼 ★★★★★",
+    "[SEP] 는 글자다",
+    "",
+]
+Exported = Callable[[Path], Path]
+
+
+def probabilities(folder: Path, engine: str, texts: list[str]) -> np.ndarray:
+    found = Classifier.load(folder, engine).predict(texts)
+    return np.array([list(one.probabilities.values()) for one in found])
+
+
+def by_pipeline(folder: Path, texts: list[str], labels: list[str]) -> np.ndarray:
+    rows = pipeline("text-classification", model=str(folder))(texts, truncation=True, top_k=None)
+    return np.array(
+        [[{one["label"]: one["score"] for one in row}[n] for n in labels] for row in rows]
+    )
+
+
+def by_onnx(folder: Path, text: str, pair: str | None = None) -> np.ndarray:
+    """Logits, as somebody has them who knows nothing of Malmoi."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.encode_special_tokens = True
+    network = onnxruntime.InferenceSession(str(folder / "onnx" / "model.onnx"))
+    encoded = tokenizer.encode(text, pair)
+    values = {
+        "input_ids": encoded.ids,
+        "attention_mask": encoded.attention_mask,
+        "token_type_ids": encoded.type_ids,
+    }
+    assert [one.name for one in network.get_outputs()] == ["logits"]
+    inputs = {one.name: np.array([values[one.name]]) for one in network.get_inputs()}
+    return np.asarray(network.run(None, inputs)[0][0])
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max())
+    return np.asarray(powers / powers.sum())
+
+
+def test_the_released_classifier_in_a_stock_pipeline(released_folder: Path) -> None:
+    found = {str(path.relative_to(released_folder)) for path in released_folder.rglob("*.*")}
+    assert found == FILES
+    labels = Classifier.load(RELEASED).labels
+    expected = probabilities(RELEASED, "torch-fp32", TEXTS)
+    assert np.abs(by_pipeline(released_folder, TEXTS, labels) - expected).max() < 1e-4
+    # Without it the drawn-out ones have other probabilities.
+    assert np.abs(by_pipeline(RELEASED, TEXTS, labels) - expected).max() > 0.05
+
+
+def test_with_tokenizers_and_onnxruntime_alone(released_folder: Path) -> None:
+    expected = probabilities(RELEASED, "torch-fp32", TEXTS)
+    found = np.array([softmax(by_onnx(released_folder, text)) for text in TEXTS])
+    assert np.abs(found - expected).max() < 1e-4
+    long = "재미있다 " * 300
+    assert (
+        np.abs(
+            softmax(by_onnx(released_folder, long))
+            - probabilities(RELEASED, "torch-fp32", [long])[0]
+        ).max()
+        < 1e-4
+    )
+
+
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "onnx-int8"])
+def test_with_malmoi_which_exports_nothing_again(released_folder: Path, engine: str) -> None:
+    found = probabilities(released_folder, engine, TEXTS)
+    assert not cache.CACHE.exists()
+    assert np.abs(found - probabilities(RELEASED, engine, TEXTS)).max() < 1e-5
+
+
+def test_malmoi_reads_its_networks_without_torch(released_folder: Path) -> None:
+    code = (
+        "import sys; from malmoi import Classifier; "
+        f"classifier = Classifier.load({str(released_folder)!r}, 'onnx-int8'); "
+        "print(classifier.predict(['최고예요'])[0].label); "
+        "print('torch' in sys.modules or 'transformers' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.stdout.split() == ["긍정", "False"]
+
+
+def test_networks_that_are_not_of_the_model_are_not_taken(
+    exported: Exported, classifier_directory: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(exported(classifier_directory), folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["id2label"] = {"0": "가", "1": "나", "2": "다"}
+    config["label2id"] = {"가": 0, "나": 1, "다": 2}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert Classifier.load(folder, "onnx-fp32").labels == ["가", "나", "다"]
+    assert cache.CACHE.exists()
+    for broken in ("", "[]", '{"version": 1}'):
+        (folder / "onnx" / "malmoi.json").write_text(broken)
+        assert Classifier.load(folder, "onnx-fp32").labels == ["가", "나", "다"]
+
+
+def test_networks_that_cannot_be_read_are_made_again(
+    exported: Exported, classifier_directory: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(exported(classifier_directory), folder)
+    path = folder / "onnx" / "model.onnx"
+    path.write_bytes(bytes(path.stat().st_size))
+    expected = Classifier.load(classifier_directory, "torch-fp32").predict(["내일 회의"])[0].label
+    assert Classifier.load(folder, "onnx-fp32").predict(["내일 회의"])[0].label == expected
+
+
+def test_auto_measures_once_and_keeps_it_apart_from_exports(
+    exported: Exported, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALMOI_ENGINE")
+    monkeypatch.setenv("MALMOI_HOME", str(RELEASED.parents[1]))
+    said: list[str] = []
+    folder = exported(classifier_directory)
+    first = Classifier.load(folder, say=said.append)
+    assert said == ["comparing the engines on this machine, once"]
+    assert Classifier.load(folder, say=said.append).engine == first.engine
+    assert len(said) == 1
+    (place,) = (cache.CACHE / "onnx").iterdir()
+    assert place.name.endswith("-published")
+
+
+def test_several_labels(exported: Exported, several_labels_model: Path) -> None:
+    folder = exported(several_labels_model)
+    expected = Classifier.load(several_labels_model, "torch-fp32").predict(["내일 병원 예약"])[0]
+    assert (
+        Classifier.load(folder, "onnx-fp32").predict(["내일 병원 예약"])[0].label == expected.label
+    )
+    found = by_pipeline(folder, ["내일 병원 예약"], LABELS)[0]
+    assert np.abs(found - list(expected.probabilities.values())).max() < 1e-4
+    thresholds = json.loads((folder / "config.json").read_text("utf-8"))["thresholds"]
+    chosen = [n for n, p, least in zip(LABELS, found, thresholds, strict=True) if p >= least]
+    assert ", ".join(chosen) == expected.label
+
+
+def test_pairs_and_values(exported: Exported, pairs_model: Path, values_model: Path) -> None:
+    first, second = "내일 병원ㅋㅋㅋㅋ", "친구와 싸워서  속상했다"
+    expected = Classifier.load(pairs_model, "torch-fp32").predict([first], [second])[0]
+    folder = exported(pairs_model)
+    found = softmax(by_onnx(folder, first, second))
+    assert np.abs(found - list(expected.probabilities.values())).max() < 1e-4
+    answer = pipeline("text-classification", model=str(folder))(
+        {"text": first, "text_pair": second}
+    )
+    assert answer["label"] == expected.label
+    assert (
+        Classifier.load(folder, "onnx-fp32").predict([first], [second])[0].label == answer["label"]
+    )
+
+    value = Classifier.load(values_model, "torch-fp32").predict([first], [second])[0]
+    assert isinstance(value, ValuePrediction)
+    folder = exported(values_model)
+    assert float(by_onnx(folder, first, second)[0]) == pytest.approx(value.value, abs=1e-4)
+    answer = pipeline("text-classification", model=str(folder))(
+        {"text": first, "text_pair": second}
+    )
+    assert answer["score"] == pytest.approx(value.value, abs=1e-4)
+
+
+def test_the_card_says_what_it_is_and_its_examples_run(
+    exported: Exported, released_folder: Path, pairs_model: Path, several_labels_model: Path
+) -> None:
+    for folder in (released_folder, exported(pairs_model), exported(several_labels_model)):
+        card = ModelCard.load(folder / "README.md")
+        assert card.data.language == "ko" and card.data.pipeline_tag == "text-classification"
+        assert card.data.to_dict()["labels"] == Classifier.load(folder).labels
+        text = (folder / "README.md").read_text("utf-8")
+        assert "$" not in text
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        assert len(blocks) == 3
+        path = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        for block in blocks:
+            done = subprocess.run(
+                [sys.executable, "-c", block],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                env=os.environ | path,
+            )
+            assert done.returncode == 0 and done.stdout.strip(), done.stderr
+    released = (released_folder / "README.md").read_text("utf-8")
+    report = json.loads((RELEASED / "report.json").read_text("utf-8"))
+    assert ModelCard.load(released_folder / "README.md").data.license == "apache-2.0"
+    assert f"{report['pooled']['macro_f1']:.4f}" in released and "13,095 texts" in released
+    assert "NSMC's official `ratings_test.txt`" in " ".join(released.split())
+    assert "](../" not in released
+
+
+def test_nothing_of_the_machine_is_in_it(released_folder: Path) -> None:
+    for path in released_folder.rglob("*"):
+        if path.suffix in (".json", ".md", ".html"):
+            text = path.read_text("utf-8")
+            assert str(RELEASED.parent) not in text and "/work/" not in text, path.name
+
+
+def test_a_place_that_is_taken_is_refused(
+    classifier_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "mine.txt").write_text("mine")
+    for place in (taken, taken / "mine.txt"):
+        assert main(["export", str(classifier_directory), f"--output={place}"]) == 2
+        assert "expected a new or an empty folder for --output" in capsys.readouterr().err
+    assert [path.name for path in taken.iterdir()] == ["mine.txt"]
+    (tmp_path / "empty").mkdir()
+    assert main(["export", str(classifier_directory), f"--output={tmp_path / 'empty'}"]) == 0
+    assert (tmp_path / "empty" / "onnx" / "model.onnx").is_file()
+    assert "under which licence" in capsys.readouterr().out
+
+
+def test_a_fault_leaves_nothing_behind(
+    classifier_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from malmoi.publishing import folder
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(folder, "write_networks", full)
+    assert main(["export", str(classifier_directory), f"--output={tmp_path / 'new' / 'out'}"]) == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_no_classifier_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(tmp_path / "none"), f"--output={tmp_path / 'out'}"]) == 2
+    assert "no model directory" in capsys.readouterr().err
+    encoder = RELEASED.parent / "malmoi-small"
+    assert main(["export", str(encoder), f"--output={tmp_path / 'out'}"]) == 2
+    assert "is not a finished classifier" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

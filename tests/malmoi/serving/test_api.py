@@ -1,0 +1,178 @@
+"""The paths of `malmoi serve`: what they take, what they answer, and one line for every mistake."""
+
+import base64
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from malmoi.inference.classifier import Classifier
+from malmoi.serving.application import make_application
+from malmoi.serving.limits import Limits
+from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.serving.conftest import ENGINE, TOKEN, Server
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+TEXTS = [text for text, _ in separable()]
+
+
+def test_one_text_and_many_get_the_labels_of_the_classifier(
+    server: Server, classifier_directory: Path
+) -> None:
+    expected = Classifier.load(classifier_directory, ENGINE).predict(TEXTS)
+    found = server.ask("/v1/predict", {"texts": TEXTS}, **BEARER)
+    assert found.status == 200
+    assert found.headers["content-type"] == "application/json"
+    assert found.json["model"] == "memos-1"
+    predictions = found.json["predictions"]
+    assert [each["label"] for each in predictions] == [each.label for each in expected]
+    for each, one in zip(predictions, expected, strict=True):
+        assert each["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+        assert each["confidence"] == max(each["probabilities"].values())
+        assert each["cut"] is one.cut
+    (alone,) = server.ask("/v1/predict", {"text": TEXTS[3]}, **BEARER).json["predictions"]
+    assert alone["label"] == expected[3].label
+    assert server.ask("/v1/predict", {"texts": []}, **BEARER).json["predictions"] == []
+
+
+def test_a_text_that_is_too_long_for_the_model_is_cut_and_says_so(server: Server) -> None:
+    found = server.ask("/v1/predict", {"texts": ["꿈에서 하늘을 " * 200, "꿈"]}, **BEARER).json
+    assert [each["cut"] for each in found["predictions"]] == [True, False]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\0", "😀" * 50, "a\u2028b", "<script>", "\ud7ff"])
+def test_any_text_gets_a_label(server: Server, text: str) -> None:
+    found = server.ask("/v1/predict", {"text": text}, **BEARER)
+    assert found.status == 200 and found.json["predictions"][0]["label"] in LABELS
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "line"),
+    [
+        (b"{", 400, "expected JSON, found EOF"),
+        (b"\xff\xfe", 400, "expected JSON"),
+        (b'{"text": "\\ud800"}', 400, "expected JSON"),
+        (b"[" * 100_000, 400, "expected JSON"),
+        ([], 422, "expected a JSON object with one of text, texts, pair, pairs, found a list of 0"),
+        ({}, 422, "found an object with nothing"),
+        ({"text": "a", "texts": []}, 422, "with one of text, texts, pair, pairs"),
+        ({"text": 3}, 422, "at text: Input should be a valid string, found 3"),
+        ({"texts": "한 글"}, 422, "at texts: Input should be a valid list, found a text of 3"),
+        ({"texts": ["a", None]}, 422, "at texts[1]: Input should be a valid string, found None"),
+        ({"text": "a", "more": 1}, 422, "at more: Extra inputs are not permitted"),
+        ({"pairs": [["a"]]}, 422, "at pairs[0][1]: Field required"),
+        ({"texts": ["a"] * 101}, 422, "at most 100 items"),
+        ({"text": "가" * 2001}, 422, "at most 2000 characters, found a text of 2,001 characters"),
+        ({"text": "a" * 600_000}, 413, "expected a body of at most 524,288 bytes"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_answered_in_one_line(
+    server: Server, body: Any, status: int, line: str
+) -> None:
+    found = server.ask("/v1/predict", body, **BEARER)
+    assert found.status == status
+    assert list(found.json) == ["error"]
+    assert line in found.json["error"] and "\n" not in found.json["error"]
+
+
+def test_another_type_path_or_method_is_answered_in_one_line(server: Server) -> None:
+    form = server.ask("/v1/predict", b"text=a", Content_Type="text/plain", **BEARER)
+    assert form.status == 415 and "found text/plain" in form.json["error"]
+    nowhere = server.ask("/v1/nowhere", **BEARER)
+    assert nowhere.status == 404 and "/v1/predict" in nowhere.json["error"]
+    got = server.ask("/v1/predict", **BEARER)
+    assert (got.status, got.headers["allow"]) == (405, "POST")
+    assert got.json["error"] == "expected POST /v1/predict, found GET"
+
+
+def test_without_the_token_nothing_but_health_and_docs_is_answered(server: Server) -> None:
+    for path in ("/v1/labels", "/metrics", "/v1/nowhere"):
+        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic ???"}):
+            found = server.ask(path, **headers)
+            assert (found.status, found.headers["www-authenticate"]) == (401, "Bearer")
+            assert "expected the token" in found.json["error"]
+        assert server.ask(path, **BEARER).status in (200, 404)
+    password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+    assert server.ask("/v1/labels", Authorization=f"Basic {password}").status == 200
+    for path in ("/", "/health", "/docs", "/openapi.json"):
+        assert server.ask(path).status == 200
+
+
+def test_labels_health_and_docs(server: Server) -> None:
+    labels = server.ask("/v1/labels", **BEARER).json
+    assert labels == {"model": "memos-1", "gives": "label", "reads_pairs": None, "labels": LABELS}
+    health = server.ask("/health").json
+    assert (health["status"], health["model"], health["waiting"]) == ("UP", "memos-1", 0)
+    assert health["engine"] == ENGINE
+    schema = server.ask("/openapi.json").json
+    text = json.dumps(schema["paths"]["/v1/predict"]["post"], ensure_ascii=False)
+    assert "배송도 빠르고" in text
+    assert "/openapi.json" in server.ask("/docs").body.decode()
+
+
+def numbers(server: Server) -> dict[str, float]:
+    lines = server.ask("/metrics", **BEARER).body.decode().splitlines()
+    rows = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+    return {name: float(value) for name, value in rows}
+
+
+def test_metrics_count_requests_texts_and_errors(server: Server) -> None:
+    before = numbers(server)
+    server.ask("/v1/predict", {"texts": TEXTS[:7]}, **BEARER)
+    server.ask("/v1/predict", b"{", **BEARER)
+    server.ask("/v1/x/y/z", **BEARER)
+    after = numbers(server)
+
+    def more(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert more('malmoi_requests_total{path="/v1/predict",status="200"}') == 1
+    assert more('malmoi_requests_total{path="/v1/predict",status="400"}') == 1
+    assert more('malmoi_requests_total{path="other",status="404"}') == 1
+    assert more("malmoi_batch_texts_sum") == 7
+    assert more('malmoi_request_seconds_count{path="/v1/predict"}') == 2
+    assert after["malmoi_waiting_requests"] == 0
+    assert 'malmoi_model_info{engine="onnx-fp32"' in "".join(after)
+    assert not [name for name in after if "/v1/x" in name]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "body", "keys"),
+    [
+        ("several_labels_model", {"texts": TEXTS[:9]}, {"labels", "confidence", "probabilities"}),
+        ("pairs_model", {"pairs": list(pairwise(TEXTS))}, {"label"}),
+        ("pairs_model", {"pair": TEXTS[:2]}, {"label"}),
+        ("values_model", {"pairs": [TEXTS[:2], TEXTS[2:4]]}, {"value", "cut"}),
+    ],
+)
+def test_models_of_other_kinds(
+    request: pytest.FixtureRequest, fixture: str, body: Any, keys: set[str]
+) -> None:
+    classifier = Classifier.load(request.getfixturevalue(fixture))
+    with TestClient(make_application(classifier, version="1")) as client:
+        found = client.post("/v1/predict", json=body)
+        refused = client.post("/v1/predict", json={"text": "꿈", "pair": ["꿈", "꿈"]})
+    assert found.status_code == 200
+    predictions = found.json()["predictions"]
+    pairs = body.get("pairs") or ([body["pair"]] if "pair" in body else None)
+    texts = [first for first, _ in pairs] if pairs else body["texts"]
+    expected = classifier.predict(texts, [second for _, second in pairs] if pairs else None)
+    for each, one in zip(predictions, expected, strict=True):
+        assert keys <= each.keys()
+        assert each.get("label", one.label) == one.label
+        assert each.get("labels", []) == list(getattr(one, "labels", ()))
+        assert each.get("value", 0.0) == pytest.approx(getattr(one, "value", 0.0), abs=0.05)
+    assert refused.status_code == 422
+
+
+def test_without_a_token_all_may(classifier_directory: Path) -> None:
+    application = make_application(
+        Classifier.load(classifier_directory), version="1", limits=Limits(texts=2)
+    )
+    with TestClient(application) as client:
+        assert client.post("/v1/predict", json={"text": "꿈"}).status_code == 200
+        assert "security" not in client.get("/openapi.json").text

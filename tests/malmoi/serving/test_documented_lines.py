@@ -1,0 +1,56 @@
+"""The curl lines of docs/how-to/serve.md, typed as they stand, but for the port."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, serving
+
+PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
+
+
+def curl_lines() -> list[str]:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    lines = (
+        "".join(block for language, block in blocks if not language)
+        .replace("\\\n", " ")
+        .splitlines()
+    )
+    return [line for line in lines if line.startswith("curl ")]
+
+
+def test_every_curl_line_is_answered(
+    classifier_directory: Path, home: Path, tmp_path: Path
+) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl on this machine")
+    (tmp_path / "my-token").write_text(f"{TOKEN}\n")
+    lines = curl_lines()
+    assert len(lines) >= 5 and any("Bearer" in line for line in lines)
+    with serving(classifier_directory, f"--engine={ENGINE}", home=home) as server:
+        for line in lines:
+            done = subprocess.run(
+                ["bash", "-c", f"{line.replace(':8000', f':{server.port}')} -sS --fail"],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, (line, done.stdout, done.stderr)
+            assert "/metrics" in line or isinstance(json.loads(done.stdout), dict)
+
+
+def test_the_keys_that_the_page_shows_are_those_of_an_answer(
+    classifier_directory: Path, home: Path
+) -> None:
+    shown = re.search(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    documented = json.loads(shown[1])
+    with serving(classifier_directory, f"--engine={ENGINE}", home=home) as server:
+        found = server.ask("/v1/predict", {"texts": ["꿈", "일기"]}).json
+    assert found.keys() == documented.keys()
+    assert found["predictions"][0].keys() == documented["predictions"][0].keys()

@@ -1,0 +1,133 @@
+"""A server without torch: what it needs is what deploy/requirements-serve.txt installs."""
+
+import json
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from malmoi.errors import InputError
+from malmoi.inference import exported
+from malmoi.inference.classifier import Classifier
+from tests.finetune.conftest import separable
+from tests.malmoi.serving.conftest import ENGINE, ROOT, MakeModel, serving
+
+TEXTS = [text for text, _ in separable()]
+REQUIREMENTS = ROOT / "deploy" / "requirements-serve.txt"
+# Hides what is named, as if it were not installed, then is `malmoi`.
+HIDING = """
+import sys
+hidden = set({hidden!r})
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, *more):
+        return None if name.split(".")[0] in hidden else self.finder.find_spec(name, *more)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+sys.meta_path[:] = map(Hiding, sys.meta_path)
+from malmoi.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """Package -> version."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonical(name): version for name, version in found}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.fixture
+def other(make_model: MakeModel) -> Path:
+    """A model that was never exported."""
+    return make_model("other", num_hidden_layers=1)
+
+
+@pytest.fixture
+def _no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+def test_versions_are_those_of_the_constraints() -> None:
+    needed = pinned(REQUIREMENTS)
+    assert needed.items() <= pinned(ROOT / "constraints.txt").items()
+    assert {"fastapi", "uvicorn", "onnxruntime", "tokenizers"} <= needed.keys()
+    assert not {"torch", "transformers", "pandas", "scipy"} & needed.keys()
+
+
+def test_a_server_needs_nothing_that_the_file_does_not_install(
+    classifier_directory: Path, home: Path
+) -> None:
+    needed = pinned(REQUIREMENTS).keys()
+    hidden = {
+        module
+        for module, packages in packages_distributions().items()
+        if not {canonical(name) for name in packages} & {*needed, "malmoi"}
+        and module not in ("malmoi", "tests")
+    }
+    assert {"torch", "transformers", "pandas", "scipy", "streamlit"} <= hidden
+    program = ("-c", HIDING.format(hidden=sorted(hidden)))
+    with serving(classifier_directory, "--engine=auto", home=home, program=program) as server:
+        found = server.ask("/v1/predict", {"texts": TEXTS}).json["predictions"]
+        assert server.ask("/docs").status == server.ask("/metrics").status == 200
+        assert server.ask("/health").json["engine"] == ENGINE
+    expected = Classifier.load(classifier_directory, ENGINE).predict(TEXTS)
+    assert [each["label"] for each in found] == [each.label for each in expected]
+
+
+def test_the_container_file_installs_that_file_and_copies_what_is_there() -> None:
+    lines = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert "pip install --no-cache-dir -r requirements-serve.txt" in lines
+    copied = [line.split()[1:-1] for line in lines.splitlines() if line.startswith("COPY")]
+    names = {name for group in copied for name in group}
+    assert names and all((ROOT / name).exists() for name in names)
+    ignored = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"!{name}" for name in names} <= set(ignored)
+
+
+@pytest.mark.usefixtures("_no_torch")
+def test_an_export_of_other_versions_is_taken_where_torch_is_not(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = exported.entry_path(classifier_directory)
+    monkeypatch.setattr(exported, "_MADE_BY", ("onnxruntime",))
+    assert exported.entry_path(classifier_directory) != before
+    for engine in ("onnx-fp32", "onnx-int8"):
+        assert Classifier.load(classifier_directory, engine).engine == engine
+
+
+@pytest.mark.usefixtures("_no_torch")
+def test_auto_takes_what_was_the_fastest_somewhere_that_agreed(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_ENGINE", "auto")
+    entry = exported.entry_path(classifier_directory)
+    assert Classifier.load(classifier_directory).engine == "onnx-fp32"
+    elsewhere = entry / "fastest-elsewhere.json"
+    rates = {"torch-bf16": 9, "onnx-fp32": 2, "onnx-int8": 5}
+    try:
+        for int8_agrees, engine in ((True, "onnx-int8"), (False, "onnx-fp32")):
+            measured = {
+                name: {"texts_per_second": rate, "agrees": name != "onnx-int8" or int8_agrees}
+                for name, rate in rates.items()
+            }
+            values = {"engine": "torch-bf16", "measured": measured}
+            elsewhere.write_text(json.dumps(values), encoding="utf-8")
+            assert Classifier.load(classifier_directory).engine == engine
+    finally:
+        elsewhere.unlink()
+
+
+@pytest.mark.usefixtures("other", "_no_torch")
+def test_what_needs_torch_says_so_in_one_line(classifier_directory: Path, other: Path) -> None:
+    with pytest.raises(InputError, match="the engine torch-fp32 needs torch and transformers"):
+        Classifier.load(classifier_directory, "torch-fp32")
+    with pytest.raises(InputError, match=r"no ONNX export of .*other in .*onnx, and torch"):
+        Classifier.load(other, "onnx-int8")
