@@ -10,7 +10,7 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
-from malmoi.model_folders import check_source
+from malmoi.model_folders import check_classifier
 
 ABOUT = (
     "Answer HTTP requests with a classifier: POST /v1/predict with texts, GET /docs for the rest. "
@@ -111,7 +111,7 @@ def _check(settings: ServeSettings) -> None:
     ):
         if not 0 < value < float("inf"):
             raise InputError(f"expected {flag} above 0, found {value:g}")
-    check_source(settings.model)
+    check_classifier(settings.model)
 
 
 def _token(file: Path | None) -> str | None:

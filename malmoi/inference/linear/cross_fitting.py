@@ -6,7 +6,7 @@ Legend: N texts, K labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -135,7 +135,9 @@ def fit_linear(
         for part in texts.parts
         if part in stack.weights and part != encoder
     }
-    return _weighed(fitted, stack, list(labels), encoder)
+    found = _weighed(fitted, stack, list(labels), encoder)
+    reads_morphemes = bool({"morphemes", "vectors"} & set(found.parts))
+    return replace(found, eojeols=texts.eojeols) if reads_morphemes else found
 
 
 def _weighed(

@@ -24,7 +24,7 @@ from malmoi.inference.linear.bags import (
     vocabulary_of,
     weighted,
 )
-from malmoi.inference.linear.morphemes import EojeolReader
+from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
 from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
 from malmoi.text.morpheme_vectors import morpheme_vectors
 
@@ -50,6 +50,7 @@ class Texts:
         ids: Kiwi's morphemes, by their ids; None where Kiwi is left out.
         vectors: float16 [V, D] of Kiwi's morphemes.
         dense: float32 [N, D], what a frozen encoder makes of the texts; None without one.
+        eojeols: that Kiwi has read, to be kept with the classifier.
         texts: N.
     """
 
@@ -58,6 +59,7 @@ class Texts:
     ids: Bags | None = None
     vectors: np.ndarray | None = None
     dense: np.ndarray | None = None
+    eojeols: EojeolTable | None = None
     texts: int
 
     @property
@@ -111,9 +113,11 @@ def count_texts(
         dense: see `Texts`.
     """
     keys: dict[NgramName, Keys] = {"characters": character_keys(texts)}
-    ids = vectors = None
+    ids = vectors = eojeols = None
     if kiwi:
-        morphemes = (reader or EojeolReader())(texts)
+        reader = reader or EojeolReader()
+        morphemes = reader(texts)
+        eojeols = reader.table_of(texts)
         keys["morphemes"] = morphemes.keys
         vectors = morpheme_vectors()
         ids = morphemes.bags_of_ids(len(vectors))
@@ -124,6 +128,7 @@ def count_texts(
         ids=ids,
         vectors=vectors,
         dense=dense,
+        eojeols=eojeols,
         texts=len(texts),
     )
 

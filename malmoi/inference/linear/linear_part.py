@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.linear.bags import character_keys, count
-from malmoi.inference.linear.morphemes import EojeolReader
+from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
 from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
@@ -40,6 +41,7 @@ class LinearPart:
         encoder_weight: the encoder's logits count so much; 0 where there is no encoder.
         head: float32 [D, K], of the numbers that a frozen encoder makes of a text; None where the
             encoder is a classifier itself, or where there is none.
+        eojeols: that it learnt from, so that Kiwi need not read them again.
     """
 
     labels: list[str]
@@ -48,7 +50,11 @@ class LinearPart:
     vectors: VectorPart | None
     encoder_weight: float
     head: np.ndarray | None = None
-    _reader: EojeolReader = field(default_factory=EojeolReader, repr=False, compare=False)
+    eojeols: EojeolTable | None = None
+
+    @cached_property
+    def _reader(self) -> EojeolReader:
+        return EojeolReader(self.eojeols)
 
     @property
     def parts(self) -> list[str]:
@@ -109,6 +115,8 @@ class LinearPart:
         if self.vectors is not None:
             arrays["vectors.idf"] = self.vectors.idf.astype(np.float16)
             arrays["vectors.weights"] = self.vectors.weights.astype(np.float16)
+        if self.eojeols is not None:
+            arrays |= {f"eojeols.{name}": values for name, values in vars(self.eojeols).items()}
         described = {
             "version": VERSION,
             "labels": self.labels,
@@ -180,7 +188,19 @@ def _read(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearPar
         vectors=vectors,
         encoder_weight=float(described["encoder_weight"]),
         head=arrays.get("encoder.weights"),
+        eojeols=_eojeols(arrays),
     )
+
+
+def _eojeols(arrays: dict[str, np.ndarray]) -> EojeolTable | None:
+    if "eojeols.words" not in arrays:
+        return None
+    found = EojeolTable(**{one.name: arrays[f"eojeols.{one.name}"] for one in fields(EojeolTable)})
+    words, ends = len(found.words), int(found.sizes.sum())
+    places = int(found.places.max(initial=0))
+    if words != len(found.sizes) or ends != len(found.places) or places > len(found.ids):
+        raise ValueError("eojeols of different lengths")
+    return found
 
 
 def _of_labels(weights: np.ndarray, labels: list[str]) -> np.ndarray:
