@@ -1,8 +1,10 @@
 """The linear model beside the encoder, in the encoder's own folds, and both added up.
 
 How much each counts is learnt by stacking: for the texts of a fold from the out-of-fold logits of
-the other folds, for the model that is kept from all. No weight has seen the text that it is used
-on, as with the temperature (`finetune.evaluation.calibration`).
+the other folds, for the model that is kept from all. As with the temperature
+(`finetune.evaluation.calibration`), what these four numbers know of a text is what models that
+trained on it say of others; strictly inside each training part every encoder would have to be
+trained several times.
 
 Legend: N texts, K labels.
 """

@@ -64,7 +64,7 @@ def out_of_fold_logits(
 
 @dataclass(frozen=True, kw_only=True)
 class Stacked:
-    """Parts added up, without a text's own label having had a say.
+    """Parts added up, for each fold by what they said of the other folds.
 
     Attributes:
         logits: float64 [N, K], each fold's with the weights that the others ask for.

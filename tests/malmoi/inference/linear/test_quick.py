@@ -185,3 +185,24 @@ class TestDamage:
         path = folder / "linear.json"
         found = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(found | changes), encoding="utf-8")
+
+
+def test_eojeols_that_were_learnt_need_no_kiwi(
+    quick: QuickResult, saved: Path, memos: Memos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"morphemes", "vectors"} & set(quick.classifier.parts)
+    loaded = Classifier.load(saved)
+    read: list[str] = []
+
+    def told(eojeols: list[str]) -> list[list[tuple[str, int]]]:
+        read.extend(eojeols)
+        return [[(eojeol, -1)] for eojeol in eojeols]
+
+    monkeypatch.setattr("malmoi.text.morphemes.eojeol_morphemes", told)
+    learnt = some(memos, 600)[0]
+    loaded.predict(learnt)
+    assert read == []
+    loaded.predict([f"{learnt[0]} 처음보는낱말이다"])
+    assert read == ["처음보는낱말이다"]
+    weights = (saved / "linear.safetensors").read_bytes()
+    assert max(learnt, key=len).split()[0].encode() not in weights  # hashes, no texts

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from malmoi.inference.linear.cross_fitting import stack_out_of_fold
+from malmoi.inference.linear.cross_fitting import out_of_fold_logits, stack_out_of_fold
+from malmoi.inference.linear.fitting import count_texts
 from malmoi.inference.linear.stacking import learn_stack
 
 LABELS = 3
@@ -63,3 +64,18 @@ def test_a_text_has_no_say_in_its_own_weights(label_ids: np.ndarray) -> None:
 def test_parts_that_say_nothing_do_no_harm(label_ids: np.ndarray) -> None:
     nothing = {"characters": np.zeros((len(label_ids), LABELS))}
     assert learn_stack(nothing, label_ids).combined(nothing).shape == (len(label_ids), LABELS)
+
+
+def test_what_a_part_says_of_a_text_does_not_depend_on_its_label(
+    memos: list[tuple[str, str]],
+) -> None:
+    texts = count_texts([text for text, _ in memos[:300]], kiwi=False)
+    names = sorted({label for _, label in memos})
+    label_ids = np.array([names.index(label) for _, label in memos[:300]])
+    fold_of = np.arange(300) % 3 + 1
+    before = out_of_fold_logits(texts, label_ids, len(names), fold_of)
+    other = np.where(fold_of == 2, (label_ids + 1) % len(names), label_ids)
+    after = out_of_fold_logits(texts, other, len(names), fold_of)
+    for part, said_before in before.items():
+        assert np.array_equal(said_before[fold_of == 2], after[part][fold_of == 2])
+        assert not np.allclose(said_before[fold_of == 1], after[part][fold_of == 1])
