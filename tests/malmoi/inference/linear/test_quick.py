@@ -206,3 +206,16 @@ def test_eojeols_that_were_learnt_need_no_kiwi(
     assert read == ["처음보는낱말이다"]
     weights = (saved / "linear.safetensors").read_bytes()
     assert max(learnt, key=len).split()[0].encode() not in weights  # hashes, no texts
+
+
+def test_only_the_strongest_ngrams_are_kept(memos: Memos, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, labels = some(memos, 600)
+    whole = fit_quick(texts, labels, kiwi=False)
+    most = len(whole.part.ngrams[0].vocabulary) // 2
+    monkeypatch.setattr("malmoi.inference.linear.cross_fitting._MOST_NGRAMS", most)
+    pruned = fit_quick(texts, labels, kiwi=False)
+    assert len(pruned.part.ngrams[0].vocabulary) == most
+    learnt = set(texts)
+    new = [text for text, _ in memos if text not in learnt][:500]
+    pairs = zip(pruned.classifier.predict(new), whole.classifier.predict(new), strict=True)
+    assert np.mean([one.label == other.label for one, other in pairs]) > 0.95
