@@ -9,6 +9,7 @@ import streamlit as st
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.labels.tasks import task_named
+from malmoi.model_folders import LINEAR, is_linear_alone
 
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"
@@ -84,6 +85,8 @@ def load_model(path: str, changed: float) -> Classifier:
 def _labels_of(path: Path) -> list[str]:
     """Labels as the configuration names them, without loading any weights."""
     try:
+        if is_linear_alone(path):
+            return list(json.loads((path / LINEAR).read_text(encoding="utf-8"))["labels"])
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         return list(config["id2label"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError):

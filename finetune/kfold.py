@@ -26,9 +26,14 @@ def main(settings: KfoldSettings) -> None:
     # other libraries then fail in ways that nobody would know.
     import torch  # noqa: F401
 
-    from finetune.runner import cross_validate
+    if settings.quick:
+        from finetune.quick_run import run_quick
 
-    cross_validate(settings, given.values)
+        run_quick(settings, given.values)
+    else:
+        from finetune.runner import cross_validate
+
+        cross_validate(settings, given.values)
 
 
 if __name__ == "__main__":

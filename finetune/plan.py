@@ -98,6 +98,21 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinearPlan:
+    """The linear model beside the encoder.
+
+    Attributes:
+        enabled: it is fitted; only of one label a text.
+        kiwi: its parts may be Kiwi's morphemes and word vectors, too.
+        balanced: texts of rare labels count more, as in the encoder's loss.
+    """
+
+    enabled: bool
+    kiwi: bool
+    balanced: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
     """What is measured beside the folds.
 
@@ -133,6 +148,7 @@ class KfoldPlan:
     folds: FoldsPlan
     encoder: EncoderPlan
     training: TrainingPlan
+    linear: LinearPlan
     compared: ComparisonPlan
     execution: KfoldExecution
 
@@ -140,12 +156,39 @@ class KfoldPlan:
         """All of it, for `report.json`."""
         return asdict(self)
 
+    def shown(self) -> dict[str, Any]:
+        """What the page shows of it, by name."""
+        return asdict(self.folds) | asdict(self.training) | asdict(self.encoder)
+
     def deciding(self) -> dict[str, Any]:
-        """What the folds' numbers depend on: a run with another name or path may be the same."""
+        """What the encoder's folds depend on: a run with another name or path may be the same."""
         found = self.as_json()
-        del found["compared"], found["data"]["path"], found["encoder"]["model"]
+        del found["compared"], found["data"]["path"], found["encoder"]["model"], found["linear"]
         del found["execution"]["jobs"]
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickPlan:
+    """A run of the linear model alone; the fields as in `KfoldPlan`.
+
+    Attributes:
+        encoder: that is not trained, its directory, or Hub id and commit; None without one.
+    """
+
+    data: DataPlan
+    folds: FoldsPlan
+    encoder: str | None
+    linear: LinearPlan
+    execution: KfoldExecution
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for `report.json`."""
+        return asdict(self)
+
+    def shown(self) -> dict[str, Any]:
+        """What the page shows of it, by name."""
+        return asdict(self.folds) | asdict(self.linear) | {"encoder": self.encoder}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +255,11 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
             longest_input=found.longest_input,
             task=settings.task,
             random_weights=random_weights,
+        ),
+        linear=LinearPlan(
+            enabled=values.linear.enabled and settings.task == "single",
+            kiwi=values.linear.kiwi,
+            balanced=values.training.class_weights == "balanced",
         ),
         compared=ComparisonPlan(
             baselines=settings.baselines,

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     beginning = find_beginning(settings.model, values.start)
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
     source = settings.data_source()
-    found = _read(settings, values, source, notes)
+    found = read_texts(settings, values, source, notes)
     examples = without_learnt(found, beginning, settings.folds)
     llm = replace(values.llm, prompt=source.prompt(values.llm.prompt))
     if llm.model is not None:
@@ -93,7 +94,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
             data_sha256=examples.sha256,
             texts=len(examples.texts),
             labels=tuple(examples.labels),
-            model=_model_name(values.start.continue_from or settings.model or "", beginning.source),
+            model=model_name(values.start.continue_from or settings.model or "", beginning.source),
             keep_head=beginning.keep_head,
             hidden_size=hidden_size(untrained),
             longest_input=longest_input(untrained, tokenizer),
@@ -115,9 +116,14 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     )
 
 
-def _read(
+def read_texts(
     settings: KfoldSettings, values: KfoldRecipe, source: DataSource, notes: ReadingNotes
 ) -> Examples:
+    """The labelled texts that the flags name.
+
+    Raises:
+        InputError: they cannot be read, or too few have a label.
+    """
     return read_examples(
         source.place,
         source.labels,
@@ -155,7 +161,7 @@ def _experiment(
             name for name in tokenizer.model_input_names if name != "token_type_ids"
         ]
     strata = strata_of(examples.task, examples.targets)
-    groups = _groups(examples, decided.folds)
+    groups = groups_of(examples, decided.folds)
     experiment = Experiment(
         source=beginning.source,
         random_weights=decided.encoder.random_weights,
@@ -178,11 +184,11 @@ def _experiment(
         keep_head=beginning.keep_head,
         device=device,
     )
-    _check_folds(experiment, examples)
+    check_folds(experiment.fold_of, strata, examples)
     return experiment
 
 
-def _model_name(given: str, source: str) -> str:
+def model_name(given: str, source: str) -> str:
     """The directory, or the Hub id with the commit that was taken."""
     if not is_hub_id(given):
         return source
@@ -191,7 +197,8 @@ def _model_name(given: str, source: str) -> str:
     return f"{given}@{commit}"
 
 
-def _groups(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
+def groups_of(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
+    """What has to stay in one fold, int64 [N]; None where nothing has."""
     if folds.near_duplicate_threshold is None:
         return examples.groups
     texts = examples.texts
@@ -201,18 +208,27 @@ def _groups(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
     return joined_groups(alike, examples.groups)
 
 
-def _check_folds(experiment: Experiment, examples: Examples) -> None:
-    """Refuse folds that groups leave without texts, or without a label to train on."""
-    strata = experiment.data.strata
-    for fold_of in experiment.fold_of.values():
-        for fold in range(1, experiment.folds + 1):
-            rest = strata[fold_of != fold]
+def check_folds(fold_of: Mapping[int, np.ndarray], strata: np.ndarray, examples: Examples) -> None:
+    """Refuse folds that groups leave without texts, or without a label to train on.
+
+    Args:
+        fold_of: by the seed, int64 [N] from 1.
+        strata: [N], see `finetune.data.folds.strata_of`.
+        examples: the texts.
+
+    Raises:
+        InputError: with the fold that cannot be used.
+    """
+    for of_seed in fold_of.values():
+        folds = int(of_seed.max())
+        for fold in range(1, folds + 1):
+            rest = strata[of_seed != fold]
             if len(rest) == len(strata) or (
                 examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
             ):
                 raise InputError(
                     f"texts of {examples.path} that belong together form groups too large for "
-                    f"{experiment.folds} folds: fold {fold} would leave nothing to predict or a "
+                    f"{folds} folds: fold {fold} would leave nothing to predict or a "
                     "label without training texts; lower --folds, add texts of other groups, raise "
                     "measuring.near_duplicate_threshold or leave out the column of groups"
                 )

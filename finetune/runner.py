@@ -29,9 +29,11 @@ from finetune.training.cross_validation import (
     result_path,
 )
 from finetune.training.fold_processes import run_jobs
+from finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.files import directory_at_once
-from malmoi.inference.tasks import main_score, score_name
+from malmoi.inference.tasks import Task, main_score, score_name
 from malmoi.labels.database import LabelDatabase
+from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
@@ -53,13 +55,17 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     prepared = prepare(settings, values)
     _print_header(prepared)
     identity = prepared.identity
-    output = settings.output or _unfinished(identity) or _new_run(prepared.source.place)
+    output = settings.output or _unfinished(identity) or new_run(prepared.source.place)
     check_free(output)
     with work_folder(output, identity) as work:
-        result = _train(prepared.experiment, work, settings.jobs)
+        whose = "encoder, " if prepared.plan.linear.enabled else ""
+        encoder = _train(prepared.experiment, work, settings.jobs, whose)
         with worth_keeping():
+            added = _add_linear(prepared, encoder, work)
+            result = encoder if added is None else added.both
+            print_average(result)
             print(fold_table(result), flush=True)
-            measured = _measure(prepared, result, work)
+            measured = _measure(prepared, result, added, work)
             report = report_of(
                 prepared.plan,
                 prepared.examples,
@@ -77,7 +83,8 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def _new_run(data: Path | LabelDatabase) -> Path:
+def new_run(data: Path | LabelDatabase) -> Path:
+    """A folder of its own in runs/finetune/, named for the data and the time; not made yet."""
     place = data if isinstance(data, LabelDatabase) else data.resolve()
     name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = runs("finetune") / name
@@ -101,7 +108,9 @@ def _unfinished(identity: dict[str, Any]) -> Path | None:
     return None
 
 
-def _measure(prepared: Prepared, result: CrossValidation, work: Path) -> Measured:
+def _measure(
+    prepared: Prepared, result: CrossValidation, added: Added | None, work: Path
+) -> Measured:
     """What the plan wants beside the folds."""
     wanted, examples, experiment = prepared.plan.compared, prepared.examples, prepared.experiment
     rows: list[Baseline] = []
@@ -111,8 +120,10 @@ def _measure(prepared: Prepared, result: CrossValidation, work: Path) -> Measure
         rows, summaries = compare(examples, experiment, result, work, prepared.llm)
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
-        curve = measure_learning_curve(experiment, result, work)
+        encoder = result if added is None else added.encoder
+        curve = measure_learning_curve(experiment, encoder, work)
     return Measured(
+        added=added,
         baselines=rows,
         summaries=summaries,
         curve=curve,
@@ -131,7 +142,8 @@ def _write(
     """Make the folder of the run, whole or not at all."""
     examples = prepared.examples
     with directory_at_once(output) as scratch:
-        write_predictions(scratch / "predictions.csv", examples, result)
+        alone = {} if measured.added is None else measured.added.alone()
+        write_predictions(scratch / "predictions.csv", examples, result, alone)
         write_report(scratch / "report.json", report)
         if measured.calibration is not None:
             write_page(scratch / "report.html", prepared.plan, examples, result, measured)
@@ -161,8 +173,14 @@ def _absent_labels(experiment: Experiment, examples: Examples) -> list[str]:
     ]
 
 
-def _print_header(prepared: Prepared) -> None:
-    examples, experiment, plan = prepared.examples, prepared.experiment, prepared.plan
+def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> None:
+    """Say what is learnt from: how many texts of what, and what was left out.
+
+    Args:
+        examples: the texts.
+        groups: what stays in one fold, int64 [N], or None.
+        cut: a line on texts that are too long; none where it is empty.
+    """
     counts = ", ".join(f"{label} {count:,}" for label, count in examples.counts.items())
     what = "texts" if examples.pairs is None else "pairs"
     shown = f" ({counts})" if counts else ""
@@ -177,15 +195,11 @@ def _print_header(prepared: Prepared) -> None:
             examples.contradictions,
         ),
         (f"{{:,}} {what} have no label, which is learnt, too", examples.without_label),
-        (
-            f"{{:,}} {what} are longer than {plan.training.max_length} tokens; the rest of them is "
-            "cut off",
-            experiment.data.tokens.cut,
-        ),
     ):
         if count:
             print(reason.format(count))
-    groups = experiment.data.groups
+    if cut:
+        print(cut)
     if groups is not None:
         sizes = np.bincount(groups)
         print(
@@ -193,6 +207,17 @@ def _print_header(prepared: Prepared) -> None:
             f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
             "in one fold"
         )
+
+
+def _print_header(prepared: Prepared) -> None:
+    examples, experiment, plan = prepared.examples, prepared.experiment, prepared.plan
+    what = "texts" if examples.pairs is None else "pairs"
+    cut = experiment.data.tokens.cut
+    line = (
+        f"{cut:,} {what} are longer than {plan.training.max_length} tokens; the rest of them is "
+        "cut off"
+    )
+    print_data(examples, experiment.data.groups, line if cut else "")
     for line in _absent_labels(experiment, examples):
         print(line)
     weights = ", random weights" if plan.encoder.random_weights else ""
@@ -204,8 +229,12 @@ def _print_header(prepared: Prepared) -> None:
         print(line, flush=True)
 
 
-def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
-    """Do what is left to do of all trainings, and say how each fold went."""
+def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossValidation:
+    """Do what is left to do of all trainings, and say how each fold went.
+
+    Args:
+        whose: begins each line of a fold.
+    """
     task = experiment.data.task
     several = len(experiment.fold_of) > 1
     finished = sum(result_path(work, *job).exists() for job in experiment.jobs)
@@ -219,10 +248,7 @@ def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
     def on_fold(fold: FoldResult) -> None:
         if several and fold.fold == 1:
             print(f"seed {fold.seed}:")
-        print(
-            f"{score_name(task)} for fold {fold.fold}: {fold.scores[main_score(task)]:.4f}",
-            flush=True,
-        )
+        print(f"{whose}{_fold_line(fold, task)}", flush=True)
 
     total = sum(experiment.steps(*job) for job in experiment.jobs)
     done = skipped = 0
@@ -245,9 +271,40 @@ def _train(experiment: Experiment, work: Path, jobs: int) -> CrossValidation:
         seeds=tuple(experiment.fold_of),
         results=results,
     )
+    return result
+
+
+def _fold_line(fold: FoldResult, task: Task) -> str:
+    return f"{score_name(task)} for fold {fold.fold}: {fold.scores[main_score(task)]:.4f}"
+
+
+def print_average(result: CrossValidation) -> None:
+    """Say what the folds come to."""
     print(
-        f"Average {score_name(task)}: {result.summary.mean:.4f} "
+        f"Average {score_name(result.task)}: {result.summary.mean:.4f} "
         f"(standard deviation {result.summary.sd:.4f})",
         flush=True,
     )
-    return result
+
+
+def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Added | None:
+    """Fit the linear model, keep it beside the weights, and say what it brings."""
+    plan = prepared.plan.linear
+    if not plan.enabled:
+        if encoder.task != "single":
+            print("no linear model beside the encoder: it is for one label a text", flush=True)
+        return None
+    print("fitting a linear model in the same folds", flush=True)
+    added = add_linear(prepared.examples.texts, encoder, plan)
+    print(added.table())
+    for fold in added.both.results:
+        print(_fold_line(fold, encoder.task), flush=True)
+    for file in (LINEAR, LINEAR_WEIGHTS):
+        (work / MODEL / file).unlink(missing_ok=True)
+    if added.part is None:
+        print("the linear model does not help and is left out", flush=True)
+    else:
+        if TRAINED not in added.stack.weights:
+            print("the encoder does not help; --quick fits the linear model alone, in seconds")
+        added.part.save(work / MODEL, {"macro_f1": added.describe()})
+    return added

@@ -160,6 +160,18 @@ class TrainSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinearKeys:
+    """The linear model beside the encoder, or with `--quick` alone; for one label a text."""
+
+    enabled: bool = True
+    """Fit it; its logits are added to those of the encoder, by weights learnt out of fold."""
+    kiwi: bool = True
+    """Kiwi's morphemes and word vectors may be parts of it, where they help."""
+    frozen_encoder: bool = True
+    """With `--quick`: what an encoder that is not trained makes of a text may be a part, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MeasuringKeys:
     """How the folds are made, besides `--folds` and `--group-near-duplicates`."""
 
@@ -251,6 +263,7 @@ class KfoldRecipe:
     reading: LabelledReadingKeys = LabelledReadingKeys()
     start: StartKeys = StartKeys()
     training: TrainSettings = TrainSettings()
+    linear: LinearKeys = LinearKeys()
     measuring: MeasuringKeys = MeasuringKeys()
     llm: LlmSettings = LlmSettings()
 
@@ -280,6 +293,7 @@ class KfoldSettings:
             "learning_rate",
             "batch_size",
             "max_length",
+            "quick",
             "recipe",
             "set",
         ),
@@ -319,6 +333,8 @@ class KfoldSettings:
     max_length: int | None = None
     """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; by default 128, or what
     the recipe says. The rest is cut off."""
+    quick: bool = False
+    """Seconds instead of minutes: fit the linear model alone, and train no encoder."""
     recipe: str | None = None
     """Further settings: a name in finetune/recipes (`default` shows every key, `few-texts` is for a
     few thousand texts) or a TOML file of your own."""
@@ -399,6 +415,7 @@ class KfoldSettings:
         self._check_effects(given)
         self._check_columns(given.values)
         self._check_comparisons(given)
+        self._check_linear(given)
         return given
 
     def check_places(self, start: StartKeys) -> None:
@@ -481,6 +498,40 @@ class KfoldSettings:
                 "project carries; give --data"
                 if self.labels is None
                 else f"--task {self.task} has no sample in the project; give --data"
+            )
+
+    def _check_linear(self, given: Given[KfoldRecipe]) -> None:
+        keys = given.values.linear
+        if self.quick:
+            self._check_quick(given)
+        elif "linear.frozen_encoder" in given.by_hand:
+            raise InputError("linear.frozen_encoder is for --quick; add that or leave it out")
+        elif not keys.enabled and "linear.kiwi" in given.by_hand:
+            raise InputError("linear.kiwi is a part of what linear.enabled=false leaves out")
+
+    def _check_quick(self, given: Given[KfoldRecipe]) -> None:
+        if self.task != "single":
+            raise InputError(
+                f"--quick is for one label a text, and --task is {self.task}; leave it out"
+            )
+        if not given.values.linear.enabled:
+            raise InputError(
+                "--quick fits the linear model, and linear.enabled=false leaves it out"
+            )
+        of_encoder = [key for key in given.by_hand if key.startswith("training.")]
+        starts = ("start.continue_from", "start.random_weights")
+        of_encoder += [key for key in starts if key in given.by_hand]
+        flags = (
+            ("--seeds", self.seeds > 1),
+            ("--jobs", self.jobs > 1),
+            ("--baselines", self.baselines),
+            ("--learning-curve", self.learning_curve),
+        )
+        named = [FLAG_OF_KEY.get(key, f"--set {key}") for key in of_encoder]
+        named += [flag for flag, given_ in flags if given_]
+        if named:
+            raise InputError(
+                f"--quick trains no encoder, and {named[0]} is about its training; leave one out"
             )
 
     def _check_comparisons(self, given: Given[KfoldRecipe]) -> None:

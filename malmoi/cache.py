@@ -1,7 +1,7 @@
 """What `runs/cache` keeps for the next run: how large it is, and how it is bounded and removed.
 
-It holds cleaned copies of the texts of every corpus that was read, tokenized ones, tokenizers, and
-classifiers exported to ONNX.
+It holds cleaned copies of the texts of every corpus that was read, tokenized ones, tokenizers,
+classifiers exported to ONNX, and the word vectors of Kiwi's model.
 Each entry is a folder, `KIND/HASH`, that is made again when it is missing.
 """
 
@@ -87,3 +87,8 @@ def bound(
             shutil.rmtree(entry.path, ignore_errors=True)
             removed += entry.num_bytes
     return removed
+
+
+def remove(path: Path) -> None:
+    """Remove a damaged entry, so that it is made again."""
+    shutil.rmtree(path, ignore_errors=True)

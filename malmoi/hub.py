@@ -8,6 +8,7 @@ from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.model_folders import (
     INDEX,
+    LINEAR_WEIGHTS,
     PICKLED,
     WEIGHTS,
     conversion,
@@ -17,7 +18,10 @@ from malmoi.model_folders import (
 
 # Networks, whole or in shards, and tokenizers; a run's or a release's own folders and record with
 # them. No code, and no pickles.
-_FILES = ["*.json", "*.txt", "*.model", "*model.safetensors", "*model-?????-of-?????.safetensors"]
+_FILES = [
+    *("*.json", "*.txt", "*.model", LINEAR_WEIGHTS),
+    *("*model.safetensors", "*model-?????-of-?????.safetensors"),
+]
 # Branches that are looked into for a converted copy (assumption: the Hub's bot opens one).
 _MOST_BRANCHES = 10
 

@@ -15,6 +15,8 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
 PICKLED = "pytorch_model.bin"
+# The linear part of a classifier, which only this project reads.
+LINEAR, LINEAR_WEIGHTS = "linear.json", "linear.safetensors"
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
@@ -115,6 +117,11 @@ def has_weights(directory: Path) -> bool:
     )
 
 
+def is_linear_alone(directory: Path) -> bool:
+    """Whether `directory` holds a linear classifier and no encoder that was trained with it."""
+    return (directory / LINEAR).is_file() and not (directory / CONFIG).is_file()
+
+
 def find_named(source: str | Path) -> Path:
     """The folder of a model that goes by its name: a run of this project, or a released model.
 
@@ -138,6 +145,11 @@ def check_source(source: str | Path) -> str:
     """
     path = find_named(source)
     if path.is_dir():
+        if is_linear_alone(path):
+            raise InputError(
+                f"{path} is a linear classifier (kfold.py --quick), found no {CONFIG} of an "
+                "encoder in it; give a classifier or an encoder that was trained"
+            )
         if not (path / CONFIG).is_file():
             raise InputError(f"{path} is not a model: it has no {CONFIG}")
         if not has_weights(path) and (path / PICKLED).is_file():
@@ -169,6 +181,26 @@ def local_source(source: str | Path, revision: str | None = None) -> str:
     from malmoi.hub import hub_directory  # half a second of imports that a folder does not need
 
     return str(hub_directory(found, revision, "--model"))
+
+
+def check_classifier(source: str | Path) -> None:
+    """`check_source` of a classifier, which may be a linear one.
+
+    Raises:
+        InputError: as `check_source`.
+    """
+    if not is_linear_alone(find_named(source)):
+        check_source(source)
+
+
+def classifier_folder(source: str | Path, revision: str | None = None) -> Path:
+    """`local_source` of a classifier, which may be a linear one without weights of a network.
+
+    Raises:
+        InputError: as `local_source`.
+    """
+    path = find_named(source)
+    return path if is_linear_alone(path) else Path(local_source(source, revision))
 
 
 def read_config(directory: Path) -> dict[str, Any]:

@@ -10,9 +10,13 @@ from safetensors.torch import load_file, save_file
 from finetune.data.learnt_texts import LEARNT
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
 # Stock files and the classifier's own temperature; a folder may hold more, such as a lock.
-_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json", LEARNT)
+_FILES = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "calibration.json", LEARNT),
+    *(LINEAR, LINEAR_WEIGHTS),
+)
 _WEIGHTS = "model.safetensors"
 
 

@@ -23,7 +23,7 @@ WORKSHOPS = ("release", "benchmarks", "tests")
 FLOORS = ("", "text", "labels", "inference", "publishing", "serving", "commands")
 PRODUCT = sorted(path for room in ROOMS for path in (ROOT / room).glob("**/*.py"))
 MODULES = [*PRODUCT, *(ROOT / "release").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FLAGS = 600, 60, 22
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FLAGS = 600, 60, 23
 
 
 def name_of(path: Path) -> str:

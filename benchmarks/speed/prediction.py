@@ -156,7 +156,7 @@ def _share_of_matrix_rate(name: str, classifier: Classifier, texts: list[str]) -
     tokens = classifier._tokenized([(clean_text(text), None) for text in texts])
 
     def network() -> None:
-        for _ in logits_by_length(engine, tokens, range(len(texts))):
+        for _ in logits_by_length(engine, tokens.tokens, range(len(texts))):
             pass
 
     operations = hardware_flops(network)

@@ -3,6 +3,7 @@
 import csv
 import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,24 +58,33 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def write_predictions(path: Path, examples: Examples, result: CrossValidation) -> None:
+def write_predictions(
+    path: Path,
+    examples: Examples,
+    result: CrossValidation,
+    alone: Mapping[str, CrossValidation] | None = None,
+) -> None:
     """Write every text with its label and what the model that never saw it predicted.
 
     UTF-8 with BOM, for spreadsheets, and guarded (`spreadsheet_cells`); of several seeds
     first all texts of the one, then of the other. The columns `probability LABEL` are fractions;
-    a regression has none.
+    a regression has none. What a part of the model says alone (`alone`, by its name) stands in the
+    last columns, `predicted NAME`.
     """
+    parts = alone or {}
     regression = examples.task == "pair-regression"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         pair = [] if examples.pairs is None else ["pair"]
         columns = [] if regression else [f"probability {label}" for label in examples.labels]
         header = ["id", "text", *pair, "label", "predicted", "fold", "seed", *columns]
+        header += [f"predicted {name}" for name in parts]
         writer.writerow(guarded_row(header))
         for seed in result.seeds:
             probabilities = result.probabilities(seed)
             predicted = result.predicted(seed)
             fold_of = result.fold_of(seed)
+            of_parts = [part.predicted(seed) for part in parts.values()]
             for place, text in enumerate(examples.texts):
                 row = [] if regression else [f"{value:.6f}" for value in probabilities[place]]
                 cells = [
@@ -86,6 +96,7 @@ def write_predictions(path: Path, examples: Examples, result: CrossValidation) -
                     int(fold_of[place]),
                     seed,
                     *row,
+                    *(_shown(examples, said[place]) for said in of_parts),
                 ]
                 writer.writerow(guarded_row(cells))
 

@@ -13,10 +13,11 @@ from finetune.baselines.compare import ENCODER_ROW, UNTAUGHT_ROW
 from finetune.data.examples import Examples
 from finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from finetune.evaluation.learning_curve import CurvePoint
-from finetune.plan import KfoldPlan
+from finetune.plan import KfoldPlan, QuickPlan
 from finetune.report.files import package_versions, pooled_scores
 from finetune.report.page import ComparedRow, ReportContent, write_report_page
 from finetune.training.cross_validation import CrossValidation, FoldResult
+from finetune.training.linear_folds import Added
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import CALIBRATION
 
@@ -41,16 +42,18 @@ class Measured:
         summaries: what report.json says of each.
         curve: the learning curve.
         calibration: of the first seed; None where it is not defined.
+        added: encoder and linear model, each by itself; None where one of them is all.
     """
 
     baselines: list[Baseline] = field(default_factory=list)
     summaries: list[dict[str, Any]] = field(default_factory=list)
     curve: list[CurvePoint] = field(default_factory=list)
     calibration: Calibration | None = None
+    added: Added | None = None
 
 
 def report_of(
-    plan: KfoldPlan,
+    plan: KfoldPlan | QuickPlan,
     examples: Examples,
     result: CrossValidation,
     measured: Measured,
@@ -88,6 +91,8 @@ def report_of(
         "pooled": pooled_scores(result),
         "final_training": final_training,
     }
+    if measured.added is not None:
+        report["parts"] = measured.added.describe()
     if measured.summaries:
         report["baselines"] = measured.summaries
     if measured.curve:
@@ -136,7 +141,11 @@ def save_temperature(model: Path, temperature: float) -> None:
 
 
 def write_page(
-    path: Path, plan: KfoldPlan, examples: Examples, result: CrossValidation, measured: Measured
+    path: Path,
+    plan: KfoldPlan | QuickPlan,
+    examples: Examples,
+    result: CrossValidation,
+    measured: Measured,
 ) -> None:
     """Write `report.html`."""
     seed = result.seeds[0]
@@ -154,17 +163,17 @@ def write_page(
                 one: [fold.scores["macro_f1"] for fold in result.of_seed(one)]
                 for one in result.seeds
             },
-            baselines=_page_rows(measured.baselines),
+            baselines=_page_rows(measured),
             learning_curve=measured.curve,
-            settings=asdict(plan.folds) | asdict(plan.training) | asdict(plan.encoder),
+            settings=plan.shown(),
             environment=package_versions() | asdict(plan.execution),
         ),
     )
 
 
-def _page_rows(baselines: list[Baseline]) -> list[ComparedRow]:
+def _page_rows(measured: Measured) -> list[ComparedRow]:
     """The table of the page, the best first."""
-    return [
+    rows = [
         ComparedRow(
             name=_KOREAN.get(row.name, row.name),
             mean_f1=row.mean_f1,
@@ -172,8 +181,20 @@ def _page_rows(baselines: list[Baseline]) -> list[ComparedRow]:
             note=", ".join(_price(row) + _sample(row)),
             own=row.name == ENCODER_ROW,
         )
-        for row in sorted(baselines, key=lambda row: -row.mean_f1)
+        for row in measured.baselines
     ]
+    added = measured.added
+    if added is not None:
+        both = [] if rows else [("이 모델", added.both, True)]
+        rows += [
+            ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=own)
+            for name, one, own in (
+                *both,
+                ("인코더만", added.encoder, False),
+                ("선형 모델만", added.linear, False),
+            )
+        ]
+    return sorted(rows, key=lambda row: -row.mean_f1)
 
 
 def _price(row: Baseline) -> list[str]:

@@ -10,7 +10,7 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
-from malmoi.model_folders import check_source
+from malmoi.model_folders import check_classifier
 from malmoi.text.reading.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _check(settings: PredictSettings) -> None:
             f"expected a new {kind} for --output, found {settings.output}; delete it or name "
             "another"
         )
-    check_source(settings.model)
+    check_classifier(settings.model)
 
 
 def _check_cluster(settings: PredictSettings) -> None:
@@ -206,7 +206,7 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
     from malmoi.inference.cluster_prediction import PARTS, label_on_cluster
     from malmoi.inference.parquet_parts import cut_parts
     from malmoi.inference.shipped_model import ship_model
-    from malmoi.model_folders import local_source
+    from malmoi.model_folders import classifier_folder
     from malmoi.progress import shown_progress
     from malmoi.text.reading.notes import ReadingNotes
     from malmoi.work_folder import work_folder, worth_keeping
@@ -226,7 +226,7 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
         with work_folder(settings.output, plan) as work:
             with worth_keeping(), shown_progress("rows") as progress:
                 check_nodes(ray, [work.resolve(), *cut.folders])
-                model = ship_model(Path(local_source(settings.model)), classifier)
+                model = ship_model(classifier_folder(settings.model), classifier)
                 print(
                     f"{cut.rows:,} rows in {len(cut.parts):,} parts, {classifier.name} by "
                     f"{classifier.engine} ({model.num_bytes / 1e6:,.0f} MB to each actor) on "
@@ -252,7 +252,7 @@ def _plan(
     """All that finished units depend on."""
     from malmoi.inference.exported import model_hash
     from malmoi.inference.table_prediction import ROWS_IN_UNIT
-    from malmoi.model_folders import local_source
+    from malmoi.model_folders import classifier_folder
     from malmoi.text.cleaning.cleaner import CLEANER_VERSION
     from malmoi.text.corpus.clean_corpus import sources_hash
     from malmoi.text.reading.records import READER_VERSION
@@ -264,7 +264,7 @@ def _plan(
         "cleaning": CLEANER_VERSION,
         "reading": asdict(settings.reading),
         "pair_column": settings.pair_column,
-        "model": model_hash(Path(local_source(settings.model))),
+        "model": model_hash(classifier_folder(settings.model)),
         "engine": classifier.engine,
         "temperature": classifier.temperature,
         "rows_per_unit": ROWS_IN_UNIT,

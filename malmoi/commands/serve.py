@@ -10,7 +10,7 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
-from malmoi.model_folders import check_source
+from malmoi.model_folders import check_classifier
 
 ABOUT = (
     "Answer HTTP requests with a classifier: POST /v1/predict with texts, GET /docs for the rest. "
@@ -65,7 +65,7 @@ def main(settings: ServeSettings) -> None:
     with listen(settings.host, settings.port) as taken:
         from malmoi.inference.classifier import Classifier
         from malmoi.inference.exported import model_hash
-        from malmoi.model_folders import local_source
+        from malmoi.model_folders import classifier_folder
         from malmoi.serving.application import make_application
         from malmoi.serving.limits import Limits
 
@@ -80,7 +80,7 @@ def main(settings: ServeSettings) -> None:
         classifier = Classifier.load(
             settings.model, settings.engine, threads=settings.threads, say=_say
         )
-        weights = model_hash(Path(local_source(settings.model)))
+        weights = model_hash(classifier_folder(settings.model))
         application = make_application(
             classifier, version=f"{classifier.name}-{weights[:8]}", limits=limits, token=token
         )
@@ -111,7 +111,7 @@ def _check(settings: ServeSettings) -> None:
     ):
         if not 0 < value < float("inf"):
             raise InputError(f"expected {flag} above 0, found {value:g}")
-    check_source(settings.model)
+    check_classifier(settings.model)
 
 
 def _token(file: Path | None) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +16,28 @@ from typing import TYPE_CHECKING, Any
 from malmoi.errors import InputError
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import Gives
-from malmoi.inference.engine import EngineName
+from malmoi.inference.engine import Engineless, EngineName, check_engine
 from malmoi.inference.explaining import Explanation, Texts, explain
+from malmoi.inference.linear.alone import open_alone
+from malmoi.inference.linear.linear_part import LinearPart, load_linear
 from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
 from malmoi.inference.running import logits_by_length
 from malmoi.inference.working_ahead import worked_ahead
-from malmoi.model_folders import architecture, has_weights, local_source, read_config
+from malmoi.model_folders import (
+    architecture,
+    classifier_folder,
+    has_weights,
+    is_linear_alone,
+    read_config,
+)
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
 from malmoi.text.reading.columns import whole_characters
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 __all__ = ["CALIBRATION", "Classifier", "Prediction", "find_classifiers"]
@@ -46,6 +56,14 @@ Clean = tuple[str, str | None]
 Input = str | tuple[str, str]
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """n texts, ready to be computed: tokens, and what the linear part says, float32 [n, K]."""
+
+    tokens: TokenizedTexts
+    linear: np.ndarray | None
+
+
 class Classifier:
     """A fine-tuned model and its tokenizer; safe to use from several threads.
 
@@ -54,17 +72,26 @@ class Classifier:
     batch (tested).
     """
 
-    def __init__(self, opened: Opened, name: str, *, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        name: str,
+        *,
+        temperature: float = 1.0,
+        linear: LinearPart | None = None,
+    ) -> None:
         """Use what `malmoi.inference.opening.open_classifier` gave.
 
         Args:
             temperature: divides the logits, so that probabilities mean what they say (Guo et al.
                 2017); labels stay as they are.
+            linear: adds its logits to those of the engine.
         """
         self.name = name
         self._engine, self._tokenizer = opened.engine, opened.tokenizer
         self._description = opened.description
         self.temperature = temperature
+        self._linear = linear
 
     @classmethod
     def load(
@@ -95,9 +122,18 @@ class Classifier:
                 classifier, when tokenizer and model do not match, when labels have no names, or
                 when there is no such engine.
         """
-        folder = Path(local_source(path, revision))
-        opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
-        return cls(opened, name_of_model(path), temperature=fitted_temperature(folder))
+        folder = classifier_folder(path, revision)
+        linear = load_linear(folder)
+        if linear is not None and not has_weights(folder):
+            if engine != "linear":  # whatever computes an encoder does for one that has none
+                check_engine(engine, "engine")
+            opened = open_alone(linear, folder)
+        else:
+            opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
+        if linear is not None:
+            linear.check_labels(opened.description.labels, folder)
+        temperature = fitted_temperature(folder)
+        return cls(opened, name_of_model(path), temperature=temperature, linear=linear)
 
     @property
     def labels(self) -> list[str]:
@@ -105,9 +141,15 @@ class Classifier:
         return list(self._description.labels)
 
     @property
-    def engine(self) -> EngineName:
-        """What computes."""
+    def engine(self) -> EngineName | Engineless:
+        """What computes; of a classifier without an encoder `linear`."""
         return self._engine.name
+
+    @property
+    def parts(self) -> list[str]:
+        """What its logits are the sum of: `encoder`, and the parts of a linear classifier."""
+        encoder = ["encoder"] if self._engine.name != "linear" else []
+        return encoder + (self._linear.parts if self._linear is not None else [])
 
     @property
     def gives(self) -> Gives:
@@ -287,7 +329,7 @@ class Classifier:
         if self._description.pairs is False and given:
             raise InputError(f"{self.name} reads one text at a time; leave out the second ones")
 
-    def _prepared(self, chunk: tuple[int, list[Input]]) -> tuple[list[int], TokenizedTexts]:
+    def _prepared(self, chunk: tuple[int, list[Input]]) -> tuple[list[int], _Prepared]:
         """Of each input of a stream its place among the different ones, and those tokenised."""
         first, inputs = chunk
         for place, item in enumerate(inputs, first):
@@ -298,13 +340,20 @@ class Classifier:
         places = [known.setdefault(clean, len(known)) for clean in _cleaned(inputs)]
         return places, self._tokenized(list(known))
 
-    def _tokenized(self, clean: Sequence[Clean]) -> TokenizedTexts:
+    def _tokenized(self, clean: Sequence[Clean]) -> _Prepared:
+        texts = [text for text, _ in clean]
         pairs = [pair for _, pair in clean if pair is not None]
-        return self._tokenizer([text for text, _ in clean], pairs or None)
+        return _Prepared(
+            tokens=self._tokenizer(texts, pairs or None),
+            linear=None if self._linear is None else self._linear.logits(texts),
+        )
 
-    def _batches(self, tokens: TokenizedTexts) -> Iterator[tuple[list[int], list[Prediction]]]:
-        """Yield batch by batch, short texts first: places in `tokens` with their predictions."""
+    def _batches(self, texts: _Prepared) -> Iterator[tuple[list[int], list[Prediction]]]:
+        """Yield batch by batch, short texts first: places in `texts` with their predictions."""
+        tokens = texts.tokens
         for places, logits in logits_by_length(self._engine, tokens, range(len(tokens.lengths))):
+            if self._linear is not None and texts.linear is not None:
+                logits = self._linear.added(logits, texts.linear[places])
             probabilities = probabilities_of(logits, self._description, self.temperature)
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)
@@ -404,8 +453,8 @@ def name_of_model(path: str | Path) -> str:
 def find_classifiers(root: Path | None = None) -> list[Path]:
     """Classifiers of one label on disk: own runs, newest first, then released.
 
-    Only complete runs count: weights and report.json are both there. Models of several labels, of
-    pairs and of values are left out.
+    Only complete runs count: weights (or a linear classifier alone) and report.json are there.
+    Models of several labels, of pairs and of values are left out.
 
     Args:
         root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
@@ -414,7 +463,7 @@ def find_classifiers(root: Path | None = None) -> list[Path]:
     runs = [
         path
         for path in (root / "runs" / "finetune").glob("*/model")
-        if has_weights(path)
+        if (has_weights(path) or is_linear_alone(path))
         and (path.parent / "report.json").is_file()
         and not path.parent.name.startswith(".")
         and not unsupported_task(read_config(path))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from malmoi.inference.batching import PaddedBatch
 
 EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
+# What stands for an engine where there is no encoder.
+Engineless = Literal["linear"]
 # `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that
 # is the faster one on most machines of this kind.
 EngineChoice = Literal["auto", "torch", "torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
@@ -24,7 +26,7 @@ class Engine(Protocol):
     """A network that is ready to compute; safe to use from several threads."""
 
     @property
-    def name(self) -> EngineName:
+    def name(self) -> EngineName | Engineless:
         """Which engine it is."""
 
     @property

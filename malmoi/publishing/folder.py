@@ -21,6 +21,7 @@ from malmoi.files import directory_at_once
 from malmoi.inference.classifier import fitted_temperature, name_of_model
 from malmoi.inference.exported import PUBLISHED_FILES, write_published_description
 from malmoi.inference.exporting import write_networks
+from malmoi.inference.linear.linear_part import load_linear
 from malmoi.inference.stock import StockClassifier, load_stock
 from malmoi.inference.tokenizing import serialized_tokenizer
 from malmoi.model_folders import check_source, local_source
@@ -92,6 +93,11 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
         page = files("malmoi.publishing").joinpath(PAGE).read_text(encoding="utf-8")
         (scratch / PAGE).write_text(page, encoding="utf-8")
         write_card(scratch / CARD, folder, name, description, calibrated=calibrated)
+        linear = load_linear(folder)
+        if linear is not None:  # as the last layer of the encoder
+            worked_in = calibrated and description.gives != "value"
+            by = 1 / fitted_temperature(folder) if worked_in else 1.0
+            linear.scaled(by).save(scratch)
         write_published_description(scratch, description, serialized)
 
 

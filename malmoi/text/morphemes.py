@@ -9,11 +9,11 @@ analysed in pieces; offsets are those of the text that was given all the same.
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal
 
 from kiwipiepy import Kiwi
 
@@ -114,6 +114,66 @@ def analyse(text: str) -> list[Morpheme]:
         except Exception as error:  # whatever the C++ library lets out
             raise AnalyserError(f"Kiwi failed on {text[:40]!r}: {error}") from error
     return found
+
+
+def eojeol_morphemes(eojeols: Sequence[str]) -> list[list[tuple[str, int]]]:
+    """The morphemes of eojeols, each analysed by itself, and their ids in Kiwi's model.
+
+    Args:
+        eojeols: any number, without spaces; of a very long one only the beginning is read.
+
+    Returns:
+        Of each eojeol its morphemes as `form/TAG`, with their ids; -1 for what Kiwi's model does
+        not know. An eojeol that Kiwi fails on is one morpheme without a tag.
+    """
+    known = morpheme_count()
+    folded = [_fold_repeats(to_nfc(eojeol[:_PIECE_CHARACTERS]))[0] for eojeol in eojeols]
+
+    def named(tokens: Iterable[Any], eojeol: str) -> list[tuple[str, int]]:
+        found = [(f"{t.form}/{t.tag}", t.id if 0 <= t.id < known else -1) for t in tokens]
+        return found or [(eojeol, -1)]
+
+    kiwi = _kiwi(os.getpid())
+    try:
+        return list(map(named, kiwi.tokenize(folded), folded))
+    except Exception:  # whatever the C++ library lets out: all but the one at fault, then
+        return [_one_by_one(kiwi, eojeol, named) for eojeol in folded]
+
+
+def _one_by_one(
+    kiwi: Kiwi, eojeol: str, named: Callable[[Iterable[Any], str], list[tuple[str, int]]]
+) -> list[tuple[str, int]]:
+    try:
+        return named(kiwi.tokenize(eojeol), eojeol)
+    except Exception:
+        return [(eojeol, -1)]
+
+
+@lru_cache(maxsize=1)
+def morpheme_count() -> int:
+    """How many morphemes Kiwi's model has vectors of: those with ids from 0 to one below."""
+    similarity = similarity_of_ids()
+    low, high = 1, 1 << 20
+    # Ids beyond are allomorphs and words of the user, whose similarity is not a number.
+    while low < high:
+        middle = (low + high) // 2
+        if _has_vector(similarity, middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def similarity_of_ids() -> Callable[[int, int], float]:
+    """The cosine of the vectors of two morphemes in Kiwi's model, by their ids."""
+    return _kiwi(os.getpid()).morpheme_similarity
+
+
+def _has_vector(similarity: Callable[[int, int], float], id_: int) -> bool:
+    try:
+        return similarity(id_, id_) == similarity(id_, id_)
+    except Exception:  # beyond all ids
+        return False
 
 
 def morpheme_boundaries(text: str) -> list[int]:

@@ -96,7 +96,8 @@ def test_the_flags_of_k_fold() -> None:
     """Further settings are keys of recipes."""
     assert [item.name for item in fields(KfoldSettings)] == [
         *("labels", "data", "task", "text_column", "label_column", "pair_column"),
-        *("model", "epochs", "learning_rate", "batch_size", "max_length", "recipe", "set"),
+        *("model", "epochs", "learning_rate", "batch_size", "max_length", "quick"),
+        *("recipe", "set"),
         *("folds", "seeds", "group_near_duplicates", "baselines", "learning_curve"),
         *("output", "jobs", "device", "seed"),
     ]

@@ -1,0 +1,190 @@
+"""Fit the parts of a linear classifier in folds, and add them up.
+
+Legend: N texts, K labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from malmoi.inference.linear.fitting import (
+    DensePart,
+    Fitted,
+    PartName,
+    Texts,
+    fit_part,
+    inputs_of,
+)
+from malmoi.inference.linear.linear_part import LinearPart
+from malmoi.inference.linear.parts import NgramPart, VectorPart
+from malmoi.inference.linear.stacking import Stack, learn_stack
+
+# N-grams that a classifier keeps of each kind, at most. Measured on 136,000 film reviews with
+# 479,000 of them: 200,000 kept gave a macro F1 of 0.872 on 9,700 others, as all did; 100,000 0.866.
+_MOST_NGRAMS = 200_000
+
+# Called after every fit with (fits done, fits in all).
+OnFit = Callable[[int, int], None]
+
+
+def out_of_fold_logits(
+    texts: Texts,
+    label_ids: np.ndarray,
+    labels: int,
+    fold_of: np.ndarray,
+    *,
+    balanced: bool = False,
+    seed: int = 42,
+    progress: OnFit | None = None,
+) -> dict[str, np.ndarray]:
+    """What each part says of every text after it learnt from the other folds.
+
+    Args:
+        texts: N.
+        label_ids: int64 [N].
+        labels: K.
+        fold_of: int64 [N].
+        balanced: see `malmoi.inference.linear.fitting.fit_part`.
+        seed: see there.
+        progress: called after every fit.
+
+    Returns:
+        By the part, float32 [N, K].
+    """
+    found = {part: np.zeros((texts.texts, labels), np.float32) for part in texts.parts}
+    folds = np.unique(fold_of)
+    jobs = [(fold, part) for fold in folds for part in texts.parts]
+    for done, (fold, part) in enumerate(jobs, 1):
+        rest, held_out = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        fitted = fit_part(texts, part, rest, label_ids[rest], labels, balanced=balanced, seed=seed)
+        found[part][held_out] = fitted.logits(inputs_of(texts, part, held_out))
+        if progress is not None:
+            progress(done, len(jobs))
+    return {str(part): values for part, values in found.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacked:
+    """Parts added up, for each fold by what they said of the other folds.
+
+    Attributes:
+        logits: float64 [N, K], each fold's with the weights that the others ask for.
+        stack: of all folds, for the parts that are fitted on all texts.
+        fold_stacks: by the fold.
+    """
+
+    logits: np.ndarray
+    stack: Stack
+    fold_stacks: dict[int, Stack]
+
+
+def stack_out_of_fold(
+    logits: Mapping[str, np.ndarray],
+    label_ids: np.ndarray,
+    fold_of: np.ndarray,
+    always: Collection[str] = (),
+) -> Stacked:
+    """Choose and weigh parts, for each fold by the other ones.
+
+    Args:
+        logits: by the part, [N, K], of models that did not train on the text.
+        label_ids: int64 [N].
+        fold_of: int64 [N].
+        always: see `malmoi.inference.linear.stacking.learn_stack`.
+    """
+    combined = np.zeros(next(iter(logits.values())).shape, dtype=np.float64)
+    stacks: dict[int, Stack] = {}
+    for fold in np.unique(fold_of):
+        rest = fold_of != fold
+        inside = {name: values[~rest] for name, values in logits.items()}
+        learnt = {name: values[rest] for name, values in logits.items()}
+        stacks[int(fold)] = learn_stack(learnt, label_ids[rest], always)
+        combined[~rest] = stacks[int(fold)].combined(inside)
+    return Stacked(
+        logits=combined,
+        stack=learn_stack(logits, label_ids, always),
+        fold_stacks=stacks,
+    )
+
+
+def fit_linear(
+    texts: Texts,
+    label_ids: np.ndarray,
+    labels: Sequence[str],
+    stack: Stack,
+    *,
+    encoder: str | None = None,
+    balanced: bool = False,
+    seed: int = 42,
+) -> LinearPart:
+    """Fit the parts that a stack takes on all texts, weighed.
+
+    Args:
+        texts: N.
+        label_ids: int64 [N].
+        labels: K names.
+        stack: parts and their weights.
+        encoder: name of a part of the stack that is fitted elsewhere: the fine-tuned encoder.
+        balanced: see `malmoi.inference.linear.fitting.fit_part`.
+        seed: see there.
+    """
+    everything = np.arange(texts.texts)
+    fitted = {
+        part: fit_part(
+            texts, part, everything, label_ids, len(labels), balanced=balanced, seed=seed
+        )
+        for part in texts.parts
+        if part in stack.weights and part != encoder
+    }
+    found = _weighed(fitted, stack, list(labels), encoder)
+    reads_morphemes = bool({"morphemes", "vectors"} & set(found.parts))
+    return replace(found, eojeols=texts.eojeols) if reads_morphemes else found
+
+
+def _strongest(part: NgramPart) -> np.ndarray:
+    """Places of the n-grams that are kept, rising: those that can change a decision most."""
+    spread = np.abs(part.weights - part.weights.mean(axis=1, keepdims=True)).max(axis=1)
+    known = np.flatnonzero(part.idf > 0)
+    if len(known) > _MOST_NGRAMS:
+        order = np.argsort(-(spread * part.idf)[known], kind="stable")
+        known = np.sort(known[order[:_MOST_NGRAMS]])
+    return known
+
+
+def _weighed(
+    fitted: dict[PartName, Fitted], stack: Stack, labels: list[str], encoder: str | None
+) -> LinearPart:
+    bias = np.zeros(len(labels), dtype=np.float32)
+    ngrams: list[NgramPart] = []
+    vectors, dense = None, None
+    for name, one in fitted.items():
+        weight = stack.weights[name]
+        bias += weight * (one.bias - one.bias.mean())
+        weights = weight * (one.part.weights - one.part.weights.mean(axis=1, keepdims=True))
+        if isinstance(one.part, NgramPart):
+            known = _strongest(one.part)
+            ngrams.append(
+                NgramPart(
+                    name=one.part.name,
+                    vocabulary=one.part.vocabulary[known],
+                    idf=one.part.idf[known],
+                    weights=weights[known],
+                )
+            )
+        elif isinstance(one.part, VectorPart):
+            vectors = VectorPart(idf=one.part.idf, weights=weights)
+        else:
+            assert isinstance(one.part, DensePart)
+            dense = weights.astype(np.float32)
+    own = 1.0 if dense is not None else 0.0
+    return LinearPart(
+        labels=labels,
+        bias=bias,
+        ngrams=ngrams,
+        vectors=vectors,
+        encoder_weight=own if encoder is None else stack.weights.get(encoder, 0.0),
+        head=dense,
+    )

@@ -1,0 +1,209 @@
+"""The linear part of a classifier: texts in, logits out; kept beside the weights of the encoder.
+
+`linear.json` and `linear.safetensors` in a model's folder: docs/reference/linear-json.md. Neither
+scikit-learn nor pickle is needed, and transformers looks at neither file.
+
+Legend: N texts, D numbers of a frozen encoder, K labels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.inference.linear.bags import character_keys, count
+from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
+from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
+from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
+
+# Raised by a change that a reader of the files would notice.
+VERSION = 1
+_NGRAMS: tuple[NgramName, ...] = ("characters", "morphemes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearPart:
+    """A linear classifier of texts, whose logits are added to those of an encoder.
+
+    Attributes:
+        labels: K names.
+        bias: float32 [K].
+        ngrams: those of characters, of morphemes, both or none.
+        vectors: of Kiwi's word vectors; None without.
+        encoder_weight: the encoder's logits count so much; 0 where there is no encoder.
+        head: float32 [D, K], of the numbers that a frozen encoder makes of a text; None where the
+            encoder is a classifier itself, or where there is none.
+        eojeols: that it learnt from, so that Kiwi need not read them again.
+    """
+
+    labels: list[str]
+    bias: np.ndarray
+    ngrams: list[NgramPart]
+    vectors: VectorPart | None
+    encoder_weight: float
+    head: np.ndarray | None = None
+    eojeols: EojeolTable | None = None
+
+    @cached_property
+    def _reader(self) -> EojeolReader:
+        return EojeolReader(self.eojeols)
+
+    @property
+    def parts(self) -> list[str]:
+        """What it is made of."""
+        names: list[str] = [part.name for part in self.ngrams]
+        return [*names, *(["vectors"] if self.vectors is not None else [])]
+
+    def logits(self, texts: Sequence[str]) -> np.ndarray:
+        """Float32 [N, K] of N clean texts; safe to use from several threads."""
+        found = np.tile(self.bias, (len(texts), 1))
+        if not texts:
+            return found
+        names = self.parts
+        keys = {"characters": character_keys(texts)} if "characters" in names else {}
+        if {"morphemes", "vectors"} & set(names):
+            morphemes = self._reader(texts)
+            keys["morphemes"] = morphemes.keys
+            if self.vectors is not None:
+                found += self.vectors.logits(morphemes.bags_of_ids(len(self.vectors.idf)))
+        for part in self.ngrams:
+            found += part.logits(count(keys[part.name], part.vocabulary))
+        return found
+
+    def added(self, encoder: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Logits of both: those of the encoder, float32 [N, K], and `logits` of the same texts."""
+        return np.asarray(self.encoder_weight * encoder + own, dtype=np.float32)
+
+    def scaled(self, factor: float) -> LinearPart:
+        """The same, whose own logits are so many times as large."""
+        vectors = self.vectors
+        return replace(
+            self,
+            bias=self.bias * factor,
+            ngrams=[replace(part, weights=part.weights * factor) for part in self.ngrams],
+            vectors=None if vectors is None else replace(vectors, weights=vectors.weights * factor),
+        )
+
+    def check_labels(self, labels: Sequence[str], folder: Path) -> None:
+        """Raise InputError unless these are the labels that it knows, in their order."""
+        if list(labels) != self.labels:
+            raise InputError(
+                f"expected the labels {', '.join(labels)} in {folder / LINEAR}, as in config.json, "
+                f"found {', '.join(self.labels)}; delete {LINEAR} to go without the linear part, "
+                "or name the labels alike"
+            )
+
+    def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
+        """Write both files; `facts` are for readers and change nothing."""
+        from safetensors.numpy import save
+
+        arrays = {"bias": self.bias.astype(np.float32)}
+        for part in self.ngrams:
+            arrays[f"{part.name}.keys"] = part.vocabulary.astype(np.uint64)
+            arrays[f"{part.name}.idf"] = part.idf.astype(np.float16)
+            arrays[f"{part.name}.weights"] = part.weights.astype(np.float16)
+        if self.head is not None:
+            arrays["encoder.weights"] = self.head.astype(np.float32)
+        if self.vectors is not None:
+            arrays["vectors.idf"] = self.vectors.idf.astype(np.float16)
+            arrays["vectors.weights"] = self.vectors.weights.astype(np.float16)
+        if self.eojeols is not None:
+            arrays |= {f"eojeols.{name}": values for name, values in vars(self.eojeols).items()}
+        described = {
+            "version": VERSION,
+            "labels": self.labels,
+            "parts": self.parts,
+            "encoder_weight": self.encoder_weight,
+            **(facts or {}),
+        }
+        write_at_once(folder / LINEAR_WEIGHTS, save(arrays))
+        write_at_once(folder / LINEAR, json.dumps(described, ensure_ascii=False, indent=2) + "\n")
+
+
+def load_linear(folder: Path) -> LinearPart | None:
+    """The linear part in a model's folder; None where there is none.
+
+    Raises:
+        InputError: it is damaged, or of a later version.
+    """
+    path = folder / LINEAR
+    if not path.is_file():
+        return None
+    from safetensors.numpy import load_file
+
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        if described["version"] != VERSION:
+            raise InputError(
+                f"expected version {VERSION} in {path}, found {described['version']}; update "
+                "malmoi, or train the classifier again"
+            )
+        found = _read(described, load_file(folder / LINEAR_WEIGHTS))
+    except InputError:
+        raise
+    except Exception as error:  # safetensors has its own for a damaged file
+        raise InputError(
+            f"expected a linear part in {path} and {LINEAR_WEIGHTS}, found {error}; delete both "
+            "to go without, or train the classifier again"
+        ) from error
+    return found
+
+
+def _read(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearPart:
+    labels = [str(name) for name in described["labels"]]
+    parts = described["parts"]
+    ngrams = [
+        NgramPart(
+            name=name,
+            vocabulary=arrays[f"{name}.keys"],
+            idf=arrays[f"{name}.idf"].astype(np.float32),
+            weights=_of_labels(arrays[f"{name}.weights"], labels),
+        )
+        for name in _NGRAMS
+        if name in parts
+    ]
+    vectors = None
+    if "vectors" in parts:
+        idf = arrays["vectors.idf"].astype(np.float32)
+        vectors = VectorPart(idf=idf, weights=_of_labels(arrays["vectors.weights"], labels))
+    _of_labels(arrays.get("encoder.weights", arrays["bias"][None]), labels)
+    for part in ngrams:
+        if not len(part.vocabulary) == len(part.idf) == len(part.weights):
+            raise ValueError(f"{part.name} of different lengths")
+    bias = arrays["bias"].astype(np.float32)
+    if bias.shape != (len(labels),):
+        raise ValueError(f"a bias of {bias.shape} for {len(labels)} labels")
+    return LinearPart(
+        labels=labels,
+        bias=bias,
+        ngrams=ngrams,
+        vectors=vectors,
+        encoder_weight=float(described["encoder_weight"]),
+        head=arrays.get("encoder.weights"),
+        eojeols=_eojeols(arrays),
+    )
+
+
+def _eojeols(arrays: dict[str, np.ndarray]) -> EojeolTable | None:
+    if "eojeols.words" not in arrays:
+        return None
+    found = EojeolTable(**{one.name: arrays[f"eojeols.{one.name}"] for one in fields(EojeolTable)})
+    words, ends = len(found.words), int(found.sizes.sum())
+    places = int(found.places.max(initial=0))
+    if words != len(found.sizes) or ends != len(found.places) or places > len(found.ids):
+        raise ValueError("eojeols of different lengths")
+    return found
+
+
+def _of_labels(weights: np.ndarray, labels: list[str]) -> np.ndarray:
+    if weights.shape[1:] != (len(labels),):
+        raise ValueError(f"weights of {weights.shape} for {len(labels)} labels")
+    return weights

@@ -1,0 +1,214 @@
+"""A classifier in seconds, from a handful of labels on: a linear one, its encoder not trained.
+
+`python finetune/kfold.py --quick` fits it, and so does whoever labels texts and wants to see at
+once what is learnt of them.
+
+Legend: N texts, K labels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malmoi.errors import InputError
+from malmoi.files import directory_at_once, write_at_once
+from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.linear.alone import ENCODER, open_alone
+from malmoi.inference.linear.cross_fitting import (
+    OnFit,
+    fit_linear,
+    out_of_fold_logits,
+    stack_out_of_fold,
+)
+from malmoi.inference.linear.fitting import count_texts
+from malmoi.inference.linear.linear_part import LinearPart
+from malmoi.inference.linear.morphemes import EojeolReader
+from malmoi.text.cleaning.cleaner import clean_batch
+
+if TYPE_CHECKING:
+    from malmoi.inference.linear.frozen_encoder import FrozenEncoder
+
+# Fewer say nothing that could be measured.
+FEWEST_TEXTS = 20
+_FOLDS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickResult:
+    """A classifier, and what it said of each text before it had learnt from it.
+
+    Attributes:
+        classifier: of all texts.
+        part: its linear part.
+        labels: K names.
+        label_ids: int64 [N].
+        fold_of: int64 [N], from 1.
+        probabilities: float32 [N, K], out of fold.
+        macro_f1: of these, all texts together.
+        weights: by the part that was taken, how much its logits count.
+        encoder: that it reads numbers of; None without.
+    """
+
+    classifier: Classifier
+    part: LinearPart
+    labels: list[str]
+    label_ids: np.ndarray
+    fold_of: np.ndarray
+    probabilities: np.ndarray
+    macro_f1: float
+    weights: dict[str, float]
+    encoder: FrozenEncoder | None
+
+    def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
+        """Write a folder that `Classifier.load` opens, whole or not at all; it must be new."""
+        with directory_at_once(folder) as scratch:
+            self.part.save(scratch, facts)
+            write_at_once(scratch / CALIBRATION, json.dumps({"temperature": 1.0}))
+            if self.encoder is not None:
+                self.encoder.save(scratch / ENCODER)
+
+
+class QuickTrainer:
+    """Fits again and again as labels come; what Kiwi and the encoder made of a text is kept."""
+
+    def __init__(self, encoder: FrozenEncoder | None = None, *, kiwi: bool = True) -> None:
+        """Nothing is loaded yet.
+
+        Args:
+            encoder: whose numbers may help; it is not trained.
+            kiwi: whether morphemes and word vectors may help.
+        """
+        self._encoder, self._kiwi = encoder, kiwi
+        self._reader = EojeolReader()
+        self._numbers: dict[str, np.ndarray] = {}
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        *,
+        fold_of: np.ndarray | None = None,
+        label_names: Sequence[str] | None = None,
+        balanced: bool = False,
+        name: str = "quick",
+        seed: int = 42,
+        progress: OnFit | None = None,
+    ) -> QuickResult:
+        """Fit a classifier of one label a text, and measure it in folds.
+
+        Args:
+            texts: N, at least `FEWEST_TEXTS`; they are cleaned.
+            labels: N.
+            fold_of: int [N], from 1, the fold of each; stratified ones where it is None.
+            label_names: K, in the order in which they are wanted; else in that of their names.
+            balanced: texts of rare labels count more.
+            name: of the classifier.
+            seed: of the folds and fits.
+            progress: called after every fit.
+
+        Raises:
+            InputError: too few texts, fewer than two labels, or a label that is not named.
+        """
+        names, label_ids = _checked(texts, labels, label_names)
+        clean = clean_batch(list(texts)).texts
+        folds = _folds(label_ids, seed) if fold_of is None else np.asarray(fold_of)
+        counted = count_texts(
+            clean, kiwi=self._kiwi, reader=self._reader, dense=self._numbers_of(clean)
+        )
+        logits = out_of_fold_logits(
+            counted,
+            label_ids,
+            len(names),
+            folds,
+            balanced=balanced,
+            seed=seed,
+            progress=progress,
+        )
+        stacked = stack_out_of_fold(logits, label_ids, folds)
+        part = fit_linear(counted, label_ids, names, stacked.stack, balanced=balanced, seed=seed)
+        encoder = None if part.head is None or self._encoder is None else self._encoder
+        probabilities = _softmax(stacked.logits)
+        return QuickResult(
+            classifier=Classifier(open_alone(part, encoder=encoder), name, linear=part),
+            part=part,
+            labels=names,
+            label_ids=label_ids,
+            fold_of=folds,
+            probabilities=probabilities,
+            macro_f1=_macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
+            weights=stacked.stack.weights,
+            encoder=encoder,
+        )
+
+    def _numbers_of(self, clean: list[str]) -> np.ndarray | None:
+        """What the encoder makes of the texts; computed for new ones only."""
+        if self._encoder is None:
+            return None
+        new = [text for text in dict.fromkeys(clean) if text not in self._numbers]
+        if new:
+            rows = self._encoder.features(new)
+            self._numbers.update(zip(new, rows.astype(np.float16), strict=True))
+        return np.stack([self._numbers[text] for text in clean]).astype(np.float32)
+
+
+def fit_quick(
+    texts: Sequence[str],
+    labels: Sequence[str],
+    *,
+    encoder: FrozenEncoder | None = None,
+    kiwi: bool = True,
+    seed: int = 42,
+) -> QuickResult:
+    """Fit a classifier once; see `QuickTrainer.fit`, which is faster from the second time on."""
+    return QuickTrainer(encoder, kiwi=kiwi).fit(texts, labels, seed=seed)
+
+
+def _checked(
+    texts: Sequence[str], labels: Sequence[str], label_names: Sequence[str] | None
+) -> tuple[list[str], np.ndarray]:
+    if len(texts) != len(labels):
+        raise InputError(
+            f"expected a label for each of {len(texts):,} texts, found {len(labels):,}"
+        )
+    names = sorted(set(labels)) if label_names is None else list(label_names)
+    place = {name: id_ for id_, name in enumerate(names)}
+    unknown = next((label for label in labels if label not in place), None)
+    if unknown is not None:
+        raise InputError(f"expected labels of {', '.join(names)}, found {unknown!r}")
+    present = len(set(labels))
+    if len(texts) < FEWEST_TEXTS or present < 2:
+        raise InputError(
+            f"expected at least {FEWEST_TEXTS} texts with two labels or more, found {len(texts):,} "
+            f"texts with {present}; label more"
+        )
+    return names, np.array([place[label] for label in labels], dtype=np.int64)
+
+
+def _folds(label_ids: np.ndarray, seed: int) -> np.ndarray:
+    """Folds from 1, each label spread over them as evenly as its number allows; int64 [N]."""
+    order = np.random.default_rng(seed).permutation(len(label_ids))
+    order = order[np.argsort(label_ids[order], kind="stable")]
+    folds = np.empty(len(label_ids), dtype=np.int64)
+    folds[order] = np.arange(len(label_ids)) % _FOLDS + 1
+    return folds
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:
+    """Mean F1 of the labels; one that is neither given nor predicted counts 0."""
+    scores = []
+    for label in range(labels):
+        right = int(((expected == label) & (predicted == label)).sum())
+        both = int((expected == label).sum() + (predicted == label).sum())
+        scores.append(2 * right / both if both else 0.0)
+    return float(np.mean(scores))

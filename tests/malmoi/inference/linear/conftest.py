@@ -1,0 +1,30 @@
+"""Real memos, and Kiwi's word vectors made once for all tests."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from malmoi import cache
+
+MEMOS = Path(__file__).parents[4] / "corpora" / "memos" / "memos.csv"
+
+
+@pytest.fixture(scope="session")
+def vector_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the cache; the vectors take half a minute."""
+    return tmp_path_factory.mktemp("vectors")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, vector_cache: Path) -> None:
+    monkeypatch.setattr(cache, "CACHE", vector_cache)
+
+
+@pytest.fixture(scope="session")
+def memos() -> list[tuple[str, str]]:
+    """All memos of the project that have one label, with it."""
+    with MEMOS.open(encoding="utf-8-sig", newline="") as file:
+        rows = [(row["text"], row["label"]) for row in csv.DictReader(file)]
+    labels = ("꿈", "일기", "일정", "메모", "오류")
+    return [(text, label) for text, label in dict(rows).items() if label in labels]

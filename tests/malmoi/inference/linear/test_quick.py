@@ -1,0 +1,221 @@
+"""A classifier in seconds: learnt from real memos, kept, and opened as any other."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from malmoi.errors import InputError
+from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.linear.frozen_encoder import FrozenEncoder
+from malmoi.inference.linear.quick import QuickResult, QuickTrainer, fit_quick
+
+Memos = list[tuple[str, str]]
+
+
+def some(memos: Memos, count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    chosen = random.Random(seed).sample(memos, count)
+    return [text for text, _ in chosen], [label for _, label in chosen]
+
+
+@pytest.fixture(scope="module")
+def quick(memos: Memos, vector_cache: Path) -> QuickResult:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("malmoi.cache.CACHE", vector_cache)
+        return fit_quick(*some(memos, 600))
+
+
+@pytest.fixture
+def saved(quick: QuickResult, tmp_path: Path) -> Path:
+    folder = tmp_path / "runs" / "finetune" / "memos" / "model"
+    folder.parent.mkdir(parents=True)
+    quick.save(folder)
+    (folder.parent / "report.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+def test_memos_are_learnt(quick: QuickResult, memos: Memos) -> None:
+    assert quick.macro_f1 > 0.8
+    learnt = set(some(memos, 600)[0])
+    new = [(text, label) for text, label in memos if text not in learnt][:500]
+    found = quick.classifier.predict([text for text, _ in new])
+    right = np.mean([one.label == label for one, (_, label) in zip(found, new, strict=True)])
+    # What it says of itself holds for texts that it has never met.
+    assert right == pytest.approx(quick.macro_f1, abs=0.05)
+    assert sum(found[0].probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_kept_one_says_the_same(quick: QuickResult, saved: Path, memos: Memos) -> None:
+    texts = [text for text, _ in memos[:200]]
+    loaded = Classifier.load(saved)
+    assert loaded.labels == quick.labels and loaded.engine == "linear"
+    assert loaded.parts == quick.classifier.parts
+    for one, other in zip(loaded.predict(texts), quick.classifier.predict(texts), strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
+
+
+def test_it_is_found_and_named_by_its_run(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_classifiers(tmp_path) == [saved]
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
+    assert Classifier.load("memos").name == "memos"
+
+
+def test_alone_and_in_a_batch_and_from_threads_a_text_gets_the_same(
+    quick: QuickResult, memos: Memos
+) -> None:
+    texts = ["", "😀", *(text for text, _ in memos[:40])]
+    together = [one.probabilities for one in quick.classifier.predict(texts)]
+    with ThreadPoolExecutor(4) as pool:
+        alone = list(pool.map(lambda text: quick.classifier.predict([text])[0], texts))
+    for one, other in zip(together, alone, strict=True):
+        assert one == pytest.approx(other.probabilities, abs=1e-5)
+
+
+def test_more_labels_cost_little(memos: Memos) -> None:
+    """A ratio within this process: the second fit reads only what is new."""
+    texts, labels = some(memos, 1000, seed=1)
+    trainer = QuickTrainer()
+    trainer.fit(texts[:40], labels[:40])  # Kiwi and its vectors are loaded
+    began = time.process_time()
+    first = trainer.fit(texts[:980], labels[:980])
+    middle = time.process_time()
+    second = trainer.fit(texts, labels)
+    again = time.process_time() - middle
+    assert again < middle - began
+    assert second.macro_f1 == pytest.approx(first.macro_f1, abs=0.05)
+
+
+def test_twenty_labels_are_enough(memos: Memos) -> None:
+    texts, labels = some(memos, 20)
+    result = fit_quick(texts, labels, kiwi=False)
+    assert set(result.classifier.parts) == {"characters"}
+    assert len(result.probabilities) == 20
+
+
+def test_without_kiwi_it_is_not_loaded(memos: Memos, tmp_path: Path) -> None:
+    fit_quick(*some(memos, 200), kiwi=False).save(tmp_path / "model")
+    code = (
+        "import sys; from malmoi import Classifier\n"
+        f"print(Classifier.load({str(tmp_path / 'model')!r}).predict(['내일 회의'])[0].label)\n"
+        "print([m for m in ('kiwipiepy', 'sklearn', 'torch', 'scipy') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[1] == "[]"
+
+
+def test_a_frozen_encoder_is_a_part_and_is_kept(encoder: Path, tmp_path: Path) -> None:
+    from tests.finetune.conftest import separable
+
+    rows = separable()
+    frozen = FrozenEncoder.load(encoder)
+    numbers = frozen.features([text for text, _ in rows[:5]])
+    assert numbers.shape == (5, 64)
+    assert np.allclose(numbers[3], frozen.features([rows[3][0]])[0], atol=1e-4)
+    result = fit_quick(
+        [text for text, _ in rows], [label for _, label in rows], encoder=frozen, kiwi=False
+    )
+    result.part.encoder_weight  # noqa: B018
+    if result.encoder is None:
+        pytest.skip("the random encoder did not help")
+    result.save(tmp_path / "model")
+    loaded = Classifier.load(tmp_path / "model")
+    assert "encoder" in loaded.parts
+    texts = [text for text, _ in rows]
+    for one, other in zip(loaded.predict(texts), result.classifier.predict(texts), strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["가"] * 19, ["a", "b"] * 9 + ["a"], "at least 20 texts with two labels"),
+        (["가"] * 30, ["a"] * 30, "found 30 texts with 1"),
+        (["가"] * 30, ["a"] * 29, "expected a label for each of 30 texts, found 29"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(
+    texts: list[str], labels: list[str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        fit_quick(texts, labels, kiwi=False)
+
+
+def test_a_rare_label_does_not_stop_it(memos: Memos) -> None:
+    texts, labels = some(memos, 60)
+    result = fit_quick([*texts, "처음 보는 것"], [*labels, "드문 것"], kiwi=False)
+    assert "드문 것" in result.labels
+    assert len(result.classifier.predict(["처음 보는 것"])[0].probabilities) == len(result.labels)
+
+
+class TestDamage:
+    """Files of a linear part that are not what they should be."""
+
+    def message(self, folder: Path) -> str:
+        with pytest.raises(InputError) as caught:
+            Classifier.load(folder)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    def test_weights_cut_off(self, saved: Path) -> None:
+        weights = saved / "linear.safetensors"
+        weights.write_bytes(weights.read_bytes()[:1000])
+        assert "expected a linear part in" in self.message(saved)
+
+    def test_weights_missing(self, saved: Path) -> None:
+        (saved / "linear.safetensors").unlink()
+        assert "expected a linear part in" in self.message(saved)
+
+    def test_of_a_later_version(self, saved: Path) -> None:
+        self.change(saved, version=9)
+        assert "expected version 1" in self.message(saved)
+
+    def test_of_other_labels(self, saved: Path) -> None:
+        self.change(saved, labels=["가", "나"])
+        assert "for 2 labels" in self.message(saved)
+
+    def change(self, folder: Path, **changes: object) -> None:
+        path = folder / "linear.json"
+        found = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(found | changes), encoding="utf-8")
+
+
+def test_eojeols_that_were_learnt_need_no_kiwi(
+    quick: QuickResult, saved: Path, memos: Memos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"morphemes", "vectors"} & set(quick.classifier.parts)
+    loaded = Classifier.load(saved)
+    read: list[str] = []
+
+    def told(eojeols: list[str]) -> list[list[tuple[str, int]]]:
+        read.extend(eojeols)
+        return [[(eojeol, -1)] for eojeol in eojeols]
+
+    monkeypatch.setattr("malmoi.text.morphemes.eojeol_morphemes", told)
+    learnt = some(memos, 600)[0]
+    loaded.predict(learnt)
+    assert read == []
+    loaded.predict([f"{learnt[0]} 처음보는낱말이다"])
+    assert read == ["처음보는낱말이다"]
+    weights = (saved / "linear.safetensors").read_bytes()
+    assert max(learnt, key=len).split()[0].encode() not in weights  # hashes, no texts
+
+
+def test_only_the_strongest_ngrams_are_kept(memos: Memos, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, labels = some(memos, 600)
+    whole = fit_quick(texts, labels, kiwi=False)
+    most = len(whole.part.ngrams[0].vocabulary) // 2
+    monkeypatch.setattr("malmoi.inference.linear.cross_fitting._MOST_NGRAMS", most)
+    pruned = fit_quick(texts, labels, kiwi=False)
+    assert len(pruned.part.ngrams[0].vocabulary) == most
+    learnt = set(texts)
+    new = [text for text, _ in memos if text not in learnt][:500]
+    pairs = zip(pruned.classifier.predict(new), whole.classifier.predict(new), strict=True)
+    assert np.mean([one.label == other.label for one, other in pairs]) > 0.95
