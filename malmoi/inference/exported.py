@@ -37,7 +37,7 @@ _PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
-EXPORT_VERSION = 2
+EXPORT_VERSION = 3
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.

@@ -92,18 +92,22 @@ def _layer(
 ) -> torch.Tensor:
     """One layer for the tokens in `queries`, [B, Q, H], that look at `hidden`, [B, T, H]."""
     attention = layer.attention.self
-
-    def heads(values: torch.Tensor) -> torch.Tensor:
-        return values.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2)
-
-    found = _attended(
-        heads(attention.query(queries)),
-        heads(attention.key(hidden)),
-        heads(attention.value(hidden)),
-        bias,
-        attention.dropout.p if layer.training else 0.0,
-    )
-    attended = layer.attention.output(found.transpose(1, 2).flatten(-2), queries)
+    projected = attention.query(queries), attention.key(hidden), attention.value(hidden)
+    if torch.onnx.is_in_onnx_export():
+        # One operator (opset 23), which needs no transposed copies.
+        bias = bias.expand(-1, -1, queries.shape[1], -1)
+        count = attention.num_attention_heads
+        found, *_ = torch.onnx.ops.attention(
+            *projected, attn_mask=bias, q_num_heads=count, kv_num_heads=count
+        )
+    else:
+        query, key, value = (
+            values.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2)
+            for values in projected
+        )
+        dropped = attention.dropout.p if layer.training else 0.0
+        found = _attended(query, key, value, bias, dropped).transpose(1, 2).flatten(-2)
+    attended = layer.attention.output(found, queries)
     return layer.feed_forward_chunk(attended)
 
 
