@@ -229,6 +229,8 @@ def _with_trainer(
             processing_class=tokenizer,
         )
         trainer.train()
+        # Texts grouped by length would be predicted in another order, too.
+        trainer.args.train_sampling_strategy = "random"
         found = trainer.predict([rows[place] for place in held_out])  # type: ignore[arg-type]
     return time.perf_counter() - began, np.asarray(found.predictions).argmax(axis=1)
 
