@@ -145,7 +145,8 @@ def test_speeds_in_a_readme_are_those_measured(path: Path) -> None:
     ratios = result("pretraining.json")["median_ratio_to_plain_loop"].values()
     lowest, highest = round(min(ratios)), round(max(ratios))
     assert re.search(rf"\b{lowest}(?: to |~){highest}\D", text)
-    assert re.search(rf"\b{result('kfold.json')['median_ratio']:.1f}\D", text)
+    for ratio in result("kfold.json")["median_ratio"].values():
+        assert re.search(rf"\b{ratio:.1f}\D", text)
 
 
 def test_scores_are_those_of_the_cards() -> None:
