@@ -6,8 +6,9 @@ The written memos of the repository, five folds, the same encoder, epochs, batch
 rate. Fold by fold the two take turns, each in a process of its own, so that peak memory is each
 one's; reading and importing is not in the time. Trainer gets the tokenizer, so it pads to the
 longest text of a batch (DataCollatorWithPadding, its default). `trainer` computes in fp32 on a
-CPU, as it does by default; `trainer-bf16` in bf16, with texts grouped by length and the attention
-that trains fastest. Layer-wise decay, which Trainer has not, is off in all.
+CPU, as it does by default; `trainer-bf16` in bf16, with texts grouped by length; `trainer-eager`
+the same with the attention that trains fastest. Layer-wise decay, which Trainer has not, is off in
+all.
 """
 
 import json
@@ -47,7 +48,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"
 SEED = 42
 TASK = read_task(ROOT / "corpora" / "memos")
-ARMS = ("trainer", "trainer-bf16", "ours")
+ARMS = ("trainer", "trainer-bf16", "trainer-eager", "ours")
 
 
 @dataclass(kw_only=True)
@@ -194,8 +195,8 @@ def _with_trainer(
     tokenizer = load_encoder_tokenizer(source)
     began = time.perf_counter()
     model = load_for_classification(source, examples.labels, seed=SEED)
-    careful = settings.arm == "trainer-bf16"
-    if careful:
+    careful = settings.arm != "trainer"
+    if settings.arm == "trainer-eager":
         model.set_attn_implementation(attention_for(choose_device()))
     encoded = tokenizer(examples.texts, truncation=True, max_length=training.max_length)[
         "input_ids"
