@@ -25,7 +25,7 @@ def settings(encoder: Path, data: Path, **flags: Any) -> KfoldSettings:
             "learning_rate": 3e-3,
             "batch_size": 8,
             **flags,
-            "set": ("training.layer_decay=1", *flags.get("set", ())),
+            "set": ("training.layer_decay=1", "linear.enabled=false", *flags.get("set", ())),
         }
     )
 
