@@ -30,6 +30,7 @@ from finetune.training.cross_validation import (
 )
 from finetune.training.fold_processes import run_jobs
 from finetune.training.linear_folds import TRAINED, Added, add_linear
+from malmoi.command_line import raise_if_stopped
 from malmoi.files import directory_at_once
 from malmoi.inference.tasks import Task, main_score, score_name
 from malmoi.labels.database import LabelDatabase
@@ -57,6 +58,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     identity = prepared.identity
     output = settings.output or _unfinished(identity) or new_run(prepared.source.place)
     check_free(output)
+    raise_if_stopped()
     with work_folder(output, identity) as work:
         whose = "encoder, " if prepared.plan.linear.enabled else ""
         encoder = _train(prepared.experiment, work, settings.jobs, whose)

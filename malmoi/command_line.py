@@ -42,6 +42,22 @@ class Stopped(BaseException):
         self.number = number
 
 
+# Signals that asked this process to end.
+_asked: list[int] = []
+
+
+def raise_if_stopped() -> None:
+    """Raise once more what a signal raised where Python swallows it: in a callback, in an import.
+
+    To be called before something long begins.
+
+    Raises:
+        Stopped: a signal has asked the command to end.
+    """
+    if _asked:
+        raise Stopped(_asked[0])
+
+
 def run_command(
     settings_class: type[Settings],
     main: Callable[[Settings], None],
@@ -160,6 +176,7 @@ def _sigterm_raises() -> Iterator[None]:
         # A second one must not end the cleaning up; but the first may have come where Python
         # swallows what is raised, in a __del__ or a callback.
         nonlocal last
+        _asked.append(number)
         now = time.monotonic()
         if now - last >= _PATIENCE:
             last = now
@@ -174,6 +191,7 @@ def _sigterm_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        _asked.clear()
 
 
 def is_full_disk(error: OSError) -> bool:

@@ -13,6 +13,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
+from malmoi.command_line import raise_if_stopped
 from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
@@ -76,7 +77,9 @@ def collect_signals() -> Iterator[list[int]]:
 
     Raises:
         KeyboardInterrupt: at the second Ctrl-C.
+        Stopped: SIGTERM came before.
     """
+    raise_if_stopped()
     received: list[int] = []
 
     def collect(number: int, frame: object) -> None:

@@ -1,0 +1,44 @@
+"""SIGTERM that comes where Python swallows what it raises still ends a command."""
+
+import os
+import signal
+
+import pytest
+
+from malmoi.__main__ import COMMANDS
+from malmoi.command_line import Stopped, raise_if_stopped, run_one_of
+from malmoi.commands.doctor import DoctorSettings
+from pretrain.engine.loop import collect_signals
+
+
+class Swallows:
+    """Python reports, and drops, what is raised in here."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_swallowed_sigterm_ends_a_training_before_its_first_step(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached: list[str] = []
+
+    def main(settings: DoctorSettings) -> None:
+        swallows = Swallows()
+        del swallows
+        reached.append("after the signal")
+        with collect_signals():
+            reached.append("a step")
+
+    monkeypatch.setattr("malmoi.commands.doctor.main", main)
+    assert run_one_of("malmoi", COMMANDS, ["doctor"]) == 128 + signal.SIGTERM
+    assert reached == ["after the signal"] and "stopped" in capsys.readouterr().err
+    raise_if_stopped()  # the next command has not been asked
+
+
+def test_without_a_signal_nothing_is_raised() -> None:
+    try:
+        raise_if_stopped()
+    except Stopped:
+        pytest.fail("nobody asked")
