@@ -1,11 +1,11 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from malmoi.errors import InputError
 from malmoi.text.public.description import Layout
@@ -34,6 +34,8 @@ from malmoi.text.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Row = TypeVar("Row")
 
 # To be raised when the same files give other records than before.
 READER_VERSION = 3
@@ -165,25 +167,43 @@ def _records_of_sources(
     sources: Sequence[Source], request: ColumnRequest, options: ReadOptions, notes: ReadingNotes
 ) -> Iterator[Record]:
     """The records of all sources; what is wrong with any of them is told once all were seen."""
-    bad = BadRows(skip=options.skip_bad_rows)
+    plain = request.label is None and options == ReadOptions(skip_bad_rows=options.skip_bad_rows)
+
+    def of_source(source: Source, bad: BadRows) -> Iterator[Record]:
+        layout = layout_of(source) if plain else None
+        if layout is None:
+            return _records(source, request, options, notes, bad)
+        need_label = request.need_label
+        return laid_out_records(source, layout, need_label=need_label, notes=notes, bad=bad)
+
+    return rows_of_sources(sources, of_source, BadRows(skip=options.skip_bad_rows), notes)
+
+
+def rows_of_sources(
+    sources: Sequence[Source],
+    of_source: Callable[[Source, BadRows], Iterator[Row]],
+    bad: BadRows,
+    notes: ReadingNotes,
+) -> Iterator[Row]:
+    """The rows of all sources; what is wrong with any of them is told once all were seen.
+
+    Args:
+        sources: in the order of reading.
+        of_source: reads one of them, and takes note of its bad rows.
+        bad: gets what is wrong.
+        notes: gets the files that are left out because they are empty.
+
+    Raises:
+        InputError: for bad rows and files that cannot be read; where all files are empty.
+    """
     empty: list[InputError] = []
     yielded = False
     for source in sources:
-        plain = request.label is None and options == ReadOptions(
-            skip_bad_rows=options.skip_bad_rows
-        )
-        layout = layout_of(source) if plain else None
         try:
-            for record in (
-                _records(source, request, options, notes, bad)
-                if layout is None
-                else laid_out_records(
-                    source, layout, need_label=request.need_label, notes=notes, bad=bad
-                )
-            ):
+            for row in of_source(source, bad):
                 if not bad.stops:
                     yielded = True
-                    yield record
+                    yield row
         except EmptySourceError as error:
             if len(sources) == 1:
                 raise

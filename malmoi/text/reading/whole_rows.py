@@ -12,7 +12,7 @@ from malmoi.text.reading.columns import ColumnRequest, cell_text, whole_characte
 from malmoi.text.reading.json_rows import json_rows, sampled
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.records import refuse_nothing, shape_of_file, texts_of
+from malmoi.text.reading.records import refuse_nothing, rows_of_sources, shape_of_file, texts_of
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.tables import no_rows, open_table
 
@@ -54,28 +54,11 @@ def iter_whole_rows(
         InputError: as `malmoi.text.reading.records.iter_records`; for bad rows once all were seen.
     """
     notes = notes or ReadingNotes()
-    bad = BadRows(skip=options.skip_bad_rows)
-    empty: list[InputError] = []
-    yielded = False
-    for source in sources:
-        try:
-            for row in _rows(source, options, pair_column, notes, bad):
-                if not bad.stops:
-                    yielded = True
-                    yield row
-        except EmptySourceError as error:
-            if len(sources) == 1:
-                raise
-            empty.append(error)
-            notes.left_out.append(str(error))
-        except InputError as error:
-            if len(sources) == 1 and not bad.count:
-                raise
-            bad.add_file(error)
-    bad.raise_all()
-    if empty and not yielded:
-        raise empty[0]
-    notes.finished()
+
+    def of_source(source: Source, bad: BadRows) -> Iterator[WholeRow]:
+        return _rows(source, options, pair_column, notes, bad)
+
+    return rows_of_sources(sources, of_source, BadRows(skip=options.skip_bad_rows), notes)
 
 
 def _rows(
