@@ -37,6 +37,7 @@ def write_card(
     description: ModelDescription,
     *,
     calibrated: bool,
+    linear: bool,
 ) -> None:
     """Write the card of the model in `folder`.
 
@@ -46,6 +47,7 @@ def write_card(
         name: what it is called.
         description: of the classifier.
         calibrated: whether probabilities need no temperature any more.
+        linear: whether there is a linear part, which only Malmoi adds.
     """
     report = _report(folder)
     template = files("malmoi.publishing").joinpath("card.md").read_text(encoding="utf-8")
@@ -58,7 +60,7 @@ def write_card(
         "answer": _answer_of_logits(description),
         "texts": _texts(description),
         "lists": ", ".join(f"[{text}]" for text in _texts(description).split(", ")),
-        "calibrated": "" if calibrated else _NOT_CALIBRATED,
+        "only_malmoi": _only_malmoi(report, calibrated=calibrated, linear=linear),
         "max_length": str(description.max_length),
         "evaluation": _evaluation(report),
         "kept": _kept(folder),
@@ -66,10 +68,28 @@ def write_card(
     path.write_text(Template(template).substitute(values), encoding="utf-8")
 
 
+def _only_malmoi(report: Mapping[str, Any], *, calibrated: bool, linear: bool) -> str:
+    """Lines about what other programs leave out; empty where they leave out nothing."""
+    if not linear:
+        return "" if calibrated else _NOT_CALIBRATED
+    parts = report.get("parts") or {}
+    alone, both = ((parts.get(name) or {}).get("mean_f1") for name in ("encoder", "both"))
+    scores = ""
+    if isinstance(alone, int | float) and isinstance(both, int | float):
+        scores = (
+            f"  The encoder alone had a macro F1 of {alone:.4f} in the folds, both {both:.4f}.\n"
+        )
+    return _ENCODER_ALONE + scores
+
+
 _NOT_CALIBRATED = (
-    "- Its probabilities are not calibrated: the temperature that was fitted could not be worked "
-    "into the last layer.\n"
+    "- Only Malmoi gives calibrated probabilities: the temperature in `calibration.json` could not "
+    "be worked into the last layer.\n"
 )
+_ENCODER_ALONE = """\
+- Only Malmoi adds the linear model (`linear.json`), and the scores above are with it. Pipeline,
+  onnxruntime and page answer by the encoder alone; its probabilities are not calibrated.
+"""
 
 
 def licence_of(folder: Path) -> str:

@@ -1,12 +1,14 @@
 """A classifier as a folder that needs nothing of ours: stock model, ONNX, a web page, a card.
 
 The tokenizer cleans by itself, and the temperature that k-fold fitted is worked into the last
-layer, so that everybody gets the labels and the probabilities of `Classifier`.
+layer, so that everybody gets the labels and the probabilities of `Classifier`. A linear part is
+kept beside the encoder, and only Malmoi adds it.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -18,13 +20,18 @@ from torch import nn
 
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
-from malmoi.inference.classifier import fitted_temperature, name_of_model
+from malmoi.inference.classifier import CALIBRATION, fitted_temperature, name_of_model
 from malmoi.inference.exported import PUBLISHED_FILES, write_published_description
 from malmoi.inference.exporting import write_networks
-from malmoi.inference.linear.linear_part import load_linear
+from malmoi.inference.linear.linear_part import LinearPart, load_linear
 from malmoi.inference.stock import StockClassifier, load_stock
 from malmoi.inference.tokenizing import serialized_tokenizer
-from malmoi.model_folders import check_source, local_source
+from malmoi.model_folders import (
+    LINEAR,
+    LINEAR_WEIGHTS,
+    check_source,
+    local_source,
+)
 from malmoi.model_loading import save_model
 from malmoi.publishing.card import CARD, write_card
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
@@ -67,12 +74,13 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
         say: called with a line before something that takes long.
 
     Raises:
-        InputError: as `check_output` and `Classifier.load`; a tokenizer that only transformers
-            reads; a network that cannot be exported to ONNX.
+        InputError: as `check_output` and `Classifier.load`; a classifier whose encoder has no say;
+            a tokenizer that only transformers reads; a network that cannot be exported to ONNX.
     """
     check_output(output)
     check_source(source)
     folder = Path(local_source(source))
+    linear = _linear_part(folder)
     stock = load_stock(folder)
     serialized = serialized_tokenizer(stock.tokenizer)
     if serialized is None:
@@ -80,25 +88,50 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
             f"expected a tokenizer that the tokenizers library reads (tokenizer.json) in {folder}, "
             "found one that only transformers reads; train with an encoder that has one"
         )
-    calibrated = _work_in(fitted_temperature(folder), stock)
+    # The temperature of a sum is none of the encoder alone.
+    calibrated = linear is None and _work_in(fitted_temperature(folder), stock)
     description = stock.description
     with directory_at_once(output.absolute()) as scratch:
         stock.tokenizer.model_max_length = description.max_length
         save_model(stock.model, stock.tokenizer, scratch)
         _write_tokenizer(scratch, serialized, description)
+        if linear is not None:
+            say("only Malmoi adds the linear part: elsewhere the encoder answers alone")
+        for name in _kept_files(linear, calibrated):
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, scratch / name)
         (scratch / "onnx").mkdir()
         say("writing the network in ONNX, in fp32 and in int8")
         write_networks(scratch, PUBLISHED_FILES, stock.model, description)
-        name = name_of_model(source)
         page = files("malmoi.publishing").joinpath(PAGE).read_text(encoding="utf-8")
         (scratch / PAGE).write_text(page, encoding="utf-8")
-        write_card(scratch / CARD, folder, name, description, calibrated=calibrated)
-        linear = load_linear(folder)
-        if linear is not None:  # as the last layer of the encoder
-            worked_in = calibrated and description.gives != "value"
-            by = 1 / fitted_temperature(folder) if worked_in else 1.0
-            linear.scaled(by).save(scratch)
+        write_card(
+            scratch / CARD,
+            folder,
+            name_of_model(source),
+            description,
+            calibrated=calibrated,
+            linear=linear is not None,
+        )
         write_published_description(scratch, description, serialized)
+
+
+def _linear_part(folder: Path) -> LinearPart | None:
+    """The linear part beside an encoder that has a say, if there is one."""
+    linear = load_linear(folder)
+    if linear is not None and not linear.encoder_weight > 0:
+        raise InputError(
+            f"expected an encoder_weight above 0 in {folder / LINEAR}, found "
+            f"{linear.encoder_weight:g}: other programs have the encoder alone, which says nothing "
+            "here; give the folder as it is to somebody who has Malmoi"
+        )
+    return linear
+
+
+def _kept_files(linear: LinearPart | None, calibrated: bool) -> list[str]:
+    """What of the model's folder only Malmoi reads, so that its answers stay the same."""
+    parts = [] if linear is None else [LINEAR, LINEAR_WEIGHTS]
+    return parts if calibrated else [*parts, CALIBRATION]
 
 
 def _work_in(temperature: float, stock: StockClassifier) -> bool:

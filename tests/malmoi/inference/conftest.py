@@ -1,14 +1,25 @@
 """The small models of the fine-tuning tests, and a cache of exports that tests share."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import ElectraForSequenceClassification
 
 from malmoi import cache
-from tests.finetune.conftest import LABELS, classifier_directory, encoder, make_tokenizer
+from malmoi.inference.linear.cross_fitting import fit_linear
+from malmoi.inference.linear.fitting import count_texts
+from malmoi.inference.linear.stacking import Stack
+from tests.finetune.conftest import (
+    LABELS,
+    classifier_directory,
+    encoder,
+    make_tokenizer,
+    separable,
+)
 from tests.finetune.conftest import tiny_config as tiny
 
 __all__ = ["classifier_directory", "encoder"]
@@ -70,3 +81,20 @@ def values_model(make_model: MakeModel) -> Path:
         finetune_task="pair-regression",
         id2label={0: "score"},
     )
+
+
+@pytest.fixture(scope="session")
+def linear_model(make_model: MakeModel) -> Path:
+    """An encoder that knows nothing, a linear part that knows the labels, and a temperature."""
+    directory = make_model("with-linear")
+    texts, labels = zip(*separable(), strict=True)
+    part = fit_linear(
+        count_texts(texts, kiwi=False),
+        np.array([LABELS.index(label) for label in labels]),
+        LABELS,
+        Stack(weights={"encoder": 0.7, "characters": 2.0}),
+        encoder="encoder",
+    )
+    part.save(directory)
+    (directory / "calibration.json").write_text(json.dumps({"temperature": 2.5}))
+    return directory

@@ -10,6 +10,7 @@ from malmoi import cache
 from malmoi.publishing.folder import export_folder
 from tests.malmoi.inference.conftest import (
     classifier_directory,
+    linear_model,
     make_model,
     pairs_model,
     several_labels_model,
@@ -18,6 +19,7 @@ from tests.malmoi.inference.conftest import (
 
 __all__ = [
     "classifier_directory",
+    "linear_model",
     "make_model",
     "pairs_model",
     "several_labels_model",

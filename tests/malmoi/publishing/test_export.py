@@ -19,7 +19,8 @@ from transformers import pipeline
 from malmoi import Classifier, cache
 from malmoi.__main__ import main
 from malmoi.inference.prediction import ValuePrediction
-from tests.finetune.conftest import LABELS
+from malmoi.publishing.folder import export_folder
+from tests.finetune.conftest import LABELS, separable
 from tests.malmoi.publishing.conftest import RELEASED
 
 FILES = {
@@ -202,6 +203,60 @@ def test_pairs_and_values(exported: Exported, pairs_model: Path, values_model: P
         {"text": first, "text_pair": second}
     )
     assert answer["score"] == pytest.approx(value.value, abs=1e-4)
+
+
+def test_a_linear_part_stays_and_only_malmoi_adds_it(linear_model: Path, tmp_path: Path) -> None:
+    source, folder = tmp_path / "memos", tmp_path / "exported"
+    shutil.copytree(linear_model, source)
+    scores = {"encoder": {"mean_f1": 0.51234}, "both": {"mean_f1": 0.98765}}
+    (source / "report.json").write_text(json.dumps({"parts": scores}))
+    said: list[str] = []
+    export_folder(source, folder, say=said.append)
+    assert len([line for line in said if "linear part" in line]) == 1
+    texts = [text for text, _ in separable()]
+    expected = probabilities(source, "torch-fp32", texts)
+    for engine in ("torch-fp32", "onnx-fp32"):
+        assert np.abs(probabilities(folder, engine, texts) - expected).max() < 1e-5
+    assert Classifier.load(folder, "onnx-fp32").parts == ["encoder", "characters"]
+    # Everybody else has the encoder, as it was trained.
+    (source / "linear.json").unlink()
+    (source / "calibration.json").unlink()
+    alone = probabilities(source, "torch-fp32", texts)
+    assert np.abs(by_pipeline(folder, texts, LABELS) - alone).max() < 1e-4
+    assert np.abs(alone - expected).max() > 0.1
+    limits = (folder / "README.md").read_text("utf-8").partition("## Limits of this folder")[2]
+    assert "`linear.json`" in limits and "0.5123" in limits and "0.9877" in limits
+
+
+def test_an_encoder_without_a_say_is_refused(
+    linear_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "memos"
+    shutil.copytree(linear_model, source)
+    described = json.loads((source / "linear.json").read_text("utf-8"))
+    (source / "linear.json").write_text(json.dumps(described | {"encoder_weight": 0.0}))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for name in ("linear.json", "linear.safetensors"):
+        shutil.copy(source / name, alone)
+    for place, found in ((source, "found 0: other programs"), (alone, "is a linear classifier")):
+        assert main(["export", str(place), f"--output={tmp_path / 'out'}"]) == 2
+        error = capsys.readouterr().err
+        assert found in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_temperature_that_cannot_be_worked_in_is_kept(
+    classifier_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "memos", tmp_path / "exported"
+    shutil.copytree(classifier_directory, source)
+    (source / "calibration.json").write_text('{"temperature": 3.0}')
+    monkeypatch.setattr("malmoi.publishing.folder._LAST_LAYERS", ("another",))
+    export_folder(source, folder)
+    found = probabilities(folder, "onnx-fp32", TEXTS)
+    assert np.abs(found - probabilities(source, "torch-fp32", TEXTS)).max() < 1e-5
+    assert "calibration.json" in (folder / "README.md").read_text("utf-8")
 
 
 def test_the_card_says_what_it_is_and_its_examples_run(
