@@ -1,11 +1,14 @@
 """Checkpoints of the Hugging Face Hub as folders of this machine's cache, safetensors only."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import LocalEntryNotFoundError
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
+from malmoi.inference.exported import PUBLISHED_DESCRIPTION, PUBLISHED_FILES
 from malmoi.model_folders import (
     INDEX,
     LINEAR_WEIGHTS,
@@ -17,7 +20,7 @@ from malmoi.model_folders import (
 )
 
 # Networks, whole or in shards, and tokenizers; a run's or a release's own folders and record with
-# them. No code, and no pickles.
+# them. No code, and no pickles; ONNX networks only of a folder that malmoi export wrote.
 _FILES = [
     *("*.json", "*.txt", "*.model", LINEAR_WEIGHTS),
     *("*model.safetensors", "*model-?????-of-?????.safetensors"),
@@ -39,6 +42,11 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
     """
     try:
         directory = Path(snapshot_download(name, revision=revision, allow_patterns=_FILES))
+        if (directory / PUBLISHED_DESCRIPTION).is_file():
+            # Without a network the weights do, from which the networks are made again.
+            with suppress(LocalEntryNotFoundError):
+                networks = list(PUBLISHED_FILES.values())
+                snapshot_download(name, revision=revision, allow_patterns=networks)
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):
             raise

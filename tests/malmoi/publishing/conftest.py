@@ -16,9 +16,11 @@ from tests.malmoi.inference.conftest import (
     several_labels_model,
     values_model,
 )
+from tests.pretrain.model.test_hub_checkpoints import hub as downloads
 
 __all__ = [
     "classifier_directory",
+    "downloads",
     "linear_model",
     "make_model",
     "pairs_model",
