@@ -28,9 +28,12 @@ from malmoi.model_folders import read_json
 from malmoi.workers.local import available_cores
 
 KIND = "onnx"
-FILES = {"onnx-fp32": "fp32.onnx", "onnx-int8": "int8.onnx"}
+FILES: dict[EngineName, str] = {"onnx-fp32": "fp32.onnx", "onnx-int8": "int8.onnx"}
 # Where the Hub and transformers.js look for them.
-PUBLISHED_FILES = {"onnx-fp32": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
+PUBLISHED_FILES: dict[EngineName, str] = {
+    "onnx-fp32": "onnx/model.onnx",
+    "onnx-int8": "onnx/model_quantized.onnx",
+}
 PUBLISHED_DESCRIPTION = "onnx/malmoi.json"
 # Raise it whenever what is written there could not be read by an older version.
 _PUBLISHED_VERSION = 1
@@ -38,6 +41,8 @@ DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
 EXPORT_VERSION = 3
+# End of the names of entries that have measurements of a published model, and no networks.
+_PUBLISHED = "-published"
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -58,9 +63,9 @@ class Exported:
     path: Path
     description: ModelDescription
     tokenizer: str | None
-    files: Mapping[str, str]
+    files: Mapping[EngineName, str]
 
-    def network(self, engine: str) -> Path:
+    def network(self, engine: EngineName) -> Path:
         """The .onnx file of an engine."""
         return self.path / self.files[engine]
 
@@ -73,11 +78,29 @@ def entry_path(folder: Path) -> Path:
     return cache.CACHE / KIND / f"{_of_model(folder)}-{digest.hexdigest()[:8]}"
 
 
+def published_entry_path(folder: Path) -> Path:
+    """Where it is kept what is measured of a published model.
+
+    That is no export, and must not stand in the place of one.
+    """
+    entry = entry_path(folder)
+    return entry.with_name(f"{entry.name}{_PUBLISHED}")
+
+
 def any_exported(folder: Path) -> Exported | None:
     """An export of the model in `folder`, by whatever versions of the packages; the newest."""
+    entries = [path for path in _entries(folder) if not path.name.endswith(_PUBLISHED)]
+    return next((one for path in entries if (one := find_exported(path))), None)
+
+
+def measurements_of_published(folder: Path) -> list[Path]:
+    """Where it lies what was measured of a published model, by whatever versions; newest first."""
+    return [path for path in _entries(folder) if path.name.endswith(_PUBLISHED)]
+
+
+def _entries(folder: Path) -> list[Path]:
     found = (cache.CACHE / KIND).glob(f"{_of_model(folder)}-*")
-    newest_first = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
-    return next((one for path in newest_first if (one := find_exported(path))), None)
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def _of_model(folder: Path) -> str:
@@ -158,7 +181,7 @@ def write_published_description(
     (folder / PUBLISHED_DESCRIPTION).write_text(text, encoding="utf-8")
 
 
-def _sizes(path: Path, files: Mapping[str, str]) -> dict[str, int]:
+def _sizes(path: Path, files: Mapping[EngineName, str]) -> dict[str, int]:
     return {name: (path / name).stat().st_size for name in files.values()}
 
 
@@ -200,7 +223,7 @@ def fastest_elsewhere(path: Path) -> EngineName | None:
             name: one["texts_per_second"] for name, one in measured.items() if one.get("agrees")
         }
         if rates:
-            return next(name for name in ENGINES if name == max(rates, key=rates.__getitem__))
+            return max(rates, key=rates.__getitem__)
     return None
 
 

@@ -16,6 +16,7 @@ from malmoi import cache
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
+from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import FILES, Exported, find_exported, write_description
 from malmoi.inference.first_token import logits_of
 
@@ -69,7 +70,10 @@ def export_classifier(
 
 
 def write_networks(
-    folder: Path, files: Mapping[str, str], model: PreTrainedModel, description: ModelDescription
+    folder: Path,
+    files: Mapping[EngineName, str],
+    model: PreTrainedModel,
+    description: ModelDescription,
 ) -> None:
     """Write the network in fp32 and in int8.
 
@@ -91,8 +95,7 @@ def write_networks(
         raise
     except Exception as error:  # whatever exporter and quantizer have
         raise InputError(
-            f"cannot export a {type(model).__name__} to ONNX: "
-            f"{' '.join(str(error).split())[:200]}; take the engine torch-fp32"
+            f"cannot export a {type(model).__name__} to ONNX: {' '.join(str(error).split())[:200]}"
         ) from error
 
 

@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -35,6 +35,8 @@ from malmoi.inference.exported import (
     find_exported,
     find_published,
     measured_engine,
+    measurements_of_published,
+    published_entry_path,
     remove_exported,
     write_measurement,
 )
@@ -76,18 +78,14 @@ def open_classifier(
         return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
-    entry, published = entry_path(folder), find_published(folder)
-    # What is measured of a published model is no export, and must not stand in the place of one.
-    place = entry if published is None else entry.with_name(f"{entry.name}-published")
+    published = find_published(folder)
+    place = entry_path(folder) if published is None else published_entry_path(folder)
     if choice == "auto":
         choice = measured_engine(place) or "auto"
     if choice == "auto":
-        return _measured(folder, entry, place, published, threads, say)
+        return _measured(folder, place, published, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
-        if published is not None:
-            with suppress(Exception):  # whatever the library has for a damaged file
-                return _of_exported(folder, published, choice, threads)
-        return _with_onnx(folder, entry, choice, threads, say)
+        return _with_onnx(folder, published, [choice], threads, say)[choice]
     return open_stock(_load(folder), choice)
 
 
@@ -96,13 +94,17 @@ def _torch_is_there() -> bool:
 
 
 def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
-    """Take what was exported where torch was; of `auto` what was the fastest here, else there."""
+    """Take what was exported where torch was; for `auto` the fastest one here, else the one there.
+
+    A measurement of a published folder is found under whatever versions of torch it was made.
+    """
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         raise InputError(
             f"the engine {choice} needs torch and transformers, which are not installed; take "
             "onnx-fp32 or onnx-int8"
         )
-    exported = find_published(folder) or any_exported(folder)
+    published = find_published(folder)
+    exported = published or any_exported(folder)
     if exported is None or exported.tokenizer is None:
         raise InputError(
             f"no ONNX export of {folder} in {cache.CACHE / KIND}, and torch and transformers, "
@@ -110,9 +112,11 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
             "that has one"
         )
     name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
-    if name is None:
-        measured = measured_engine(exported.path)
-        name = measured if measured in FILES else fastest_elsewhere(exported.path)
+    places = [exported.path] if published is None else measurements_of_published(folder)
+    for place in places:
+        if name is None:
+            measured = measured_engine(place)
+            name = measured if measured in FILES else fastest_elsewhere(place)
     return _of_exported(folder, exported, name or "onnx-fp32", threads)
 
 
@@ -142,23 +146,35 @@ def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened
 
 
 def _with_onnx(
-    folder: Path, entry: Path, name: EngineName, threads: int | None, say: Say | None
-) -> Opened:
-    exported = find_exported(entry)
-    if exported is not None:
-        try:
-            return _of_exported(folder, exported, name, threads)
-        except InputError:
-            raise
-        except Exception:  # whatever the library has for a damaged file
-            remove_exported(entry)
-    return _of_exported(folder, _export(_load(folder), entry, say), name, threads)
+    folder: Path,
+    published: Exported | None,
+    names: Sequence[EngineName],
+    threads: int | None,
+    say: Say | None,
+    stock: StockClassifier | None = None,
+) -> dict[EngineName, Opened]:
+    """Open ONNX engines of what was exported, or of a new export where that is damaged."""
+    entry = entry_path(folder)
+    for exported in (published, find_exported(entry)):
+        if exported is not None:
+            with suppress(InputError):
+                return {name: _of_exported(folder, exported, name, threads) for name in names}
+    remove_exported(entry)
+    exported = _export(stock or _load(folder), entry, say)
+    return {name: _of_exported(folder, exported, name, threads) for name in names}
 
 
 def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: int | None) -> Opened:
     from malmoi.inference.onnx_engine import OnnxEngine
 
-    engine = OnnxEngine(exported.network(name), name, threads)
+    network = exported.network(name)
+    try:
+        engine = OnnxEngine(network, name, threads)
+    except Exception as error:  # whatever the library has for a damaged file
+        raise InputError(
+            f"expected an ONNX network in {network}, found {' '.join(str(error).split())[:200]}; "
+            "export the model again, where torch is installed"
+        ) from error
     if exported.tokenizer is not None:
         tokenizer: TextTokenizer = FastTokenizer(exported.tokenizer, exported.description)
     else:
@@ -175,12 +191,14 @@ def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
     if say is not None:
         say("exporting the model to ONNX, once")
     serialized = serialized_tokenizer(stock.tokenizer)
-    return export_classifier(entry, stock.model, stock.description, serialized)
+    try:
+        return export_classifier(entry, stock.model, stock.description, serialized)
+    except InputError as error:
+        raise InputError(f"{error}; take the engine torch-fp32") from error
 
 
 def _measured(
     folder: Path,
-    entry: Path,
     place: Path,
     published: Exported | None,
     threads: int | None,
@@ -200,16 +218,15 @@ def _measured(
     if sample is None:
         return open_stock(stock, "torch")
     try:
-        exported = published or find_exported(entry) or _export(stock, entry, say)
+        onnx = _with_onnx(folder, published, list(FILES), threads, say, stock)
     except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
         say("comparing the engines on this machine, once")
-    opened = {REFERENCE: open_stock(stock, REFERENCE)}
+    opened: dict[EngineName, Opened] = {REFERENCE: open_stock(stock, REFERENCE)}
     if prefers_bf16(device):
         opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
-    for name in ("onnx-fp32", "onnx-int8"):
-        opened[name] = _of_exported(folder, exported, name, threads)
+    opened |= onnx
     texts = sample.texts
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None
     tokens = opened[REFERENCE].tokenizer(texts, pairs)

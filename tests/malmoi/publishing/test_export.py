@@ -16,8 +16,9 @@ from huggingface_hub import ModelCard
 from tokenizers import Tokenizer
 from transformers import pipeline
 
-from malmoi import Classifier, cache
+from malmoi import Classifier, InputError, cache
 from malmoi.__main__ import main
+from malmoi.inference.exported import published_entry_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
 from tests.finetune.conftest import LABELS, separable
@@ -142,15 +143,58 @@ def test_networks_that_are_not_of_the_model_are_not_taken(
         assert Classifier.load(folder, "onnx-fp32").labels == ["가", "나", "다"]
 
 
-def test_networks_that_cannot_be_read_are_made_again(
-    exported: Exported, classifier_directory: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def damaged(exported: Exported, classifier_directory: Path, tmp_path: Path) -> Path:
+    """An exported folder whose networks have the right size and nothing in them."""
     folder = tmp_path / "damaged"
     shutil.copytree(exported(classifier_directory), folder)
-    path = folder / "onnx" / "model.onnx"
-    path.write_bytes(bytes(path.stat().st_size))
+    for path in (folder / "onnx").glob("*.onnx"):
+        path.write_bytes(bytes(path.stat().st_size))
+    return folder
+
+
+@pytest.mark.parametrize("engine", ["onnx-fp32", "onnx-int8", "auto"])
+def test_networks_that_cannot_be_read_are_made_again(
+    damaged: Path, classifier_directory: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALMOI_ENGINE")
+    monkeypatch.setenv("MALMOI_HOME", str(RELEASED.parents[1]))
     expected = Classifier.load(classifier_directory, "torch-fp32").predict(["내일 회의"])[0].label
-    assert Classifier.load(folder, "onnx-fp32").predict(["내일 회의"])[0].label == expected
+    for _ in range(2):  # the second time it is found, and for auto measured
+        assert Classifier.load(damaged, engine).predict(["내일 회의"])[0].label == expected
+
+
+@pytest.mark.parametrize("engine", ["onnx-fp32", "onnx-int8", "auto"])
+def test_networks_that_cannot_be_read_are_one_line_without_torch(
+    damaged: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALMOI_ENGINE")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"^expected an ONNX network in .*damaged.*\.onnx, found"):
+        Classifier.load(damaged, engine)
+
+
+def test_without_torch_auto_takes_what_was_measured_of_the_folder(
+    exported: Exported, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALMOI_ENGINE")
+    folder = exported(classifier_directory)
+    place = published_entry_path(folder)
+    place.mkdir(parents=True)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr("malmoi.inference.exported._MADE_BY", ("onnxruntime",))
+    assert published_entry_path(folder) != place
+    for engine in ("onnx-int8", "onnx-fp32"):
+        write_measurement(place, {"engine": engine, "model": str(folder), "measured": {}})
+        assert Classifier.load(folder).engine == engine
+    # Nor is it taken for a damaged export, where the networks beside the model are gone.
+    (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "other.onnx")
+    try:
+        with pytest.raises(InputError, match="no ONNX export of"):
+            Classifier.load(folder)
+    finally:
+        (folder / "onnx" / "other.onnx").rename(folder / "onnx" / "model.onnx")
+    assert place.is_dir()
 
 
 def test_auto_measures_once_and_keeps_it_apart_from_exports(
