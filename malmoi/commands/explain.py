@@ -46,4 +46,4 @@ def main(settings: ExplainSettings) -> None:
         second = "2: " if word.second else ""
         print(f"{word.weight:+7.2f}  {bar:<{_BAR}}  {second}{word.text}")
     if found.cut:
-        print("the text is longer than what is read of it")
+        print("the text has further words, which are not explained")

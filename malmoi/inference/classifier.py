@@ -273,13 +273,14 @@ class Classifier:
         """Say which words carried a decision, by leaving each of them out.
 
         Args:
-            text: of any length; what the model does not read is not explained.
+            text: of any length; what no part of the model reads is not explained.
             pair: the second text, for a model that reads two at a time.
             label: the one to explain; None for the likeliest one. A value has none.
 
         Returns:
             The words with their places in `text` and `pair`, and what the label's log-odds (or the
-            value) lose without each. At most 512 words are predicted without, in one call.
+            value) lose without each. At most 512 words are predicted without, in one call; `cut`
+            says whether there are more.
 
         Raises:
             InputError: as `predict`, or there is no such label.
@@ -291,7 +292,8 @@ class Classifier:
 
         texts = (text,) if pair is None else (text, pair)
         _check_texts(texts)
-        return explain(predict, texts, self.labels, label)
+        reads_all = self._linear is not None
+        return explain(predict, texts, self.labels, label, reads_all=reads_all)
 
     def predict_rows(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None

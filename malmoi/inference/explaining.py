@@ -27,7 +27,7 @@ _MOST_CHARACTERS = 8_000_000
 _LEAST = 1e-9
 
 _words = re.compile(r"\S+").finditer
-# Of a text, or of the two of a pair.
+# A text, or the two texts of a pair.
 Texts = tuple[str, ...]
 PredictAll = Callable[[Sequence[Texts]], list[Prediction]]
 
@@ -58,8 +58,9 @@ class Explanation:
     Attributes:
         label: whose weights they are; of a value its name.
         score: its probability, 0 to 1, or the value.
-        words: in their order, the first text before the second one; only what the model reads.
-        cut: whether the text is longer than what the model reads, or than what is explained.
+        words: in their order, the first text before the second one.
+        cut: whether the text has words that are not explained: an encoder does not read them, or
+            there are more than `explain` leaves out in turn.
     """
 
     label: str
@@ -69,7 +70,12 @@ class Explanation:
 
 
 def explain(
-    predict: PredictAll, texts: Texts, labels: Sequence[str], label: str | None
+    predict: PredictAll,
+    texts: Texts,
+    labels: Sequence[str],
+    label: str | None,
+    *,
+    reads_all: bool = False,
 ) -> Explanation:
     """Explain a prediction by words left out.
 
@@ -78,13 +84,15 @@ def explain(
         texts: the text, or the two texts, as they were written.
         labels: all that there are.
         label: the one to explain; None for the likeliest one.
+        reads_all: a text counts to its end, as for a linear part, however little an encoder reads.
 
     Raises:
         InputError: there is no such label.
     """
     if label is not None and label not in labels:
         raise InputError(f"expected a label of {', '.join(labels)} to explain, found {label!r}")
-    prediction, read = _what_is_read(predict, texts)
+    (prediction,) = predict([texts])
+    read = max(map(len, texts)) if reads_all else _characters_read(predict, texts)
     chosen = label or _likeliest(prediction, labels)
     # Without a word, what follows moves up.
     base = tuple(text[: 2 * read] for text in texts)
@@ -102,17 +110,17 @@ def explain(
         ExplainedWord(word[0], word.start(), word.end(), full - left, second=number == 1)
         for (number, word), left in zip(words, without, strict=False)
     )
-    cut = prediction.cut or len(words) > most
+    cut = (prediction.cut and not reads_all) or len(words) > most
     return Explanation(chosen, _score(prediction, chosen), explained, cut)
 
 
-def _what_is_read(predict: PredictAll, texts: Texts) -> tuple[Prediction, int]:
-    """The prediction, and a number of characters that the model reads no further than."""
+def _characters_read(predict: PredictAll, texts: Texts) -> int:
+    """A number of characters that an encoder reads no further than."""
     read = _FIRST_CHARACTERS
     while True:
         (prediction,) = predict([tuple(text[:read] for text in texts)])
         if prediction.cut or read >= max(map(len, texts)):
-            return prediction, read
+            return read
         read *= 2
 
 

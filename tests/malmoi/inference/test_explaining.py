@@ -87,6 +87,26 @@ def test_several_labels_pairs_and_values(
     assert found.words[0].weight == pytest.approx(whole.value - rest.value, abs=1e-4)
 
 
+def test_a_linear_part_reads_what_the_encoder_does_not(linear_model: Path) -> None:
+    classifier = Classifier.load(linear_model)
+    text = "꿈에서 하늘을 날았다 " * 120 + "내일 병원 예약 " * 48
+    whole = classifier.predict([text])[0]
+    (begun,) = classifier.predict([text[:1000]])
+    assert whole.cut and abs(whole.confidence - begun.probabilities[whole.label]) > 0.01
+    found = classifier.explain(text)
+    assert (found.label, found.score) == (whole.label, pytest.approx(whole.confidence, abs=1e-5))
+    assert len(found.words) == len(text.split()) and not found.cut
+    rest = text[: text.rindex("병원")] + text[text.rindex("병원") + len("병원") :]
+    lost = log_odds(whole, whole.label) - log_odds(classifier.predict([rest])[0], whole.label)
+    (last,) = [word for word in found.words if word.start == text.rindex("병원")]
+    assert last.weight == pytest.approx(lost, abs=1e-4) and abs(lost) > 1e-3
+
+    # As many words as are left out in turn; and of a long text as few as take bounded time.
+    assert classifier.explain(text + "내일 " * 200).cut
+    long = classifier.explain(text * 500)
+    assert long.cut and 1 <= len(long.words) < 20
+
+
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b"])
 def test_a_text_without_words(classifier_directory: Path, text: str) -> None:
     found = Classifier.load(classifier_directory).explain(text)
