@@ -18,7 +18,7 @@ ABOUT = (
     "requests that have come are answered."
 )
 TOKEN_VARIABLE = "MALMOI_TOKEN"
-# Of what a person can guess (assumption).
+# A person could guess a shorter one (assumption).
 _SHORTEST_TOKEN = 16
 _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 _MEBIBYTE = 2**20

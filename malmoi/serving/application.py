@@ -20,14 +20,15 @@ from malmoi.serving.answers import (
 )
 from malmoi.serving.batcher import Batcher
 from malmoi.serving.exchange import WITH_BODY, add_error_handlers, answer, errors, json_in
-from malmoi.serving.guard import Guard
 from malmoi.serving.label_studio_routes import Predict, add_label_studio
 from malmoi.serving.limits import Limits
-from malmoi.serving.measuring import CONTENT_TYPE, ServerNumbers
+from malmoi.serving.metrics import CONTENT_TYPE, Metrics
+from malmoi.serving.middleware import RequestLimits
 
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
-_ABOUT = """Labels of Korean texts. Every error is JSON with one line, `{"error": "..."}`.
+_ABOUT = """Labels of Korean texts. An error is JSON with one line, `{"error": "..."}`; plain text for what
+is no HTTP (400) and for too many connections (503).
 
 ```
 curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\
@@ -42,7 +43,7 @@ def make_application(
     version: str,
     limits: Limits | None = None,
     token: str | None = None,
-) -> Guard:
+) -> RequestLimits:
     """An ASGI application that predicts with a classifier.
 
     Args:
@@ -52,7 +53,7 @@ def make_application(
         token: that clients must give; None: all may.
     """
     limits = limits or Limits()
-    measured = ServerNumbers(classifier.name, classifier.engine)
+    measured = Metrics(classifier.name, classifier.engine)
     batcher = Batcher(classifier, limits.waiting, measured.batch)
     measured.watch_waiting(lambda: batcher.unanswered)
 
@@ -78,7 +79,9 @@ def make_application(
     add_label_studio(app, classifier, version=version, limits=limits, predict=predict)
     _describe_token(app, token)
     measured.paths |= {*OPEN_PATHS, *app.openapi()["paths"]}
-    return Guard(app, limits, token=token, open_paths=OPEN_PATHS, on_request=measured.request)
+    return RequestLimits(
+        app, limits, token=token, open_paths=OPEN_PATHS, on_request=measured.request
+    )
 
 
 def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: Predict) -> None:
@@ -121,10 +124,9 @@ def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: 
     )
 
 
-def _add_states(
-    app: FastAPI, classifier: Classifier, batcher: Batcher, measured: ServerNumbers
-) -> None:
+def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured: Metrics) -> None:
     async def health() -> Response:
+        batcher.check_worker()
         state = {
             "status": "BUSY" if batcher.full else "UP",
             "model_class": "Malmoi",
@@ -144,9 +146,9 @@ def _add_states(
         "/health",
         health,
         methods=["GET"],
-        summary="Whether it lives (any answer) and is ready (200)",
+        summary="Whether it is ready (200), busy (503), or has to be restarted (500)",
         response_model=Health,
-        responses=busy,
+        responses={**busy, **errors(500)},
         tags=["state"],
     )
     app.add_api_route("/", health, methods=["GET"], include_in_schema=False)

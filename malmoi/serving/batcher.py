@@ -17,13 +17,17 @@ from malmoi.inference.prediction import Prediction
 # than any number, 256 texts 20%, 128 texts 37%; but who comes meanwhile waits. The characters
 # bound that time where texts are long.
 TEXTS_IN_BATCH, CHARACTERS_IN_BATCH = 512, 32_768
-# Of one request in one turn; then the next one has its turn.
+# One turn takes so much of a request; then the next one has its turn.
 TEXTS_IN_TURN, CHARACTERS_IN_TURN = 64, 4_096
 logger = logging.getLogger(__name__)
 
 
 class OverloadedError(Exception):
     """Too many requests wait already."""
+
+
+class WorkerEndedError(Exception):
+    """Nobody computes any more: the task that makes batches has ended by a defect."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -89,13 +93,22 @@ class Batcher:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="malmoi-batches")
         self._worker: asyncio.Task[None] | None = None
-        self.unanswered = 0
+        self._unanswered: set[_Request] = set()
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that are computed or wait for it."""
+        return len(self._unanswered)
 
     @property
     def full(self) -> bool:
-        """Whether another request would be refused: too many wait, or nobody works."""
-        dead = self._worker is not None and self._worker.done()
-        return dead or self.unanswered >= self._max_requests
+        """Whether too many requests wait for another one to be taken."""
+        return self.unanswered >= self._max_requests
+
+    def check_worker(self) -> None:
+        """Raise WorkerEndedError if nobody computes any more."""
+        if self._worker is not None and self._worker.done():
+            raise WorkerEndedError
 
     def start(self) -> None:
         """Begin to work, in the loop that runs."""
@@ -116,7 +129,9 @@ class Batcher:
 
         Raises:
             OverloadedError: too many requests wait.
+            WorkerEndedError: see there.
         """
+        self.check_worker()
         if self.full:
             raise OverloadedError
         if not texts:
@@ -128,13 +143,21 @@ class Batcher:
         request = _Request(texts=texts, pairs=pairs, lengths=lengths, answer=answer)
         self._queue.append(request)
         self._arrived.set()
-        self.unanswered += 1
+        self._unanswered.add(request)
         try:
             return await answer  # whoever gives up cancels it, and it is not computed any more
         finally:
-            self.unanswered -= 1
+            self._unanswered.discard(request)
 
     async def _work(self) -> None:
+        try:
+            await self._take_turns()
+        except Exception:
+            logger.exception("the task that makes batches has ended")
+            for request in self._unanswered:
+                self._fail(request, WorkerEndedError())
+
+    async def _take_turns(self) -> None:
         while True:
             await self._arrived.wait()
             # Requests whose bytes came in the same turn of the loop come along.

@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 
 from malmoi.errors import InputError
 from malmoi.serving.answers import ErrorAnswer, as_json
-from malmoi.serving.batcher import OverloadedError
-from malmoi.serving.guard import RETRY_AFTER
+from malmoi.serving.batcher import OverloadedError, WorkerEndedError
+from malmoi.serving.middleware import RETRY_AFTER
 
 JSON = "application/json"
 _ERRORS = {
@@ -21,10 +21,11 @@ _ERRORS = {
     413: "The body is too large.",
     415: "The body is not called application/json.",
     422: "JSON of another form, or too many or too long texts.",
+    500: "A defect of the server; its log says more.",
     503: "Too many requests wait, or the answer took too long; try again after `Retry-After`.",
 }
-# Of an operation that takes a body.
-WITH_BODY = (400, 401, 408, 413, 415, 422, 503)
+# What an operation that takes a body may answer.
+WITH_BODY = (400, 401, 408, 413, 415, 422, 500, 503)
 
 
 class NotJsonError(Exception):
@@ -63,7 +64,7 @@ async def json_in(request: Request) -> Any:
 def add_error_handlers(app: FastAPI) -> None:
     """Answer every error with one line of JSON."""
 
-    async def of_http(request: Request, error: Any) -> Response:
+    async def on_http_error(request: Request, error: Any) -> Response:
         line = str(error.detail)
         if error.status_code == 404:
             known = ", ".join(app.openapi()["paths"])
@@ -72,23 +73,28 @@ def add_error_handlers(app: FastAPI) -> None:
             line = f"expected {error.headers['Allow']} {request.url.path}, found {request.method}"
         return answer({"error": line}, error.status_code, error.headers)
 
-    async def of_input(request: Request, error: Any) -> Response:
+    async def on_input_error(request: Request, error: Any) -> Response:
         return answer({"error": _one_line(error)}, 422)
 
-    async def of_json(request: Request, error: Any) -> Response:
+    async def on_no_json(request: Request, error: Any) -> Response:
         return answer({"error": f"expected JSON, found {_one_line(error)[:200]}"}, 400)
 
-    async def of_overload(request: Request, error: Any) -> Response:
+    async def on_overload(request: Request, error: Any) -> Response:
         return answer({"error": "too many requests wait; try again later"}, 503, RETRY_AFTER)
 
-    async def of_defect(request: Request, error: Any) -> Response:
+    async def on_ended_worker(request: Request, error: Any) -> Response:
+        line = "nothing is computed any more; restart the server, its log says why it ended"
+        return answer({"error": line}, 500)
+
+    async def on_unexpected_error(request: Request, error: Any) -> Response:
         return answer({"error": "a defect of this server; its log says more"}, 500)
 
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(InputError, of_input)
-    app.add_exception_handler(NotJsonError, of_json)
-    app.add_exception_handler(OverloadedError, of_overload)
-    app.add_exception_handler(Exception, of_defect)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(InputError, on_input_error)
+    app.add_exception_handler(NotJsonError, on_no_json)
+    app.add_exception_handler(OverloadedError, on_overload)
+    app.add_exception_handler(WorkerEndedError, on_ended_worker)
+    app.add_exception_handler(Exception, on_unexpected_error)
 
 
 def _one_line(error: Exception) -> str:

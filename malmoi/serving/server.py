@@ -16,8 +16,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from malmoi.errors import InputError
-from malmoi.serving.guard import Guard
 from malmoi.serving.limits import Limits
+from malmoi.serving.middleware import RequestLimits
 
 _PORTS = range(0, 65_536)
 # Seconds for which a client may keep its connection without a request.
@@ -71,7 +71,7 @@ def only_here(taken: socket.socket) -> bool:
 
 
 def run_server(
-    application: Guard, taken: socket.socket, limits: Limits, ready: Callable[[], None]
+    application: RequestLimits, taken: socket.socket, limits: Limits, ready: Callable[[], None]
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer what has come, and return.
 

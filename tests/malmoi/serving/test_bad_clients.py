@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
+from malmoi.serving.metrics import Metrics
 from tests.finetune.conftest import separable
 from tests.malmoi.serving.conftest import TOKEN, Server
 from tests.malmoi.serving.test_batcher import Watched
@@ -43,14 +44,11 @@ def answer_of(connection: socket.socket) -> tuple[int, Any]:
     return found.status, json.loads(body) if body[:1] == b"{" else body.decode()
 
 
-def closed(connection: socket.socket) -> bool:
-    """Whether the other side has closed, with or without an answer."""
-    try:
+def wait_until_closed(connection: socket.socket) -> None:
+    """Read until the other side closes, with or without an answer; a timeout is an error."""
+    with contextlib.suppress(ConnectionResetError):
         while connection.recv(65_536):
             pass
-    except ConnectionResetError:
-        return True
-    return True
 
 
 def chunk(size: int) -> bytes:
@@ -99,7 +97,7 @@ def test_a_head_that_does_not_come_ends_the_connection(server: Server, begun: st
     with connected(server) as connection:
         began = time.monotonic()
         connection.sendall(begun.encode())
-        assert closed(connection)
+        wait_until_closed(connection)
         assert time.monotonic() - began < 30
 
 
@@ -109,7 +107,7 @@ def test_a_second_head_that_does_not_come_ends_the_connection(server: Server) ->
         assert answer_of(connection)[0] == 200
         began = time.monotonic()
         connection.sendall(b"GET /hea")
-        assert closed(connection)
+        wait_until_closed(connection)
         assert time.monotonic() - began < 30
 
 
@@ -123,8 +121,11 @@ def test_garbage_is_refused(server: Server, garbage: bytes) -> None:
         with contextlib.suppress(OSError):
             connection.sendall(garbage + b"\r\n\r\n")
             connection.shutdown(socket.SHUT_WR)
+        found = b"reset"
         with contextlib.suppress(ConnectionResetError):
-            assert b" 400 " in connection.recv(65_536)
+            found = connection.recv(65_536)
+    # What is longer than is read may end the connection before the answer is read.
+    assert b" 400 " in found or (found == b"reset" and len(garbage) > 65_536)
     assert server.ask("/health").status == 200
 
 
@@ -151,7 +152,7 @@ def bad_clients(server: Server) -> list[Callable[[], None]]:
     def garbage() -> None:
         with connected(server) as connection, contextlib.suppress(OSError):
             connection.sendall(b"\x00\xff" * 3000 + b"\r\n\r\n")
-            closed(connection)
+            wait_until_closed(connection)
 
     def no_json() -> None:
         assert server.ask("/v1/predict", b"{", Authorization=f"Bearer {TOKEN}").status == 400
@@ -161,7 +162,7 @@ def bad_clients(server: Server) -> list[Callable[[], None]]:
             connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode())
             for _ in range(2 * LIMIT // 65_536):
                 connection.sendall(chunk(65_536))
-            closed(connection)
+            wait_until_closed(connection)
 
     def full() -> None:
         texts = [f"{TEXTS[place % 63]} {place}" * 20 for place in range(100)]
@@ -174,7 +175,7 @@ def bad_clients(server: Server) -> list[Callable[[], None]]:
             for _ in range(20):
                 connection.sendall(b" ")
                 time.sleep(0.1)
-            closed(connection)
+            wait_until_closed(connection)
 
     def gone() -> None:
         with connected(server) as connection:
@@ -206,6 +207,20 @@ def test_bad_clients_do_not_disturb_the_others(server: Server) -> None:
     assert len(times) >= 30
     assert statistics.median(times) < 20 * statistics.median(alone) + 0.2
     assert server.ask("/health").json["waiting"] == 0
+
+
+def test_a_server_that_computes_no_more_says_that_it_has_to_be_restarted(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(self: object, texts: int) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(Metrics, "batch", defect)
+    application = make_application(Watched.of(classifier_directory), version="1")
+    with TestClient(application) as client:
+        assert client.get("/health").status_code == 200
+        for found in (client.post("/v1/predict", json={"text": "꿈"}), client.get("/health")):
+            assert found.status_code == 500 and "restart the server" in found.json()["error"]
 
 
 def test_too_many_waiting_requests_and_late_answers(classifier_directory: Path) -> None:

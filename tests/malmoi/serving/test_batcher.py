@@ -11,7 +11,13 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import Prediction
-from malmoi.serving.batcher import TEXTS_IN_BATCH, TEXTS_IN_TURN, Batcher, OverloadedError
+from malmoi.serving.batcher import (
+    TEXTS_IN_BATCH,
+    TEXTS_IN_TURN,
+    Batcher,
+    OverloadedError,
+    WorkerEndedError,
+)
 from tests.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE
 
@@ -167,6 +173,24 @@ def test_more_requests_than_may_wait_are_refused(watched: Watched) -> None:
         assert not batcher.full and await batcher.predict(TEXTS[:1])
 
     run(batcher, ask())
+
+
+def test_when_nobody_computes_any_more_every_request_is_told_so(watched: Watched) -> None:
+    def defect(texts: int) -> None:
+        raise RuntimeError("a defect")
+
+    batcher = Batcher(watched, 100, on_batch=defect)
+
+    async def ask() -> list[Any]:
+        requests = (batcher.predict([text]) for text in TEXTS[:3])
+        return await asyncio.gather(*requests, return_exceptions=True)
+
+    async def ask_twice() -> list[Any]:
+        return await ask() + await ask()
+
+    found = run(batcher, ask_twice())
+    assert [type(each) for each in found] == [WorkerEndedError] * 6
+    assert batcher.unanswered == 0
 
 
 def test_a_request_at_fault_does_not_spoil_the_others(watched: Watched) -> None:

@@ -26,8 +26,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 # path, status, seconds
 OnRequest = Callable[[str, int, float], None]
 
-# Of a body that is refused, what is read on, so that the client reads the answer before it finds
-# the connection closed.
+# How long and how much of a refused body is still read, so that the client reads the answer before
+# it finds the connection closed.
 _DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 * 2**20
 # Seconds after which a client may try again.
 RETRY_AFTER = {"Retry-After": "1"}
@@ -47,12 +47,12 @@ class RefusedError(Exception):
         self.status, self.line, self.headers = status, line, headers or {}
 
 
-class _Gone(Exception):
+class ClientDisconnected(Exception):
     """The client has closed the connection."""
 
 
-class Guard:
-    """The application behind its limits."""
+class RequestLimits:
+    """The application, which gets only requests with the token, of a bounded size, in time."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Guard:
                 await self._application(scope, _whole(body, receive), watched_send)
         except RefusedError as refused:
             await _refuse(refused, receive, watched_send)
-        except _Gone:
+        except ClientDisconnected:
             return
         except TimeoutError:
             if not status:  # else the connection is closed by the server, the answer being half out
@@ -129,7 +129,7 @@ class Guard:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _Gone
+                        raise ClientDisconnected
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > limit:

@@ -22,7 +22,7 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _OTHER = "other"
 
 
-class ServerNumbers:
+class Metrics:
     """The numbers of one server, in a registry of its own.
 
     Attributes:
