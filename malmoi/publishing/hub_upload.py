@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 from huggingface_hub import HfApi, get_token
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 from huggingface_hub.utils import validate_repo_id
@@ -12,6 +13,8 @@ from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 
 _MESSAGE = "Exported by malmoi"
+# Of the transport, and of the Hub; the latter are of the transport's or of Python's.
+_OF_THE_HUB = (httpx2.HTTPError, HFValidationError, ConnectionError, TimeoutError)
 
 
 def check_push(repo_id: str) -> None:
@@ -52,8 +55,8 @@ def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:
         The address of the repository.
 
     Raises:
-        InputError: the Hub refuses, or cannot be reached; or the repository is there and public
-            where it was to be private. Then nothing is sent.
+        InputError: the Hub refuses, or cannot be reached; a file of the folder cannot be read; or
+            the repository is there and public where it was to be private. Then nothing is sent.
     """
     api = HfApi()
     try:
@@ -64,16 +67,21 @@ def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:
                 "private there, or leave --private out"
             )
         api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=_MESSAGE)
-    except InputError:
+    except (RuntimeError, OSError, *_OF_THE_HUB) as error:
+        # The library puts what went wrong with a large file into a RuntimeError.
+        cause = error.__cause__ if isinstance(error, RuntimeError) else error
+        if isinstance(cause, _OF_THE_HUB) or type(cause).__module__ == "hf_xet":
+            raise InputError(_why(cause, repo_id)) from error
+        if isinstance(cause, OSError) and not is_full_disk(cause):
+            place = cause.filename or folder
+            raise InputError(
+                f"cannot read {place}: {cause.strerror or cause}; nothing was sent to {repo_id}"
+            ) from error
         raise
-    except Exception as error:  # the library's own types, and those of what it sends with
-        if isinstance(error, OSError) and is_full_disk(error):
-            raise
-        raise InputError(_why(error, repo_id)) from error
     return str(address)
 
 
-def _why(error: Exception, repo_id: str) -> str:
+def _why(error: BaseException | None, repo_id: str) -> str:
     said = " ".join(str(error).split())[:300]
     status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
     if status == 401:

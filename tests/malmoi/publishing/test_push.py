@@ -1,6 +1,7 @@
 """`malmoi push` against a small Hub on this machine; one line for whatever goes wrong."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -137,6 +138,29 @@ def test_without_a_network(push: Push, exported: Exported, classifier_directory:
     assert "cannot reach the Hub to push kim/memos" in done.stderr
     done = push(folder, "kim/memos", HF_HUB_OFFLINE="1")
     assert done.returncode == 2 and "HF_HUB_OFFLINE is set" in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_hub_is_not_blamed(
+    hub: Hub, push: Push, exported: Exported, classifier_directory: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(exported(classifier_directory), folder)
+    (folder / "notes.txt").symlink_to("/proc/self/mem")  # reads of its first byte fail
+    done = push(folder, "kim/memos")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"cannot read {folder}: Input/output error" in done.stderr
+    assert not hub.commits
+
+
+def test_an_upload_that_breaks_off_is_one_line(
+    hub: Hub, push: Push, exported: Exported, classifier_directory: Path
+) -> None:
+    hub.refuses_large_files = True
+    done = push(exported(classifier_directory), "kim/memos")
+    assert done.returncode == 2 and done.stderr.splitlines()[-1].startswith(
+        "error: the Hub refuses kim/memos: "
+    )
+    assert not hub.commits
 
 
 def test_a_model_that_is_not_there(push: Push) -> None:
