@@ -30,14 +30,12 @@ class ChoicesConfig:
         to_name: name of the `<Text>` that it is about.
         keys: of a task's data, the text, and the second one of a pair.
         choices: label of the model -> what the annotation has for it.
-        several: whether more than one may be chosen.
     """
 
     from_name: str
     to_name: str
     keys: tuple[str, ...]
     choices: dict[str, str]
-    several: bool
 
 
 def has_choices(label_config: str) -> bool:
@@ -70,11 +68,10 @@ def read_config(
         )
     if gives == "value":
         raise InputError("expected a model that gives labels for <Choices>, found one of values")
-    several = control.get("choice", "single") == "multiple"
-    if gives == "labels" and not several:
+    choice = control.get("choice", "single")
+    if gives == "labels" and choice != "multiple":
         raise InputError(
-            'expected <Choices choice="multiple"> for a model of several labels, found '
-            f"{control.get('choice', 'single')}"
+            f'expected <Choices choice="multiple"> for a model of several labels, found {choice}'
         )
     to_name = control.get("toName", "")
     objects = [texts[to_name]]
@@ -87,13 +84,12 @@ def read_config(
         to_name=to_name,
         keys=tuple((tag.get("value") or "").lstrip("$") or _DEFAULT_DATA for tag in objects),
         choices=_choices(control, labels),
-        several=several,
     )
 
 
 def _parsed(label_config: str) -> ElementTree.Element:
     # Entities, which can blow up a text of a few bytes, are only ever defined in a DOCTYPE.
-    if "<!" in label_config.replace("<!--", ""):
+    if "<!DOCTYPE" in label_config or "<!ENTITY" in label_config:
         raise InputError("expected a labelling configuration without <!DOCTYPE>, found one")
     try:
         return ElementTree.fromstring(label_config)

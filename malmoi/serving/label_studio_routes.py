@@ -38,7 +38,6 @@ class _Body(BaseModel):
 class SetupRequest(_Body):
     """A project that wants to use the model."""
 
-    project: str | None = None
     label_schema: str = Field(alias="schema")
 
 

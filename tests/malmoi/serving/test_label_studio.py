@@ -171,6 +171,13 @@ def test_a_configuration_that_does_not_fit_is_answered_in_one_line(
         assert client.post("/setup", json=setup_for(config)).status_code == 422
 
 
+def test_comments_and_cdata_are_xml(client: Any) -> None:
+    config = CONFIG.replace("</View>", "<!-- a note --><Style><![CDATA[a > b {}]]></Style></View>")
+    assert config != CONFIG
+    found = client.post("/predict", json=request_for(TEXTS, config))
+    assert found.status_code == 200 and len(found.json()["results"]) == len(TEXTS)
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
