@@ -13,7 +13,7 @@ import pytest
 
 from malmoi import Classifier
 from malmoi.inference.prediction import ValuePrediction
-from malmoi.publishing.folder import PAGE
+from malmoi.publishing.folder import PAGE, export_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -114,6 +114,25 @@ def test_several_labels(
         named = f"라벨: {prediction.label}" if prediction.label else "해당하는 라벨이 없습니다"
         assert line == named
         assert bars == pytest.approx(prediction.probabilities, abs=0.06)
+
+
+def test_a_typed_special_token_is_text_whatever_it_is_called(
+    chromium: "Browser",
+    served: Callable[[Path], Path],
+    classifier_directory: Path,
+    tmp_path: Path,
+) -> None:
+    source, folder = tmp_path / "source", tmp_path / "exported"
+    shutil.copytree(classifier_directory, source)
+    for path in source.glob("tokenizer*.json"):
+        path.write_text(path.read_text("utf-8").replace("[MASK]", "<user>"), encoding="utf-8")
+    export_folder(source, folder)
+    text = "꿈에서 <user> <user> <user> 하늘을"
+    (expected,) = Classifier.load(folder, "onnx-int8").predict([text])
+    with opened(chromium, served(folder), f"{PAGE}?local") as page:
+        line, bars = answer(page, text)
+        assert line == f"라벨: {expected.label}"
+        assert bars == pytest.approx(expected.probabilities, abs=0.06)
 
 
 def test_pairs_of_a_value(
