@@ -25,8 +25,10 @@ class ExportSettings:
 def main(settings: ExportSettings) -> None:
     """Write the folder."""
     from malmoi.model_folders import check_source
+    from malmoi.publishing.output import check_output
 
     check_source(settings.model)
+    check_output(settings.output)
     from malmoi.publishing.folder import export_folder
 
     export_folder(settings.model, settings.output, say=lambda line: print(line, flush=True))

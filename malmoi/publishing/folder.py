@@ -29,11 +29,11 @@ from malmoi.inference.tokenizing import serialized_tokenizer
 from malmoi.model_folders import (
     LINEAR,
     LINEAR_WEIGHTS,
-    check_source,
     local_source,
 )
 from malmoi.model_loading import save_model
 from malmoi.publishing.card import CARD, write_card
+from malmoi.publishing.output import check_output
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
 
 if TYPE_CHECKING:
@@ -49,22 +49,6 @@ _LAST_LAYERS = ("classifier.out_proj", "classifier", "score")
 Say = Callable[[str], None]
 
 
-def check_output(output: Path) -> None:
-    """Refuse a place where something is, before anything long is begun.
-
-    Raises:
-        InputError: it is a file, or a folder that is not empty.
-    """
-    if output.is_dir() and not any(output.iterdir()):
-        return
-    if output.exists() or output.is_symlink():
-        found = "a folder with files" if output.is_dir() else "a file"
-        raise InputError(
-            f"expected a new or an empty folder for --output, found {found} at {output}; delete it "
-            "or name another"
-        )
-
-
 def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: None) -> None:
     """Write the folder, whole or not at all.
 
@@ -78,7 +62,6 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
             a tokenizer that only transformers reads; a network that cannot be exported to ONNX.
     """
     check_output(output)
-    check_source(source)
     folder = Path(local_source(source))
     linear = _linear_part(folder)
     stock = load_stock(folder)
