@@ -27,8 +27,8 @@ from malmoi.serving.middleware import RequestLimits
 
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
-_ABOUT = """Labels of Korean texts. An error is JSON with one line, `{"error": "..."}`; plain text for what
-is no HTTP (400) and for too many connections (503).
+_ABOUT = """Labels of Korean texts. An error is JSON with one line, `{"error": "..."}`, but plain
+text for what is no HTTP (400) and for too many connections (503).
 
 ```
 curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\

@@ -10,6 +10,7 @@ import pytest
 
 from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, serving
 
+MEASURED = ROOT / "benchmarks" / "results" / "serving.json"
 PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 
 
@@ -54,3 +55,11 @@ def test_the_keys_that_the_page_shows_are_those_of_an_answer(
         found = server.ask("/v1/predict", {"texts": ["꿈", "일기"]}).json
     assert found.keys() == documented.keys()
     assert found["predictions"][0].keys() == documented["predictions"][0].keys()
+
+
+def test_the_speeds_are_those_measured() -> None:
+    found = json.loads(MEASURED.read_text(encoding="utf-8"))["texts_per_request"]
+    speeds = PAGE.partition("## How fast")[2]
+    for texts in ("64", "1"):
+        assert f" {100 * found[texts]['ratio']:.0f}%" in speeds
+    assert not any(each["errors"] for each in found.values())
