@@ -13,7 +13,7 @@ from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 
 _MESSAGE = "Exported by malmoi"
-# Of the transport, and of the Hub; the latter are of the transport's or of Python's.
+# What the transport and the Hub raise: HfHubHTTPError and OfflineModeIsEnabled are among them.
 _OF_THE_HUB = (httpx2.HTTPError, HFValidationError, ConnectionError, TimeoutError)
 
 
