@@ -8,11 +8,13 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
-from malmoi.inference.exported import PUBLISHED_DESCRIPTION, PUBLISHED_FILES
 from malmoi.model_folders import (
     INDEX,
     LINEAR_WEIGHTS,
     PICKLED,
+    PUBLISHED_DESCRIPTION,
+    PUBLISHED_FP32,
+    PUBLISHED_INT8,
     WEIGHTS,
     conversion,
     discriminator_folder,
@@ -45,7 +47,7 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         if (directory / PUBLISHED_DESCRIPTION).is_file():
             # Without a network the weights do, from which the networks are made again.
             with suppress(LocalEntryNotFoundError):
-                networks = list(PUBLISHED_FILES.values())
+                networks = [PUBLISHED_FP32, PUBLISHED_INT8]
                 snapshot_download(name, revision=revision, allow_patterns=networks)
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):

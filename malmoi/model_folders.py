@@ -17,6 +17,10 @@ INDEX = f"{WEIGHTS}.index.json"
 PICKLED = "pytorch_model.bin"
 # The linear part of a classifier, which only this project reads.
 LINEAR, LINEAR_WEIGHTS = "linear.json", "linear.safetensors"
+# What `malmoi export` adds: networks where the Hub and transformers.js look for them, and what is
+# known of the model.
+PUBLISHED_FP32, PUBLISHED_INT8 = "onnx/model.onnx", "onnx/model_quantized.onnx"
+PUBLISHED_DESCRIPTION = "onnx/malmoi.json"
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 

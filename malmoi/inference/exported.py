@@ -24,18 +24,21 @@ from malmoi import cache
 from malmoi.files import file_sha256, write_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import ENGINES, EngineName
-from malmoi.model_folders import read_json
+from malmoi.model_folders import (
+    PUBLISHED_DESCRIPTION,
+    PUBLISHED_FP32,
+    PUBLISHED_INT8,
+    read_json,
+)
 from malmoi.workers.local import available_cores
 
 KIND = "onnx"
 FILES: dict[EngineName, str] = {"onnx-fp32": "fp32.onnx", "onnx-int8": "int8.onnx"}
-# Where the Hub and transformers.js look for them.
 PUBLISHED_FILES: dict[EngineName, str] = {
-    "onnx-fp32": "onnx/model.onnx",
-    "onnx-int8": "onnx/model_quantized.onnx",
+    "onnx-fp32": PUBLISHED_FP32,
+    "onnx-int8": PUBLISHED_INT8,
 }
-PUBLISHED_DESCRIPTION = "onnx/malmoi.json"
-# Raise it whenever what is written there could not be read by an older version.
+# Raise it whenever what is written into a published folder could not be read by an older version.
 _PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
