@@ -118,11 +118,11 @@ def _measure(
     rows: list[Baseline] = []
     summaries: list[dict[str, Any]] = []
     curve: list[CurvePoint] = []
+    encoder, both = (result, None) if added is None else (added.encoder, added.both)
     if wanted.baselines:
-        rows, summaries = compare(examples, experiment, result, work, prepared.llm)
+        rows, summaries = compare(examples, experiment, encoder, work, prepared.llm, both)
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
-        encoder = result if added is None else added.encoder
         curve = measure_learning_curve(experiment, encoder, work)
     return Measured(
         added=added,

@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from malmoi.errors import InputError
 from malmoi.files import sync
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.output_columns import LABEL
 from malmoi.inference.parquet_parts import Cut, Part, read_units
 from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.table_prediction import Labelled
@@ -224,7 +223,7 @@ def write_part(
             for unit in read_units(part, schema, skip_bad_rows=skip_bad_rows):
                 cells = classifier.predict_rows(unit.texts, unit.pairs)
                 empty += sum(row[0] is None for row in cells)
-                if names[0].startswith(LABEL):
+                if columns.gives_labels:
                     labels.update(row[0] for row in cells if row[0] is not None)
                 added = [
                     pa.array([row[place] for row in cells], field.type)

@@ -201,9 +201,18 @@ def _svm(
 ) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.svm import LinearSVC
 
+    if len(present := np.unique(label_ids)) == 1:  # a fold that holds all of the other labels
+        return _of_one_label(matrix.shape[1], present, labels)
     weight = "balanced" if balanced else None
     model = LinearSVC(C=_SVM_C, random_state=seed, class_weight=weight).fit(matrix, label_ids)
     return _for_all_labels(model.coef_, model.intercept_, model.classes_, labels)
+
+
+def _of_one_label(size: int, present: np.ndarray, labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights [V, K] and bias [K] that always say the only label there was."""
+    bias = np.full(labels, -1.0, dtype=np.float32)
+    bias[present] = 1.0
+    return np.zeros((size, labels), dtype=np.float32), bias
 
 
 def _for_all_labels(
@@ -227,6 +236,8 @@ def _ridge(
     """Ridge regression of the labels as 1 and -1 on standardised columns, undone in the weights."""
     from sklearn.linear_model import RidgeClassifier
 
+    if len(present := np.unique(label_ids)) == 1:
+        return _of_one_label(values.shape[1], present, labels)
     mean, deviation = values.mean(axis=0), values.std(axis=0) + 1e-6
     weight = "balanced" if balanced else None
     model = RidgeClassifier(alpha=_RIDGE * len(values), class_weight=weight, solver="cholesky")
