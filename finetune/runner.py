@@ -297,7 +297,13 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
             print("no linear model beside the encoder: it is for one label a text", flush=True)
         return None
     print("fitting a linear model in the same folds", flush=True)
-    added = add_linear(prepared.examples.texts, encoder, plan)
+    with shown_progress("fits") as progress:
+        added = add_linear(
+            prepared.examples.texts,
+            encoder,
+            plan,
+            lambda done, total: progress("linear model", done, total),
+        )
     print(added.table())
     for fold in added.both.results:
         print(_fold_line(fold, encoder.task), flush=True)

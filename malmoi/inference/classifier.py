@@ -110,7 +110,7 @@ class Classifier:
             engine: `torch-fp32`, `torch-bf16`, `onnx-fp32` or `onnx-int8`. `torch`: in the number
                 format that is the faster one on most machines of this kind. `auto`: the fastest
                 that gives the same labels as `torch-fp32` to 99.5% of the texts of the samples,
-                measured once a model and machine, in half a minute.
+                measured once a model and machine, in about 20 seconds.
             revision: branch, tag or commit of a Hub id.
             threads: that an ONNX engine computes with; all cores where it is None.
             say: called with a line before something that takes long; by default the line goes to
