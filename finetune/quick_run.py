@@ -22,6 +22,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
+from malmoi.progress import shown_progress
 from malmoi.text.reading.notes import ReadingNotes
 
 
@@ -43,14 +44,16 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
     fold_of = _folds(plan, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
-    found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
-        examples.texts,
-        [examples.labels[label] for label in examples.targets],
-        fold_of=fold_of,
-        label_names=examples.labels,
-        balanced=plan.linear.balanced,
-        seed=settings.seed,
-    )
+    with shown_progress("fits") as progress:
+        found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
+            examples.texts,
+            [examples.labels[label] for label in examples.targets],
+            fold_of=fold_of,
+            label_names=examples.labels,
+            balanced=plan.linear.balanced,
+            seed=settings.seed,
+            progress=lambda done, total: progress("linear model", done, total),
+        )
     result = _as_cross_validation(found, examples, plan, time.monotonic() - started)
     weights = ", ".join(f"{part} {weight:.2f}" for part, weight in found.weights.items())
     print(f"parts and their weights: {weights}")

@@ -118,11 +118,11 @@ def _measure(
     rows: list[Baseline] = []
     summaries: list[dict[str, Any]] = []
     curve: list[CurvePoint] = []
+    encoder, both = (result, None) if added is None else (added.encoder, added.both)
     if wanted.baselines:
-        rows, summaries = compare(examples, experiment, result, work, prepared.llm)
+        rows, summaries = compare(examples, experiment, encoder, work, prepared.llm, both)
     if wanted.learning_curve:
         print("learning curve of the first fold", flush=True)
-        encoder = result if added is None else added.encoder
         curve = measure_learning_curve(experiment, encoder, work)
     return Measured(
         added=added,
@@ -297,7 +297,13 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
             print("no linear model beside the encoder: it is for one label a text", flush=True)
         return None
     print("fitting a linear model in the same folds", flush=True)
-    added = add_linear(prepared.examples.texts, encoder, plan)
+    with shown_progress("fits") as progress:
+        added = add_linear(
+            prepared.examples.texts,
+            encoder,
+            plan,
+            lambda done, total: progress("linear model", done, total),
+        )
     print(added.table())
     for fold in added.both.results:
         print(_fold_line(fold, encoder.task), flush=True)

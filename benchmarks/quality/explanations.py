@@ -42,7 +42,7 @@ FEWEST_WORDS = 5
 SHARE = 0.2
 CHANCE = "by chance"
 _words = re.compile(r"\S+").finditer
-# Of a clean text its words with their weights, in their order.
+# The words of a clean text with their weights, in their order.
 Weigh = Callable[[str, str], Sequence[float]]
 
 
@@ -116,7 +116,7 @@ class _Gradient:
         self._ids = {name: place for place, name in self._model.config.id2label.items()}
 
     def weights(self, text: str, label: str) -> list[float]:
-        """Of every word of a text its weight for a label."""
+        """The weight of every word of a text for a label."""
         encoded = self._tokenizer(text, truncation=True, return_offsets_mapping=True)
         embedding = self._model.get_input_embeddings()
         inputs = embedding(torch.tensor([encoded["input_ids"]])).detach().requires_grad_()
@@ -141,7 +141,7 @@ def _rows(
     draw: random.Random,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Of a seed, of each way and number of words: how much the label loses, on average."""
+    """How much the label loses on average, by way and number of words, in one seed."""
     labels = [found.label for found in classifier.predict(texts)]
     order: dict[str, list[list[int]]] = {name: [] for name in (*ways, CHANCE)}
     for text, label in zip(texts, labels, strict=True):

@@ -36,7 +36,7 @@ from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.engine import Engine
+from malmoi.inference.opening import open_classifier
 from malmoi.inference.running import logits_by_length
 from malmoi.model_folders import local_source
 from malmoi.text.cleaning.cleaner import clean_text
@@ -100,7 +100,7 @@ def main(settings: PredictionSpeedSettings) -> None:
     rows, labels = _take_turns(arms, texts, settings.slices)
     singles = {name: arms[name] for name in (*ENGINES, PLAIN)}
     shares = {
-        name: _share_of_matrix_rate(name, classifiers[name], texts[:_CHOOSING])
+        name: _share_of_matrix_rate(name, Path(folder), texts[:_CHOOSING])
         for name in ENGINES
         if name.startswith("torch")
     }
@@ -154,13 +154,13 @@ def _take_turns(
     return rows, labels
 
 
-def _share_of_matrix_rate(name: str, classifier: Classifier, texts: list[str]) -> float:
+def _share_of_matrix_rate(name: str, folder: Path, texts: list[str]) -> float:
     """Operations a second of a network, against those of large products of the same numbers."""
-    engine: Engine = classifier._engine
-    tokens = classifier._tokenized([(clean_text(text), None) for text in texts])
+    opened = open_classifier(folder, name)
+    tokens = opened.tokenizer([clean_text(text) for text in texts])
 
     def network() -> None:
-        for _ in logits_by_length(engine, tokens.tokens, range(len(texts))):
+        for _ in logits_by_length(opened.engine, tokens, range(len(texts))):
             pass
 
     operations = hardware_flops(network)
@@ -177,7 +177,7 @@ def _share_of_matrix_rate(name: str, classifier: Classifier, texts: list[str]) -
 def _summary(
     rows: Sequence[Mapping[str, Any]], labels: Mapping[str, list[str]]
 ) -> dict[str, dict[str, Any]]:
-    """Of each arm, medians over the slices."""
+    """Medians over the slices, by arm."""
     by_arm = {name: [row for row in rows if row["arm"] == name] for name in labels}
     theirs = by_arm[PIPELINE]
     reference = labels[ENGINES[0]]

@@ -59,11 +59,11 @@ class ServingSettings(DataSettings):
     threads: int = 2
     """Threads of the engine, in the process and in the server."""
     clients: int = 8
-    """That ask at the same time."""
+    """Clients that ask at the same time."""
     seconds: float = 60.0
-    """Of asking, in all turns together."""
+    """Seconds of asking, in all turns together."""
     turn_seconds: float = 3.0
-    """Of a turn."""
+    """Seconds of a turn."""
     texts_per_request: int = 64
     """Reviews in a request."""
     output: Path = RESULTS
@@ -103,7 +103,7 @@ class Served:
 
     @property
     def processor_seconds(self) -> float:
-        """That it has used."""
+        """Seconds that the processor was used."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
@@ -196,7 +196,7 @@ def _take_turns(
 
 
 def _processor_ms(turns: list[Turn]) -> float:
-    """Of one text."""
+    """Milliseconds of one text."""
     seconds = sum(turn.processor_seconds for turn in turns)
     return round(1000 * seconds / sum(turn.texts for turn in turns), 3)
 

@@ -33,8 +33,10 @@ from finetune.training.fit import train
 from malmoi.devices import choose_device
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.opening import open_classifier
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 
+MODEL_ROW = "this model: encoder and linear model"
 ENCODER_ROW = "this encoder"
 UNTAUGHT_ROW = "the same encoder, random weights"
 _RANDOM = "random-weights"
@@ -47,12 +49,15 @@ def compare(
     result: CrossValidation,
     work: Path,
     llm: LlmSettings,
+    both: CrossValidation | None = None,
 ) -> tuple[list[Baseline], list[dict[str, Any]]]:
     """Measure the baselines in the folds of the first seed, and print the table.
 
     Args:
+        result: of the encoder alone.
         work: holds the trained model, and the folds of random weights once they are done.
         llm: asked too when it names a model; the texts of its sample are sent there.
+        both: of the encoder with a linear model beside it, where there is one.
 
     Returns:
         The rows, and what report.json says of each.
@@ -63,7 +68,11 @@ def compare(
     seed = result.seeds[0]
     fold_of = [int(fold) for fold in result.fold_of(seed)]
     label_ids = [int(target) for target in result.targets]
-    rows = [_encoder(examples, result, work)]
+    alone = Classifier(open_classifier(work / "model", "torch"), ENCODER_ROW)
+    rows = [_own(ENCODER_ROW, examples, result, alone)]
+    if both is not None:
+        whole = Classifier.load(work / "model", "torch")
+        rows.insert(0, _own(MODEL_ROW, examples, both, whole))
     print("baselines in the same folds", flush=True)
     arguments = (examples.texts, label_ids, fold_of, len(examples.labels), seed)
     for baseline in classical_baselines(*arguments):
@@ -85,11 +94,12 @@ def compare(
     return rows, summaries
 
 
-def _encoder(examples: Examples, result: CrossValidation, work: Path) -> Baseline:
+def _own(
+    name: str, examples: Examples, result: CrossValidation, classifier: Classifier
+) -> Baseline:
     seed = result.seeds[0]
-    classifier = Classifier.load(work / "model", "torch")
     return Baseline(
-        name=ENCODER_ROW,
+        name=name,
         predictions=[int(label) for label in result.predicted(seed)],
         fold_f1=[fold.scores["macro_f1"] for fold in result.of_seed(seed)],
         train_seconds=sum(fold.seconds for fold in result.of_seed(seed)),

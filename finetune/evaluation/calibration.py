@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from malmoi.errors import InputError
+from malmoi.inference.prediction import softmax
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -138,7 +139,7 @@ def fit_temperature(probabilities: ArrayLike, label_ids: ArrayLike) -> float:
     target = logits[np.arange(len(labels)), labels].mean()
 
     def slope(inverse: float) -> float:
-        expected = (_softmax(logits * inverse) * logits).sum(axis=1).mean()
+        expected = (softmax(logits * inverse) * logits).sum(axis=1).mean()
         return float(expected - target)
 
     low, high = 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE
@@ -154,7 +155,7 @@ def fit_temperature(probabilities: ArrayLike, label_ids: ArrayLike) -> float:
 
 def apply_temperature(probabilities: ArrayLike, temperature: float) -> FloatArray:
     """softmax(log p / temperature), [N, K]."""
-    return _softmax(_log(np.asarray(probabilities, dtype=np.float64)) / temperature)
+    return softmax(_log(np.asarray(probabilities, dtype=np.float64)) / temperature)
 
 
 def reliability_bins(
@@ -247,8 +248,3 @@ def check_predictions(
 
 def _log(probabilities: FloatArray) -> FloatArray:
     return np.log(np.maximum(probabilities, _SMALLEST))
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))

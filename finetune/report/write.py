@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from finetune.baselines.classic import Baseline
-from finetune.baselines.compare import ENCODER_ROW, UNTAUGHT_ROW
+from finetune.baselines.compare import ENCODER_ROW, MODEL_ROW, UNTAUGHT_ROW
 from finetune.data.examples import Examples
 from finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from finetune.evaluation.learning_curve import CurvePoint
@@ -24,8 +24,10 @@ from malmoi.inference.classifier import CALIBRATION
 # Version of report.json: raised by a change that a reader of it would notice.
 VERSION = 1
 # The page is read by labelling teams.
+_OWN, _ENCODER_ALONE = "이 모델", "인코더만"
 _KOREAN = {
-    ENCODER_ROW: "이 모델",
+    MODEL_ROW: _OWN,
+    ENCODER_ROW: _OWN,
     "majority label": "다수결",
     "characters, SVM": "글자 n-gram, 선형 SVM",
     "morphemes, logistic regression": "형태소, 로지스틱 회귀",
@@ -173,26 +175,26 @@ def write_page(
 
 def _page_rows(measured: Measured) -> list[ComparedRow]:
     """The table of the page, the best first."""
+    added = measured.added
+    names = _KOREAN if added is None else _KOREAN | {ENCODER_ROW: _ENCODER_ALONE}
     rows = [
         ComparedRow(
-            name=_KOREAN.get(row.name, row.name),
+            name=names.get(row.name, row.name),
             mean_f1=row.mean_f1,
             sd_f1=row.sd_f1,
             note=", ".join(_price(row) + _sample(row)),
-            own=row.name == ENCODER_ROW,
+            own=names.get(row.name) == _OWN,
         )
         for row in measured.baselines
     ]
-    added = measured.added
     if added is not None:
-        both = [] if rows else [("이 모델", added.both, True)]
+        # The comparison has the first two already, with their price.
+        parts = {_OWN: added.both, _ENCODER_ALONE: added.encoder, "선형 모델만": added.linear}
+        known = {row.name for row in rows}
         rows += [
-            ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=own)
-            for name, one, own in (
-                *both,
-                ("인코더만", added.encoder, False),
-                ("선형 모델만", added.linear, False),
-            )
+            ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=name == _OWN)
+            for name, one in parts.items()
+            if name not in known
         ]
     return sorted(rows, key=lambda row: -row.mean_f1)
 

@@ -2,8 +2,8 @@
 
 How much each counts is learnt by stacking: for the texts of a fold from the out-of-fold logits of
 the other folds, for the model that is kept from all. As with the temperature
-(`finetune.evaluation.calibration`), what these four numbers know of a text is what models that
-trained on it say of others; strictly inside each training part every encoder would have to be
+(`finetune.evaluation.calibration`), what the weights know of a text is what models that trained
+on it say of others; strictly inside each training part every encoder would have to be
 trained several times.
 
 Legend: N texts, K labels.
@@ -26,9 +26,10 @@ from malmoi.inference.linear.cross_fitting import (
     out_of_fold_logits,
     stack_out_of_fold,
 )
-from malmoi.inference.linear.fitting import Texts, count_texts
+from malmoi.inference.linear.fitting import CountedTexts, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.stacking import Stack
+from malmoi.inference.prediction import softmax
 
 # Name of the fine-tuned encoder among the parts.
 TRAINED = "encoder"
@@ -121,7 +122,11 @@ def add_linear(
 
 
 def _of_seed(
-    counted: Texts, result: CrossValidation, plan: LinearPlan, seed: int, progress: OnFit | None
+    counted: CountedTexts,
+    result: CrossValidation,
+    plan: LinearPlan,
+    seed: int,
+    progress: OnFit | None,
 ) -> tuple[np.ndarray, np.ndarray, Stack]:
     """Out-of-fold probabilities of the linear model and of both, [N, K], and the final weights."""
     fold_of = result.fold_of(seed)
@@ -139,13 +144,8 @@ def _of_seed(
     stacked = stack_out_of_fold(
         {TRAINED: encoder, **logits}, result.targets, fold_of, always={TRAINED}
     )
-    return softmax(alone.logits), softmax(stacked.logits), stacked.stack
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities, float32 [N, K]."""
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+    linear, both = (softmax(one.logits).astype(np.float32) for one in (alone, stacked))
+    return linear, both, stacked.stack
 
 
 def _with(result: CrossValidation, probabilities: Sequence[np.ndarray]) -> CrossValidation:

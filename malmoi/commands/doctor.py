@@ -32,7 +32,7 @@ _FEATURES = {
 }
 # A run of pre-training on a laptop writes about this much: checkpoints, cache, logs (assumption).
 _ENOUGH_BYTES = 5 * 2**30
-# Of models that engines were compared on, the newest.
+# The newest models that engines were compared on.
 _SHOWN_ENGINES = 5
 _FONTS = ("Nanum", "NotoSansCJK", "NotoSansKR", "malgun", "AppleSDGothic", "AppleGothic")
 

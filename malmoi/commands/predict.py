@@ -243,6 +243,8 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
                     progress=progress,
                 )
             (work / PARTS).rename(settings.output)
+    if left_out := cut.rows - labelled.rows:
+        print(f"{left_out:,} rows that could not be read, left out")
     _say(labelled, settings)
 
 

@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import sync
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.output_columns import LABEL
 from malmoi.inference.parquet_parts import Cut, Part, read_units
 from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.table_prediction import Labelled
@@ -167,8 +167,8 @@ class PartPredictor:
         self._classifier: Classifier | None = None
         try:
             self._classifier = load_shipped(ray.get(model[0]), threads=1)
-        except (InputError, OSError) as error:
-            self._error = _line(error)  # raised here, Ray would begin the actor again and again
+        except Exception as error:  # raised here, Ray would begin the actor again and again
+            self._error = _line(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The part at `place` becomes a file; gives its `rows`, or the `error` in one line."""
@@ -224,7 +224,7 @@ def write_part(
             for unit in read_units(part, schema, skip_bad_rows=skip_bad_rows):
                 cells = classifier.predict_rows(unit.texts, unit.pairs)
                 empty += sum(row[0] is None for row in cells)
-                if names[0].startswith(LABEL):
+                if columns.gives_labels:
                     labels.update(row[0] for row in cells if row[0] is not None)
                 added = [
                     pa.array([row[place] for row in cells], field.type)
@@ -243,5 +243,10 @@ def write_part(
 
 def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'a file'}: {error.strerror}; see to it"
+        todo = (
+            "free some space"
+            if is_full_disk(error)
+            else "let every node read and write the folder that they share"
+        )
+        return f"{error.filename or 'a file'}: {error.strerror}; {todo}"
     return str(error) or type(error).__name__

@@ -34,7 +34,9 @@ class ModelDescription:
 
 
 def what_it_gives(config: dict[str, Any]) -> Gives:
-    """Of a config.json; one output without a problem type is a value, as transformers takes it."""
+    """What a config.json stands for; one output without a problem type is a value, as transformers
+    takes it.
+    """
     problem = config.get("problem_type")
     if problem == "multi_label_classification":
         return "labels"
@@ -49,7 +51,7 @@ def reads_pairs_of(config: dict[str, Any]) -> bool | None:
 
 
 def thresholds_of(config: dict[str, Any], source: str) -> list[float]:
-    """Of a model that gives several labels, as fine-tuning chose them; 0.5 where it did not.
+    """The thresholds of a model that gives several labels, as fine-tuning chose them; else 0.5.
 
     Raises:
         InputError: they are not one number for each label.

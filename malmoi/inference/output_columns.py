@@ -16,10 +16,15 @@ class OutputColumns:
 
     description: ModelDescription
 
+    @property
+    def gives_labels(self) -> bool:
+        """Whether the first column is a label, one or several joined, and not a value."""
+        return self.description.gives != "value"
+
     def names(self, taken: Collection[str]) -> list[str]:
         """Names of the columns; one that a table has already gets a number, as "label (2)"."""
         wanted = [VALUE]
-        if self.description.gives != "value":
+        if self.gives_labels:
             wanted = [LABEL, SCORE, *(PROBABILITY + label for label in self.description.labels)]
         names: list[str] = []
         for name in wanted:
@@ -32,7 +37,7 @@ class OutputColumns:
     def kinds(self) -> list[str]:
         """What the cells of each column are: `str` or `float`."""
         numbers = ["float"] * (len(self.names(())) - 1)
-        return ["float" if self.description.gives == "value" else "str", *numbers]
+        return ["str" if self.gives_labels else "float", *numbers]
 
     def cells(self, prediction: Prediction) -> list[Any]:
         """One row: the label (several joined), its probability, and the probability of each."""

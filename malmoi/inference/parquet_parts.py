@@ -22,7 +22,7 @@ from malmoi.text.reading.sources import Source, damaged
 
 # Parts of a small table: enough of them to keep 100 cores at work.
 _WANTED_PARTS = 256
-# A minute of work for a core, which is what a lost node costs (1,650 texts/s, docs/performance.md).
+# A minute of work for a core at most, which is what a lost node costs (docs/performance.md).
 _MOST_ROWS = 100_000
 _ROWS_AT_ONCE = 1024
 
@@ -197,7 +197,7 @@ def _joined(before: pa.Schema, found: pa.Schema, source: Source) -> pa.Schema:
 def _rows_in_part(rows: int) -> int:
     """Whole units, as many as keep the number of parts within bounds."""
     units = -(-rows // (ROWS_IN_UNIT * _WANTED_PARTS))
-    return min(units * ROWS_IN_UNIT, max(_MOST_ROWS, ROWS_IN_UNIT))
+    return min(units * ROWS_IN_UNIT, _MOST_ROWS)
 
 
 def _cut(files: Sequence[RowRange], size: int) -> Iterator[list[RowRange]]:
@@ -318,7 +318,7 @@ def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int
                 first, stop = max(start, chosen.first), min(start + len(batch), end)
                 if first < stop:
                     rows = batch.slice(first - start, stop - first)
-                    yield _cast(pa.Table.from_batches([rows]), schema), first + 1
+                    yield _cast(pa.Table.from_batches([rows]), schema, chosen), first + 1
                 start += len(batch)
                 if start >= end:
                     break
@@ -326,13 +326,24 @@ def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int
         raise damaged(chosen.source, "a Parquet file", error) from error
 
 
-def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of all files: those that this one has not are empty."""
+def _cast(table: pa.Table, schema: pa.Schema, chosen: RowRange) -> pa.Table:
+    """The columns of all files: those that this one has not are empty.
+
+    Raises:
+        InputError: a cell does not fit the type that the column has in all files together.
+    """
     there = set(table.column_names)
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in there
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
+    columns = []
+    for field in schema:
+        if field.name not in there:
+            columns.append(pa.nulls(len(table), field.type))
+            continue
+        try:
+            columns.append(table.column(field.name).cast(field.type))
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{chosen.source.shown}: expected cells of {field.type} in column {field.name!r}, "
+                f"as all files together have it, found others ({' '.join(str(error).split())[:120]}"
+                "); write all files with the same types"
+            ) from error
     return pa.Table.from_arrays(columns, schema=schema)

@@ -85,8 +85,14 @@ def probabilities_of(
         return scaled
     if description.gives == "labels":
         return 1 / (1 + np.exp(-scaled))
-    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    return softmax(scaled)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities of one label a text, [B, K], in the number format of the logits, [B, K]."""
+    powers: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def decided(probabilities: np.ndarray, description: ModelDescription) -> np.ndarray:

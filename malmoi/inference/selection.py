@@ -34,7 +34,7 @@ _NEAR_VALUE = 0.05
 CALIBRATION_TEXTS = 1000
 # Fewer than that tell nothing.
 _FEWEST_TEXTS = 200
-# Of the texts, those that the speed is measured on, again and again.
+# Texts that the speed is measured on, again and again.
 _TIMED_TEXTS = 250
 _ROUNDS = 3
 REFERENCE: EngineName = "torch-fp32"

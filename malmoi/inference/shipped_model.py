@@ -12,7 +12,7 @@ from malmoi.files import directory_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.exported import entry_path, find_exported
 
-# Of the kind that `malmoi.inference.exported.model_hash` reads.
+# The files that `malmoi.inference.exported.model_hash` reads.
 _EXPORT_MARK = "shipped-export.txt"
 # What no classifier is loaded from.
 _LEFT_OUT = (".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".html", ".png")
@@ -36,11 +36,11 @@ class ShippedModel:
 
     @property
     def num_bytes(self) -> int:
-        """Of all files together."""
+        """Bytes of all files together."""
         return sum(map(len, [*self.files.values(), *self.export.values()]))
 
     def export_sha256(self) -> str:
-        """Of the names and bytes of the export."""
+        """SHA-256 over names and bytes of the export."""
         digest = hashlib.sha256()
         for name, content in sorted(self.export.items()):
             digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())

@@ -15,7 +15,7 @@ from typing import Any
 
 from malmoi.files import sync, write_at_once
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.output_columns import LABEL, OutputColumns
+from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
 from malmoi.progress import Progress
@@ -52,10 +52,19 @@ class Survey:
         self.rows += 1
         for name, value in row.cells.items():
             cell = cell_of_text(value)
-            kind = "" if cell is None else type(cell).__name__
+            kind = _kind(cell)
             before = self.columns.setdefault(name, kind)
             if kind and kind != before:
                 self.columns[name] = _wider(before, kind)
+
+
+def _kind(cell: Any) -> str:
+    """The kind of a column that holds this cell alone; an integer beyond 64 bits stays text."""
+    if cell is None:
+        return ""
+    if type(cell) is int and not -(2**63) <= cell < 2**63:
+        return "str"
+    return type(cell).__name__
 
 
 def _wider(before: str, kind: str) -> str:
@@ -214,6 +223,6 @@ def _assemble(
                     write([*(cells.get(name) for name in names), *found])
                     rows += 1
                     empty += found[0] is None
-                    if new[0].startswith(LABEL) and found[0] is not None:
+                    if columns.gives_labels and found[0] is not None:
                         labels[found[0]] += 1
     return Labelled(rows=rows, empty=empty, labels=dict(labels.most_common()))

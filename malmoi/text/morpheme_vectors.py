@@ -37,11 +37,6 @@ _NOISE = 1e-7
 _VERSION = 1
 
 
-def vectors_are_cached() -> bool:
-    """Whether `morpheme_vectors` only has to read a file."""
-    return (_entry() / _FILE).is_file()
-
-
 def morpheme_vectors() -> np.ndarray:
     """Vectors by Kiwi's ids of morphemes, float16 [V, D], each of length 1.
 

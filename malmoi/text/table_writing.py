@@ -96,12 +96,17 @@ def json_line(row: dict[str, Any]) -> str:
     try:
         line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:  # NaN or an infinity, which JSON has not
-        plain = {
-            key: None if isinstance(cell, float) and not abs(cell) < float("inf") else cell
-            for key, cell in row.items()
-        }
-        line = json.dumps(plain, ensure_ascii=False, default=str)
+        line = json.dumps(_finite(row), ensure_ascii=False, default=str)
     return whole_characters(line)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for every number that JSON cannot write, however deep."""
+    if isinstance(value, dict):
+        return {key: _finite(cell) for key, cell in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(cell) for cell in value]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
 @contextmanager
@@ -114,6 +119,7 @@ def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterat
     schema = pa.schema(
         [(name, kind or pa.string()) for name, kind in zip(columns, kept, strict=True)]
     )
+    as_kind: dict[str, type] = {"int": int, "float": float, "bool": bool}
     rows: list[list[Any]] = []
     with pq.ParquetWriter(path, schema) as writer:
 
@@ -129,8 +135,8 @@ def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterat
             cells = [cell_of_text(cell) for cell in row]
             rows.append(
                 [
-                    str(cell) if kind is None and cell is not None else cell
-                    for cell, kind in zip(cells, kept, strict=True)
+                    cell if cell is None else as_kind.get(kind, str)(cell)
+                    for cell, kind in zip(cells, kinds, strict=True)
                 ]
             )
             if len(rows) >= _PARQUET_ROWS:

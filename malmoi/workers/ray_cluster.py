@@ -135,6 +135,8 @@ def _check_address(address: str, named: str) -> None:
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not (host and port.isdigit()):
         return  # "auto", "local" and the like, which Ray understands
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return  # which would not answer to what is asked here
     try:
         with socket.create_connection((host, int(port)), timeout=10) as connection:
             connection.settimeout(10)

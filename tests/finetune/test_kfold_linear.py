@@ -37,7 +37,8 @@ def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> No
     assert parts["both"]["mean_f1"] >= parts["linear"]["mean_f1"] - 0.05
     for number, fold in enumerate(report["folds"], 1):
         assert f"\nF1 score for fold {number}: {fold['macro_f1']:.4f}" in output
-        assert f"encoder, F1 score for fold {number}: {parts['encoder']['fold_f1'][number - 1]:.4f}"
+        alone = f"{parts['encoder']['fold_f1'][number - 1]:.4f}"
+        assert f"encoder, F1 score for fold {number}: {alone}" in output
 
     rows = rows_of(model.parent / "predictions.csv")
     for name in ("encoder", "linear"):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from malmoi.inference.linear.fitting import (
+    CountedTexts,
     DensePart,
     Fitted,
     PartName,
-    Texts,
     fit_part,
     inputs_of,
 )
@@ -31,7 +31,7 @@ OnFit = Callable[[int, int], None]
 
 
 def out_of_fold_logits(
-    texts: Texts,
+    texts: CountedTexts,
     label_ids: np.ndarray,
     labels: int,
     fold_of: np.ndarray,
@@ -73,12 +73,10 @@ class Stacked:
     Attributes:
         logits: float64 [N, K], each fold's with the weights that the others ask for.
         stack: of all folds, for the parts that are fitted on all texts.
-        fold_stacks: by the fold.
     """
 
     logits: np.ndarray
     stack: Stack
-    fold_stacks: dict[int, Stack]
 
 
 def stack_out_of_fold(
@@ -96,22 +94,16 @@ def stack_out_of_fold(
         always: see `malmoi.inference.linear.stacking.learn_stack`.
     """
     combined = np.zeros(next(iter(logits.values())).shape, dtype=np.float64)
-    stacks: dict[int, Stack] = {}
     for fold in np.unique(fold_of):
         rest = fold_of != fold
         inside = {name: values[~rest] for name, values in logits.items()}
         learnt = {name: values[rest] for name, values in logits.items()}
-        stacks[int(fold)] = learn_stack(learnt, label_ids[rest], always)
-        combined[~rest] = stacks[int(fold)].combined(inside)
-    return Stacked(
-        logits=combined,
-        stack=learn_stack(logits, label_ids, always),
-        fold_stacks=stacks,
-    )
+        combined[~rest] = learn_stack(learnt, label_ids[rest], always).combined(inside)
+    return Stacked(logits=combined, stack=learn_stack(logits, label_ids, always))
 
 
 def fit_linear(
-    texts: Texts,
+    texts: CountedTexts,
     label_ids: np.ndarray,
     labels: Sequence[str],
     stack: Stack,

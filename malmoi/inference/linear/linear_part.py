@@ -197,8 +197,8 @@ def _eojeols(arrays: dict[str, np.ndarray]) -> EojeolTable | None:
         return None
     found = EojeolTable(**{one.name: arrays[f"eojeols.{one.name}"] for one in fields(EojeolTable)})
     words, ends = len(found.words), int(found.sizes.sum())
-    places = int(found.places.max(initial=0))
-    if words != len(found.sizes) or ends != len(found.places) or places > len(found.ids):
+    beyond = len(found.places) > 0 and int(found.places.max()) >= len(found.ids)
+    if words != len(found.sizes) or ends != len(found.places) or beyond:
         raise ValueError("eojeols of different lengths")
     return found
 

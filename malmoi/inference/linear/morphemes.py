@@ -33,7 +33,7 @@ _Morphemes = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class MorphemeTexts:
-    """Texts as morphemes.
+    """CountedTexts as morphemes.
 
     Attributes:
         keys: n-grams of one and two morphemes.
@@ -98,7 +98,7 @@ class EojeolReader:
             }
             self._read(new)
             found = [[self._known[word] for word in row] for row in words]
-            self._forget()
+            self._forget(words)
         sizes = [sum(map(len, row)) for row in found]
         every = [pair for row in found for word in row for pair in word]
         rows = np.repeat(np.arange(len(texts)), sizes)
@@ -117,11 +117,13 @@ class EojeolReader:
         )
 
     def table_of(self, texts: Sequence[str], most: int = _MOST_KEPT) -> EojeolTable:
-        """The `most` eojeols that stand most often in texts that were read."""
+        """The `most` eojeols that stand most often in texts."""
         counts = Counter(chain.from_iterable(text.split() for text in texts))
-        words = [_hash(eojeol) for eojeol, _ in counts.most_common(most)]
+        spelt = {_hash(eojeol): eojeol for eojeol, _ in counts.most_common(most)}
         with self._lock:
-            known = {word: self._known[word] for word in words if word in self._known}
+            self._read({word: each for word, each in spelt.items() if word not in self._known})
+            known = {word: self._known[word] for word in spelt}
+            self._forget([list(spelt)])
         place: dict[tuple[int, int], int] = {}
         places = [place.setdefault(pair, len(place)) for word in known.values() for pair in word]
         return EojeolTable(
@@ -140,11 +142,15 @@ class EojeolReader:
         for word, morphemes in zip(new, eojeol_morphemes(list(new.values())), strict=True):
             self._known[word] = tuple((_hash(name), id_) for name, id_ in morphemes)
 
-    def _forget(self) -> None:
+    def _forget(self, used: Sequence[Sequence[int]]) -> None:
+        """Keep those that were used last, once there are too many."""
         spare = len(self._known) - _MOST_EOJEOLS
-        if spare > 0:
-            for word in list(self._known)[:spare]:
-                del self._known[word]
+        if spare <= 0:
+            return
+        for word in dict.fromkeys(chain.from_iterable(used)):
+            self._known[word] = self._known.pop(word)
+        for word in list(self._known)[:spare]:
+            del self._known[word]
 
 
 def _hash(name: str) -> int:

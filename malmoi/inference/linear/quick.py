@@ -29,6 +29,7 @@ from malmoi.inference.linear.cross_fitting import (
 from malmoi.inference.linear.fitting import count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.morphemes import EojeolReader
+from malmoi.inference.prediction import softmax
 from malmoi.text.cleaning.cleaner import clean_batch
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class QuickTrainer:
         stacked = stack_out_of_fold(logits, label_ids, folds)
         part = fit_linear(counted, label_ids, names, stacked.stack, balanced=balanced, seed=seed)
         encoder = None if part.head is None or self._encoder is None else self._encoder
-        probabilities = _softmax(stacked.logits)
+        probabilities = softmax(stacked.logits).astype(np.float32)
         return QuickResult(
             classifier=Classifier(open_alone(part, encoder=encoder), name, linear=part),
             part=part,
@@ -197,11 +198,6 @@ def _folds(label_ids: np.ndarray, seed: int) -> np.ndarray:
     folds = np.empty(len(label_ids), dtype=np.int64)
     folds[order] = np.arange(len(label_ids)) % _FOLDS + 1
     return folds
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 def _macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:

@@ -130,7 +130,7 @@ def load_table(
         keys: set[str] = set()
         for line, row in json_rows(source, found, bad):
             where = f"{source.shown}:{line}"
-            named = {whole_characters(key): shown_cell(c, where) for key, c in row.items()}
+            named = {whole_characters(key): _shown_cell(c, where) for key, c in row.items()}
             keys.update(named)
             held.add(named.values(), columns=len(keys))
             objects.append(named)
@@ -148,7 +148,7 @@ def load_table(
             request = ColumnRequest(text=options.text_column, any_sheet=True)
             with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
                 columns, rows = all_rows(table, source, bad)
-            cells = [[shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
+            cells = [[_shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
             frame = pd.DataFrame(cells, columns=columns, dtype="str")
     bad.raise_all()
     if notes is not None:
@@ -156,7 +156,7 @@ def load_table(
     return frame
 
 
-def shown_cell(cell: object, where: str) -> str:
+def _shown_cell(cell: object, where: str) -> str:
     """A cell of a table that is shown: lists and objects as JSON."""
     if isinstance(cell, list | dict):
         return json.dumps(cell, ensure_ascii=False)

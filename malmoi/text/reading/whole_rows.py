@@ -9,6 +9,7 @@ from malmoi.errors import InputError
 from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import ColumnRequest, cell_text, whole_characters
+from malmoi.text.reading.delimiters import Shape
 from malmoi.text.reading.json_rows import json_rows, sampled
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
@@ -70,7 +71,8 @@ def _rows(
 ) -> Iterator[WholeRow]:
     found = SourceNotes(source=source.name)
     refuse_nothing(source)
-    layout = layout_of(source) if options == ReadOptions() else None
+    plain = options == ReadOptions(skip_bad_rows=options.skip_bad_rows)
+    layout = layout_of(source) if plain else None
     request = ColumnRequest(text=options.text_column)
     if layout is not None:
         request = replace(request, text=layout.texts[0], header=layout.header)
@@ -80,8 +82,9 @@ def _rows(
     if source.format in (".jsonl", ".json"):
         yield from _json(source, request, pair_column, found, notes, bad)
     else:
-        shape = shape_of_file(source, options)
-        if shape is not None and not shape.delimiter and request.header is None:
+        laid_out = request.header is not None
+        shape = Shape(delimiter="\t") if laid_out else shape_of_file(source, options)
+        if shape is not None and not shape.delimiter:
             if options.text_column is not None or pair_column is not None:
                 raise InputError(
                     f"{source.shown}: expected columns, found a plain list of texts, one a line; "
@@ -92,13 +95,14 @@ def _rows(
                     notes.opened(found)
                 yield WholeRow(cells={LINE_COLUMN: text}, text=text)
             return
-        yield from _table(source, options, request, pair_column, found, notes, bad)
+        yield from _table(source, shape, options, request, pair_column, found, notes, bad)
     if bad.skip and bad.count > before:
         found.counts["rows that could not be read, left out"] += bad.count - before
 
 
 def _table(
     source: Source,
+    shape: Shape | None,
     options: ReadOptions,
     request: ColumnRequest,
     pair_column: str | None,
@@ -106,7 +110,6 @@ def _table(
     notes: ReadingNotes,
     bad: BadRows,
 ) -> Iterator[WholeRow]:
-    shape = shape_of_file(source, options)
     if shape is not None and shape.text is not None and request.text is None:
         request = replace(request, text=str(shape.text))  # the cells told which it is
     empty = True
@@ -152,9 +155,9 @@ def _json(
     at_first = f"{source.shown}:{first[0][0]}"
     places = request.locate(keys, at_first, sample)
     text_key = keys[places.text]
-    pair_key = None
+    pair_request, pair_key = ColumnRequest(text=pair_column), None
     if pair_column is not None:
-        pair_key = keys[ColumnRequest(text=pair_column).locate(keys, at_first).text]
+        pair_key = keys[pair_request.locate(keys, at_first).text]
     found.text, found.passed_over = text_key, places.passed_over
     notes.opened(found)
     for number, row in chain(first, rows):
@@ -163,7 +166,9 @@ def _json(
             yield WholeRow(
                 cells={whole_characters(key): cell for key, cell in own_cells(row).items()},
                 text=text_of_object(row, text_key, request, where),
-                pair=None if pair_key is None else text_of_object(row, pair_key, request, where),
+                pair=(
+                    None if pair_key is None else text_of_object(row, pair_key, pair_request, where)
+                ),
             )
         except InputError as error:
             bad.add(error)
@@ -186,7 +191,11 @@ def own_cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
     def is_inner(key: str) -> bool:
         parts = key.split(".")
-        return any(isinstance(row.get(".".join(parts[:n])), dict) for n in range(1, len(parts)))
+        for number in range(1, len(parts)):
+            outer, inner = row.get(".".join(parts[:number])), ".".join(parts[number:])
+            if isinstance(outer, dict) and inner in outer and outer[inner] is row[key]:
+                return True
+        return False
 
     return {key: cell for key, cell in row.items() if not is_inner(key)}
 

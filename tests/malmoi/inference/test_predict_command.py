@@ -19,6 +19,7 @@ import pytest
 from malmoi.__main__ import main
 from malmoi.inference import table_prediction
 from malmoi.inference.classifier import Classifier
+from malmoi.text.table_writing import json_line
 from malmoi.text.written_cells import EXCEL_ROWS
 from tests.finetune.conftest import LABELS, separable
 
@@ -314,6 +315,36 @@ def test_several_labels_pairs_and_values(
     flags = [data, f"--output={tmp_path / 'c.csv'}", "--pair-column=둘째"]
     assert predict(*flags, model=values_model)[0] == 0
     assert list(read_csv(tmp_path / "c.csv")[0]) == ["text", "둘째", "label", "value"]
+
+
+def test_a_json_row_without_its_second_text_is_a_bad_row(
+    predict: Predict, tmp_path: Path, pairs_model: Path
+) -> None:
+    data = tmp_path / "in.jsonl"
+    rows = [{"text": "꿈에서", "둘째": "날았다"}, {"text": "회의"}]
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    flags = [data, f"--output={tmp_path / 'a.csv'}", "--pair-column=둘째"]
+    code, _, errors = predict(*flags, model=pairs_model)
+    assert code == 2 and "in.jsonl:2" in errors and "둘째" in errors
+
+
+def test_json_of_any_kind_stays(predict: Predict, tmp_path: Path) -> None:
+    """A key with a dot beside an object, numbers beyond 64 bits, mixed ones, NaN inside."""
+    data = tmp_path / "in.jsonl"
+    data.write_text(
+        '{"text": "꿈에서", "a": {"y": 1}, "a.y": "own", "n": 1, "id": 99999999999999999999}\n'
+        '{"text": "회의", "a": {"y": [NaN]}, "a.y": "too", "n": 9007199254740993, "id": 2}\n'
+        '{"text": "메모", "a": null, "a.y": "", "n": 0.5, "id": 3}\n',
+        encoding="utf-8",
+    )
+    for kind in ("parquet", "jsonl"):
+        assert predict(data, f"--output={tmp_path / f'out.{kind}'}")[0] == 0
+    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    assert table["a.y"] == ["own", "too", ""]
+    assert table["id"] == ["99999999999999999999", "2", "3"] and table["n"][2] == 0.5
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["a.y"] for line in lines] == ["own", "too", ""]
+    assert json_line({"x": [float("nan"), {"y": float("inf")}]}) == '{"x": [null, {"y": null}]}'
 
 
 @pytest.mark.parametrize(

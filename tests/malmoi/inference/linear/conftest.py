@@ -1,24 +1,11 @@
-"""Real memos, and Kiwi's word vectors made once for all tests."""
+"""Real memos."""
 
 import csv
 from pathlib import Path
 
 import pytest
 
-from malmoi import cache
-
 MEMOS = Path(__file__).parents[4] / "corpora" / "memos" / "memos.csv"
-
-
-@pytest.fixture(scope="session")
-def vector_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the cache; the vectors take half a minute."""
-    return tmp_path_factory.mktemp("vectors")
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, vector_cache: Path) -> None:
-    monkeypatch.setattr(cache, "CACHE", vector_cache)
 
 
 @pytest.fixture(scope="session")

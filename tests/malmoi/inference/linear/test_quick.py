@@ -25,9 +25,9 @@ def some(memos: Memos, count: int, seed: int = 0) -> tuple[list[str], list[str]]
 
 
 @pytest.fixture(scope="module")
-def quick(memos: Memos, vector_cache: Path) -> QuickResult:
+def quick(memos: Memos, shared_cache: Path) -> QuickResult:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("malmoi.cache.CACHE", vector_cache)
+        patch.setattr("malmoi.cache.CACHE", shared_cache)
         return fit_quick(*some(memos, 600))
 
 
@@ -111,24 +111,22 @@ def test_without_kiwi_it_is_not_loaded(memos: Memos, tmp_path: Path) -> None:
     assert run.stdout.splitlines()[1] == "[]"
 
 
-def test_a_frozen_encoder_is_a_part_and_is_kept(encoder: Path, tmp_path: Path) -> None:
-    from tests.finetune.conftest import separable
-
-    rows = separable()
+def test_a_frozen_encoder_is_a_part_and_is_kept(
+    encoder: Path, memos: Memos, tmp_path: Path
+) -> None:
+    texts, _ = some(memos, 300)
     frozen = FrozenEncoder.load(encoder)
-    numbers = frozen.features([text for text, _ in rows[:5]])
-    assert numbers.shape == (5, 64)
-    assert np.allclose(numbers[3], frozen.features([rows[3][0]])[0], atol=1e-4)
-    result = fit_quick(
-        [text for text, _ in rows], [label for _, label in rows], encoder=frozen, kiwi=False
-    )
-    result.part.encoder_weight  # noqa: B018
-    if result.encoder is None:
-        pytest.skip("the random encoder did not help")
+    numbers = frozen.features(texts)
+    assert numbers.shape == (300, 64)
+    assert np.allclose(numbers[3], frozen.features([texts[3]])[0], atol=1e-4)
+    # A label that the encoder knows, and n-grams hardly.
+    high = numbers[:, 5] > np.median(numbers[:, 5])
+    labels = ["높음" if one else "낮음" for one in high]
+    result = fit_quick(texts, labels, encoder=frozen, kiwi=False)
+    assert result.encoder is not None
     result.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
     assert "encoder" in loaded.parts
-    texts = [text for text, _ in rows]
     for one, other in zip(loaded.predict(texts), result.classifier.predict(texts), strict=True):
         assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
 
@@ -153,6 +151,13 @@ def test_a_rare_label_does_not_stop_it(memos: Memos) -> None:
     result = fit_quick([*texts, "처음 보는 것"], [*labels, "드문 것"], kiwi=False)
     assert "드문 것" in result.labels
     assert len(result.classifier.predict(["처음 보는 것"])[0].probabilities) == len(result.labels)
+
+
+def test_a_label_of_one_text_beside_one_other_label() -> None:
+    texts = [f"내일 {hour}시에 회의" for hour in range(19)] + ["꿈에서 날았다"]
+    result = fit_quick(texts, ["일정"] * 19 + ["꿈"], kiwi=False)
+    assert set(result.labels) == {"일정", "꿈"}
+    assert result.classifier.predict(["내일 회의"])[0].label == "일정"
 
 
 class TestDamage:
