@@ -27,6 +27,7 @@ from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import PUBLISHED_FILES
 from malmoi.model_folders import local_source
 from malmoi.publishing.folder import export_folder
@@ -92,7 +93,7 @@ def _by_pipeline(folder: str, texts: Sequence[str]) -> np.ndarray:
     )
 
 
-def _by_onnx(folder: Path, engine: str, texts: Sequence[str]) -> np.ndarray:
+def _by_onnx(folder: Path, engine: EngineName, texts: Sequence[str]) -> np.ndarray:
     """The same of tokenizers and onnxruntime alone, one text at a time."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.encode_special_tokens = True
