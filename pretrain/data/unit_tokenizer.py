@@ -22,7 +22,7 @@ class UnitTokenizer:
     """Tokenises a unit: a function that can be sent to another process or machine.
 
     Attributes:
-        serialized: a tokenizer.json.
+        serialized: a tokenizer.json; padding and truncation that it has stored are not applied.
         piece_length: tokens of the longest sequence; longer texts are cut in pieces.
         dtype: of the ids.
     """
@@ -52,4 +52,7 @@ class UnitTokenizer:
 def _backend(serialized: str) -> Tokenizer:
     backend = Tokenizer.from_str(serialized)
     backend.encode_special_tokens = True  # a typed [MASK] is text; not kept in the file
+    # Left behind by whoever used the tokenizer last.
+    backend.no_padding()
+    backend.no_truncation()
     return backend

@@ -1,9 +1,14 @@
 """Tokenising on a Ray cluster: the arrays of one process, and finished units are kept."""
 
+import copy
+import io
+import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
@@ -108,23 +113,48 @@ def test_no_cluster_is_one_line_and_keeps_what_is_finished(
     assert work.suffix == ".work"
 
 
+TEXTS = ["오늘 경기 보고 울었습니다", "", "[MASK] 가"]
+
+
 def test_a_unit_is_the_same_whoever_tokenises_it(tokenizer: PreTrainedTokenizerFast) -> None:
-    import io
-    import pickle
-
-    import numpy as np
-
     work = UnitTokenizer(
         serialized=tokenizer.backend_tokenizer.to_str(), piece_length=5, dtype="uint16"
     )
-    texts = ["오늘 경기 보고 울었습니다", "", "[MASK] 가"]
-    content = pickle.loads(pickle.dumps(work))(texts)
-    arrays = np.load(io.BytesIO(content))
+    arrays = np.load(io.BytesIO(pickle.loads(pickle.dumps(work))(TEXTS)))
     whole = [
         tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
-        for text in texts
+        for text in TEXTS
     ]
     assert arrays["ids"].tolist() == [token for ids in whole for token in ids]
     assert arrays["ids"].dtype == np.uint16
     pieces = [len(ids[start : start + 5]) for ids in whole for start in range(0, len(ids), 5)]
     assert arrays["lengths"].tolist() == pieces
+
+
+def test_a_unit_is_neither_padded_nor_cut_whatever_the_tokenizer_was_used_for(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    plain = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    plain.no_padding()
+    plain.no_truncation()
+    used = Tokenizer.from_str(plain.to_str())
+    used.enable_padding(length=12)
+    used.enable_truncation(3)
+    units = [
+        UnitTokenizer(serialized=each.to_str(), piece_length=5, dtype="uint16")(TEXTS)
+        for each in (plain, used)
+    ]
+    first, second = (np.load(io.BytesIO(unit)) for unit in units)
+    assert len(first["ids"]) > 3 and second["ids"].tolist() == first["ids"].tolist()
+    assert second["lengths"].tolist() == first["lengths"].tolist()
+
+
+def test_a_corpus_is_neither_padded_nor_cut_whatever_the_tokenizer_was_used_for(
+    clean: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    used = copy.deepcopy(tokenizer)
+    used(TEXTS, padding="max_length", truncation=True, max_length=12)
+    assert used.backend_tokenizer.padding and used.backend_tokenizer.truncation
+    found, expected = tokenize(clean, used, "used"), tokenize(clean, tokenizer, "unused")
+    assert files_of(found) == files_of(expected)
+    assert tokenizer.pad_token_id not in found.ids
