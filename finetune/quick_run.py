@@ -70,7 +70,7 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
         reading=notes.as_json(),
         final_training={"weights": found.weights},
     )
-    report["seconds"] = round(time.monotonic() - started, 1)
+    report["seconds"] = round(time.monotonic() - started, 3)
     with directory_at_once(output) as scratch:
         write_predictions(scratch / "predictions.csv", examples, result)
         write_report(scratch / "report.json", report)

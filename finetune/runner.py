@@ -78,7 +78,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
                 reading=prepared.notes.as_json(),
                 final_training=model_facts(work),
             )
-            report["seconds"] = round(time.monotonic() - started, 1)
+            report["seconds"] = round(time.monotonic() - started, 3)
             _write(prepared, result, measured, report, work, output)
     if measured.calibration is not None:
         print(f"report: {output / 'report.html'}")

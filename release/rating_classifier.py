@@ -57,7 +57,7 @@ def learn_ratings(
     learnt = asdict(SETTINGS) | {
         "seed": SEED,
         "texts": len(rows),
-        "seconds": round(time.perf_counter() - began, 1),
+        "seconds": round(time.perf_counter() - began, 3),
     }
     with directory_at_once(folder) as scratch:
         # As it came: training has told the other to cut texts.

@@ -126,7 +126,7 @@ def _fold_of(fold: FoldResult) -> dict[str, Any]:
         "texts": len(fold.places),
         "epochs": fold.epochs,
         "best_epoch": fold.best_epoch,
-        "seconds": round(fold.seconds, 1),
+        "seconds": round(fold.seconds, 3),
         **fold.scores,
     }
 
