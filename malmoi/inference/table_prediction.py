@@ -30,7 +30,8 @@ ROWS_IN_UNIT = 10_000
 CHARACTERS_IN_UNIT = 8_000_000
 _SURVEY, _UNITS = "survey.json", "units"
 
-Texts = tuple[list[str], list[str] | None]
+# N texts, and the second text of each where the model reads pairs.
+TextsAndPairs = tuple[list[str], list[str] | None]
 Cells = list[list[Any]]
 
 
@@ -135,7 +136,7 @@ def label_table(
     skipped = sum(finished.values())
     done, began = skipped, time.monotonic()
     progress("predicting", done, survey.rows, skipped=skipped)
-    todo = ((pair, _texts_of(pair[1])) for pair in _units(read()) if pair[0] not in finished)
+    todo = ((pair, _texts_and_pairs(pair[1])) for pair in _units(read()) if pair[0] not in finished)
     for (number, rows), cells in _predicted(todo, classifier, model, workers):
         _write_unit(units / f"{number:08}.jsonl", rows, cells)
         done += len(rows)
@@ -164,13 +165,13 @@ def _units(rows: Iterable[WholeRow]) -> Iterator[tuple[int, list[WholeRow]]]:
         yield number, unit
 
 
-def _texts_of(rows: Sequence[WholeRow]) -> Texts:
+def _texts_and_pairs(rows: Sequence[WholeRow]) -> TextsAndPairs:
     pairs = [row.pair for row in rows if row.pair is not None]
     return [row.text for row in rows], pairs or None
 
 
 def _predicted(
-    todo: Iterable[tuple[Any, Texts]], classifier: Classifier, model: str, workers: int
+    todo: Iterable[tuple[Any, TextsAndPairs]], classifier: Classifier, model: str, workers: int
 ) -> Iterator[tuple[Any, Cells]]:
     """Predictions of units, in their order, in this process or in several."""
     if workers == 1:
@@ -183,7 +184,7 @@ def _predicted(
     yield from map_in_order(work, todo, workers=workers)
 
 
-def _in_worker(model: str, engine: str, threads: int, texts: Texts) -> Cells:
+def _in_worker(model: str, engine: str, threads: int, texts: TextsAndPairs) -> Cells:
     return _classifier_of_worker(model, engine, threads).predict_rows(*texts)
 
 
