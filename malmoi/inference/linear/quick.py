@@ -76,7 +76,11 @@ class QuickResult:
 
 
 class QuickTrainer:
-    """Fits again and again as labels come; what Kiwi and the encoder made of a text is kept."""
+    """Fits again and again as labels come, and reads only what is new.
+
+    It keeps the morphemes of eojeols, as many as `EojeolReader` does, and the encoder's numbers of
+    the texts of the last fit: 4 bytes a text times the encoder's hidden size.
+    """
 
     def __init__(self, encoder: FrozenEncoder | None = None, *, kiwi: bool = True) -> None:
         """Nothing is loaded yet.
@@ -148,13 +152,14 @@ class QuickTrainer:
         )
 
     def _numbers_of(self, clean: list[str]) -> np.ndarray | None:
-        """What the encoder makes of the texts; computed for new ones only."""
+        """What the encoder makes of the texts; computed for those that the last fit had not."""
         if self._encoder is None:
             return None
         new = [text for text in dict.fromkeys(clean) if text not in self._numbers]
         if new:
             rows = self._encoder.features(new)
             self._numbers.update(zip(new, rows.astype(np.float16), strict=True))
+        self._numbers = {text: self._numbers[text] for text in clean}
         return np.stack([self._numbers[text] for text in clean]).astype(np.float32)
 
 

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer, fit_quick
+from malmoi.text.cleaning.cleaner import clean_batch
 
 Memos = list[tuple[str, str]]
 
@@ -129,6 +131,27 @@ def test_a_frozen_encoder_is_a_part_and_is_kept(
     assert "encoder" in loaded.parts
     for one, other in zip(loaded.predict(texts), result.classifier.predict(texts), strict=True):
         assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
+
+
+def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
+    encoder: Path, memos: Memos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, labels = some(memos, 120)
+    frozen = FrozenEncoder.load(encoder)
+    features = frozen.features
+    read: list[list[str]] = []
+
+    def noting(new: Sequence[str]) -> np.ndarray:
+        read.append(list(new))
+        return features(new)
+
+    monkeypatch.setattr(frozen, "features", noting)
+    trainer = QuickTrainer(frozen, kiwi=False)
+    for chosen in (slice(0, 60), slice(0, 80), slice(40, 120), slice(0, 80)):
+        trainer.fit(texts[chosen], labels[chosen])
+    clean = clean_batch(texts).texts
+    assert read == [clean[:60], clean[60:80], clean[80:], clean[:40]]
+    assert trainer._numbers.keys() == set(clean[:80])
 
 
 @pytest.mark.parametrize(
