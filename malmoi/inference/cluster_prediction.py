@@ -65,6 +65,7 @@ def label_on_cluster(
 
     Raises:
         InputError: in the words of the actor that met it.
+        RuntimeError: rows were lost, which is a defect.
     """
     for name in (_UNFINISHED, _ATTEMPTS):  # of a run that was killed
         shutil.rmtree(work / name, ignore_errors=True)

@@ -228,7 +228,8 @@ def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterato
         skip_bad_rows: leave out rows whose text is none.
 
     Raises:
-        InputError: a file is damaged or gone, or a cell of texts holds something else.
+        InputError: a file is damaged or gone, has fewer rows than when the parts were cut, or a
+            cell of texts holds something else.
     """
     tables: list[pa.Table] = []
     texts: list[str] = []
@@ -314,6 +315,11 @@ def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int
                     groups.append(number)
                     start = min(start, at)
                 at += size
+            if at < end:
+                raise InputError(
+                    f"{chosen.source.shown}: expected {end:,} rows or more, as at the first look, "
+                    f"found {at:,}; the file changed meanwhile: give the command again"
+                )
             for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=groups):
                 first, stop = max(start, chosen.first), min(start + len(batch), end)
                 if first < stop:

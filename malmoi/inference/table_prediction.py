@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from malmoi.errors import UnfinishedError
 from malmoi.files import sync, write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.output_columns import OutputColumns
@@ -128,6 +129,9 @@ def label_table(
         model: how another process loads the classifier.
         workers: processes.
         progress: called with rows done.
+
+    Raises:
+        InputError: the output cannot hold so many rows, or the input has other rows than `survey`.
     """
     check_writable(output, survey.rows)
     units = work / _UNITS
@@ -145,7 +149,11 @@ def label_table(
     result = work / f"output{output.suffix.lower()}"
     labelled = _assemble(sorted(units.glob("*.jsonl")), survey, classifier.columns, result)
     if labelled.rows != survey.rows:
-        raise RuntimeError(f"{labelled.rows} rows written of {survey.rows}")
+        shutil.rmtree(units)  # nobody knows which of them have the rows of the first reading
+        raise UnfinishedError(
+            f"expected {survey.rows:,} rows, as many as at the first reading, found "
+            f"{labelled.rows:,}; the input changed meanwhile: give the command again"
+        )
     sync(result)
     shutil.move(result, output)
     return labelled

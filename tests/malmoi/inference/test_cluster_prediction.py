@@ -240,6 +240,14 @@ def test_a_damaged_page_is_named(tmp_path: Path, comments: list[str]) -> None:
         list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
 
 
+def test_a_file_that_lost_rows_is_named(tmp_path: Path, comments: list[str]) -> None:
+    folder = write_files(tmp_path / "in", comments[:30])
+    cut = cut_of(folder)
+    pq.write_table(pq.read_table(folder / "0.parquet").slice(0, 20), folder / "0.parquet")
+    with pytest.raises(InputError, match=r"0\.parquet: expected 30 rows or more, .* found 20"):
+        list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
+
+
 def test_a_shipped_model_predicts_the_same_without_its_folder(
     classifier_directory: Path, comments: list[str]
 ) -> None:

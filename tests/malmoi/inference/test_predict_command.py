@@ -201,6 +201,31 @@ def test_another_input_begins_anew(
     assert len(read_csv(output)) == 7
 
 
+def test_an_input_that_changes_meanwhile_is_one_line_and_labelled_anew(
+    predict: Predict, tmp_path: Path, small_units: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = write_table(tmp_path / "in.csv", some_rows()), tmp_path / "out.csv"
+    survey = table_prediction.survey_rows
+
+    def then_a_row_comes(*given: Any) -> Any:
+        found = survey(*given)
+        with data.open("a", encoding="utf-8") as file:
+            file.write("23,꿈에서,\n")
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table_prediction, "survey_rows", then_a_row_comes)
+        code, _, errors = predict(data, f"--output={output}")
+    assert code == 2 and errors.count("\n") == 1
+    assert "expected 23 rows, as many as at the first reading, found 24; the input" in errors
+    assert not output.exists()
+    # Even if it is as before: no unit of the other rows is taken.
+    write_table(data, some_rows())
+    code, printed, _ = predict(data, f"--output={output}")
+    assert code == 0 and f"23 rows -> {output}" in printed
+    assert [row["번호"] for row in read_csv(output)] == [str(number) for number in range(23)]
+
+
 def start(*flags: object, **more: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "malmoi", "predict", *map(str, flags)]
     return subprocess.Popen(command, cwd=ROOT, text=True, encoding="utf-8", **more)
