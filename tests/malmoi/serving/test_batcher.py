@@ -66,6 +66,15 @@ def run(batcher: Batcher, work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(inside())
 
 
+async def first_in_work(batcher: Batcher, watched: Watched) -> asyncio.Task[list[Prediction]]:
+    """The request of the first text, when it is being computed; it waits for `watched.go`."""
+    watched.go.clear()
+    first = asyncio.create_task(batcher.predict(TEXTS[:1]))
+    while not watched.asked:
+        await asyncio.sleep(0.01)
+    return first
+
+
 def many(number: int) -> list[str]:
     return [f"{TEXTS[place % len(TEXTS)]} {place}" for place in range(number)]
 
@@ -84,12 +93,9 @@ def test_requests_that_arrive_together_are_one_batch(watched: Watched) -> None:
 
 def test_what_comes_while_others_are_computed_is_the_next_batch(watched: Watched) -> None:
     batcher = Batcher(watched, 100)
-    watched.go.clear()
 
     async def ask() -> None:
-        first = asyncio.create_task(batcher.predict(TEXTS[:1]))
-        while not watched.asked:
-            await asyncio.sleep(0.01)
+        first = await first_in_work(batcher, watched)
         others = [asyncio.create_task(batcher.predict([text])) for text in TEXTS[1:9]]
         await asyncio.sleep(0.05)
         assert batcher.unanswered == 9
@@ -141,12 +147,9 @@ def test_a_large_request_does_not_hold_up_a_small_one(watched: Watched, texts: l
 
 def test_what_nobody_waits_for_any_more_is_not_computed(watched: Watched) -> None:
     batcher = Batcher(watched, 100)
-    watched.go.clear()
 
     async def ask() -> None:
-        first = asyncio.create_task(batcher.predict(TEXTS[:1]))
-        while not watched.asked:
-            await asyncio.sleep(0.01)
+        first = await first_in_work(batcher, watched)
         second = asyncio.create_task(batcher.predict(TEXTS[1:2]))
         third = asyncio.create_task(batcher.predict(TEXTS[2:3]))
         await asyncio.sleep(0.01)
