@@ -74,7 +74,9 @@ def logits_of(model: PreTrainedModel) -> Callable[..., torch.Tensor]:
         model: a stock classifier; it may be trained through the function. `token_type_ids` are
             left out for one that takes none.
     """
-    if reads_first_token_only(model) and not model.is_activation_checkpointing:
+    # As PreTrainedModel.is_activation_checkpointing, which older versions of transformers lack.
+    saves_memory = any(getattr(part, "gradient_checkpointing", False) for part in model.modules())
+    if reads_first_token_only(model) and not saves_memory:
         return FirstTokenElectra(model)
     takes_types = "token_type_ids" in signature(model.forward).parameters
 
