@@ -1,8 +1,10 @@
 """The checkpoints that the repository carries: stock, whole, small, and what their cards say."""
 
+import hashlib
 import importlib
 import json
 import re
+import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -23,28 +25,34 @@ from malmoi.inference.classifier import find_classifiers
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"
-ENCODER = RELEASED / "malmoi-small"
+ENCODERS = ("malmoi-small", "malmoi-medium")
 CLASSIFIERS = {
     "malmoi-small-reviews": {"긍정", "부정", "중립"},
     "malmoi-small-memos": {"꿈", "일기", "일정", "메모", "오류"},
 }
 
 
-def test_the_encoder_is_what_a_stock_class_loads() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
+@pytest.fixture(params=ENCODERS)
+def released(request: pytest.FixtureRequest) -> Path:
+    """A released encoder's folder."""
+    return RELEASED / request.param
+
+
+def test_the_encoder_is_what_a_stock_class_loads(released: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(released)
     texts = ["이 영화 진짜 재밌어요 ㅋㅋㅋ 강추 👍😂", "배송이 너무 느려요 ㅠㅠ 😡"]
     inputs = tokenizer(texts, return_tensors="pt", padding=True)
     assert tokenizer.unk_token_id not in inputs["input_ids"]
-    encoder, report = AutoModel.from_pretrained(ENCODER, output_loading_info=True)
+    encoder, report = AutoModel.from_pretrained(released, output_loading_info=True)
     assert not report["missing_keys"] and encoder.dtype == torch.float32
     with torch.inference_mode():
         assert encoder(**inputs).last_hidden_state.isfinite().all()
 
 
-def test_the_discriminator_knows_a_word_out_of_place() -> None:
+def test_the_discriminator_knows_a_word_out_of_place(released: Path) -> None:
     """Of twenty plain sentences, the word put in by chance is found more suspicious than most."""
-    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
-    model = AutoModelForPreTraining.from_pretrained(ENCODER).eval()
+    tokenizer = AutoTokenizer.from_pretrained(released)
+    model = AutoModelForPreTraining.from_pretrained(released).eval()
     sentences = (ROOT / "corpora" / "comments" / "videos.txt").read_text("utf-8").splitlines()
     ranks = []
     for number, sentence in enumerate(line for line in sentences if 15 < len(line) < 60):
@@ -60,10 +68,12 @@ def test_the_discriminator_knows_a_word_out_of_place() -> None:
     assert sum(ranks) / len(ranks) > 0.75
 
 
-def test_the_generator_guesses_what_a_mask_hides_and_has_the_encoders_embeddings() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
-    model = AutoModelForMaskedLM.from_pretrained(ENCODER / "generator").eval()
-    encoder = AutoModel.from_pretrained(ENCODER)
+def test_the_generator_guesses_what_a_mask_hides_and_has_the_encoders_embeddings(
+    released: Path,
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(released)
+    model = AutoModelForMaskedLM.from_pretrained(released / "generator").eval()
+    encoder = AutoModel.from_pretrained(released)
     assert torch.equal(model.get_input_embeddings().weight, encoder.get_input_embeddings().weight)
     hidden_ids, right = [], []
     sentences = (ROOT / "corpora" / "comments" / "videos.txt").read_text("utf-8").splitlines()
@@ -105,11 +115,12 @@ def test_they_are_what_is_taken_where_there_is_nothing_else(tmp_path: Path) -> N
     assert {path.name for path in find_classifiers(tmp_path)} == set(CLASSIFIERS)
 
 
-@pytest.mark.parametrize("name", ["malmoi-small", *CLASSIFIERS])
+@pytest.mark.parametrize("name", [*ENCODERS, *CLASSIFIERS])
 def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine(name: str) -> None:
     folder = RELEASED / name
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= 30e6
+    for network in {path.parent for path in files}:  # the generator is one of its own
+        assert sum(path.stat().st_size for path in files if path.parent == network) <= 30e6
     assert "license: apache-2.0" in (folder / "README.md").read_text(encoding="utf-8")
     for path in files:
         if path.suffix == ".json" and path.name != "tokenizer.json":  # which has a token "/"
@@ -123,11 +134,11 @@ def test_their_tokenizers_are_of_a_class_that_transformers_4_knows_too() -> None
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(RELEASED.rglob("tokenizer_config.json"))
     ]
-    assert len(found) == 4
+    assert len(found) == 6
     assert {config["tokenizer_class"] for config in found} == {"PreTrainedTokenizerFast"}
 
 
-@pytest.mark.parametrize("name", ["malmoi-small", "malmoi-small-reviews"])
+@pytest.mark.parametrize("name", [*ENCODERS, "malmoi-small-reviews"])
 def test_who_has_read_reviews_of_a_test_file_says_so(name: str) -> None:
     card = (RELEASED / name / "README.md").read_text(encoding="utf-8")
     assert "official `ratings_test.txt`" in " ".join(card.split())
@@ -147,12 +158,43 @@ def test_the_scores_have_the_figures_of_the_card() -> None:
     assert not [row for row in rows if figures(row) not in own]
 
 
+def test_the_card_written_by_hand_has_the_figures_of_the_results() -> None:
+    card = (RELEASED / "malmoi-medium" / "README.md").read_text(encoding="utf-8")
+    results = ROOT / "benchmarks" / "results"
+    runs = json.loads((results / "quality.json").read_text(encoding="utf-8"))["runs"]
+    weights = hashlib.sha256(
+        (RELEASED / "malmoi-medium" / "model.safetensors").read_bytes()
+    ).hexdigest()
+    for task, metric in (
+        ("korsts", "spearman"),
+        ("questions", "accuracy"),
+        ("kote", "macro_f1"),
+        ("hate", "macro_f1"),
+    ):
+        scores = [
+            row[metric]
+            for row in runs
+            if row.get("weights_sha256") == weights and (row["task"], row["part"]) == (task, "test")
+        ]
+        assert len(scores) == 3
+        assert f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}" in card
+    found = json.loads((results / "detection.json").read_text(encoding="utf-8"))["rows"]
+    (own,) = [
+        row["mean"]
+        for row in found
+        if row["weights_sha256"] == weights and row["way"] == "own generator"
+    ]
+    assert f"AUC {own['auc']:.1f}" in card and f"loss {own['loss']:.3f}" in card
+    assert f"{own['base_rate_loss']:.3f}" in card and f"{own['generator_accuracy']:.1f}%" in card
+
+
 def test_the_cards_have_the_numbers_of_the_records_and_results_of_today() -> None:
     """If not: python -m release.make --cards."""
     cards = importlib.import_module("release.cards")
     tasks = {"reviews": RELEASED / "malmoi-small-reviews", "memos": RELEASED / "malmoi-small-memos"}
-    folders = cards.ReleasedFolders(encoder=ENCODER, classifiers=tasks)
-    blocks = {ENCODER: cards.encoder_numbers(folders)}
+    encoder = RELEASED / "malmoi-small"
+    folders = cards.ReleasedFolders(encoder=encoder, classifiers=tasks)
+    blocks = {encoder: cards.encoder_numbers(folders)}
     blocks |= {folder: cards.classifier_numbers(folder, task) for task, folder in tasks.items()}
     for folder, block in blocks.items():
         card = (folder / "README.md").read_text(encoding="utf-8")
@@ -170,13 +212,13 @@ def test_the_cards_have_the_numbers_of_the_records_and_results_of_today() -> Non
     ids=["noise", "both networks"],
 )
 def test_pre_training_goes_on_from_the_encoder(
-    tmp_path: Path, flags: list[str], metric: str, least: float
+    released: Path, tmp_path: Path, flags: list[str], metric: str, least: float
 ) -> None:
     corpus = tmp_path / "mine.txt"
     lines = (ROOT / "corpora" / "comments" / "shops.txt").read_text("utf-8").splitlines()
     corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += ["--init", str(ENCODER), *flags, "--max-steps", "3"]
+    command += ["--init", str(released), *flags, "--max-steps", "3"]
     command += ["--set", "execution.log_steps=1", "--tokens-per-batch", "1024", "--output", "run"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -36,7 +36,7 @@ ENCODER = "discriminator"
 
 
 def find_encoder(root: Path | None = None) -> Path:
-    """The newest finished pre-training run's discriminator, else a released one.
+    """The newest finished pre-training run's discriminator, else the smallest released one.
 
     Args:
         root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
@@ -54,14 +54,22 @@ def find_encoder(root: Path | None = None) -> Path:
     ]
     if finished:
         return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
-    for released in sorted((root / "checkpoints").glob("*")):
-        for path in (released, released / ENCODER):
-            if has_weights(path) and architecture(path) == "ElectraForPreTraining":
-                return path
+    released = [
+        path
+        for folder in sorted((root / "checkpoints").glob("*"))
+        for path in (folder, folder / ENCODER)
+        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
+    ]
+    if released:
+        return min(released, key=_weights_size)
     raise InputError(
         f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
         "`python pretrain/run.py --corpus corpora/comments` first or give --model"
     )
+
+
+def _weights_size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 
 def encoder_source(source: str | Path, revision: str | None = None) -> str:
