@@ -152,7 +152,10 @@ def test_speeds_in_a_readme_are_those_measured(path: Path) -> None:
 def test_scores_are_those_of_the_cards() -> None:
     """Their numbers come from benchmarks/results, which other tests assert."""
     page = (ROOT / "docs" / "scores.md").read_text(encoding="utf-8")
-    card = (ROOT / "checkpoints" / "malmoi-small" / "README.md").read_text(encoding="utf-8")
+    card = "".join(
+        (ROOT / "checkpoints" / name / "README.md").read_text(encoding="utf-8")
+        for name in ("malmoi-small", "malmoi-medium")
+    )
     encoder, _, classifiers = page.partition("## The classifiers")
     spreads = re.findall(r"\d\d\.\d\d ± \d\.\d\d", without_bold(encoder))
     assert len(spreads) >= 14

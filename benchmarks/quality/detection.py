@@ -1,6 +1,6 @@
 """Does a discriminator find what it was trained to find: replaced tokens?
 
-    python -m benchmarks.quality.detection --data FOLDER --models checkpoints/malmoi-small
+    python -m benchmarks.quality.detection --data FOLDER
 
 Film reviews of NSMC's test file, which no encoder here has read, are corrupted in three ways at the
 same places: by samples of the checkpoint's own generator as in its training (ELECTRA, Clark et al.
@@ -48,7 +48,7 @@ WAYS = ("own generator", "by frequency", "any entry")
 class DetectionSettings(DataSettings):
     """Which checkpoints, how many texts."""
 
-    models: str = "checkpoints/malmoi-small"
+    models: str = "checkpoints/malmoi-small,checkpoints/malmoi-medium"
     """Comma-separated checkpoints: folder with generator/, or DISCRIMINATOR+GENERATOR."""
     texts: int = 2_000
     """Reviews, the first of the test file."""
