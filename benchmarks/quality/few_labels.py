@@ -5,7 +5,7 @@
 Of each task's training texts a part is kept to score on; from the others a few are drawn, as people
 would label them: at random, the same for every way. Ways are a linear SVM over characters,
 `finetune/kfold.py --quick`, and `finetune/kfold.py` as it is, whose classifier is scored whole
-(encoder + linear) and without its linear part. `--settings "--epochs 20"` gives kfold.py other
+(encoder + linear) and without its linear part. `--settings="--epochs 20"` gives kfold.py other
 flags, under a name of their own: the defaults by number of labels are chosen by this table, so test
 files have no part in it. SetFit (Tunstall et al. 2022) is a fifth way where it is installed.
 
@@ -59,7 +59,7 @@ class FewLabelsSettings(DataSettings):
     ways: str = f"{SVM},{QUICK},{BOTH}"
     """Comma-separated ways; the encoder alone comes with both."""
     settings: str = ""
-    """Further flags of finetune/kfold.py, for the way with an encoder."""
+    """Further flags of finetune/kfold.py, for the way with an encoder: --settings="--epochs 20"."""
     output: Path = RESULTS
     """JSON file of the results; the plot stands beside it."""
 
