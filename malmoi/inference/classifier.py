@@ -179,7 +179,8 @@ class Classifier:
         cleaning, is predicted from [CLS] [SEP] alone. Equal texts are computed once.
 
         Args:
-            texts: N of any length; what exceeds the model's length is cut off.
+            texts: N of any length; one that is longer than the model reads is read in windows,
+                see `malmoi.inference.windows`. Of a pair the longer text is cut.
             pairs: N second texts, for a model that reads two at a time.
             progress: called with (texts done, texts in all) after every batch.
 
@@ -362,7 +363,7 @@ class Classifier:
     def _batches(self, texts: _Prepared) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `texts` with their predictions."""
         tokens = texts.tokens
-        for places, logits in logits_by_length(self._engine, tokens, range(len(tokens.lengths))):
+        for places, logits in logits_by_length(self._engine, tokens, range(tokens.texts)):
             if self._linear is not None and texts.linear is not None:
                 logits = self._linear.added(logits, texts.linear[places])
             probabilities = probabilities_of(logits, self._description, self.temperature)
