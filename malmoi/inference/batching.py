@@ -99,11 +99,17 @@ class TokenizedTexts:
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:
     """Where n things of so many parts begin, one after the other, and the end; int64 [n + 1]."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
 
 
 def calls(texts: Sequence[str], most_texts: int = _TEXTS_IN_CALL) -> Iterator[slice]:
-    """Texts that a tokenizer takes at once, in bounded memory; a longer text goes alone."""
+    """Texts that a tokenizer takes at once, in bounded memory; a longer text goes alone.
+
+    Yields:
+        Slices of `texts`, one at least.
+    """
     first = characters = 0
     for place, text in enumerate(texts):
         full = place - first == most_texts or characters + len(text) > _CHARACTERS_IN_CALL
@@ -111,20 +117,33 @@ def calls(texts: Sequence[str], most_texts: int = _TEXTS_IN_CALL) -> Iterator[sl
             yield slice(first, place)
             first, characters = place, 0
         characters += len(text)
-    if first < len(texts):
+    if first < len(texts) or not first:
         yield slice(first, len(texts))
 
 
 def joined(parts: Sequence[Rows], pad: int) -> TokenizedTexts:
-    """The rows of one call after the other."""
-    windows = np.concatenate([[], *(part.windows for part in parts)]).astype(np.int64)
+    """The rows of one call after the other; one call at least."""
+    if len(parts) == 1:
+        whole = parts[0]
+    else:
+        some = any(part.windows is not None for part in parts)
+        counted = (
+            np.ones(len(part.was_cut), dtype=np.int64) if part.windows is None else part.windows
+            for part in parts
+        )
+        whole = Rows(
+            flat=np.concatenate([part.flat for part in parts]),
+            counts=np.concatenate([part.counts for part in parts]),
+            windows=np.concatenate(list(counted)) if some else None,
+            was_cut=np.concatenate([part.was_cut for part in parts]),
+        )
     return TokenizedTexts(
-        flat=np.concatenate([np.zeros(0, dtype=np.int32), *(part.flat for part in parts)]),
-        offsets=offsets_of(np.concatenate([[], *(part.counts for part in parts)])),
+        flat=whole.flat,
+        offsets=offsets_of(whole.counts),
         second_from=None,
         pad=pad,
-        was_cut=np.concatenate([np.zeros(0, dtype=bool), *(part.was_cut for part in parts)]),
-        windows=offsets_of(windows) if (windows > 1).any() else None,
+        was_cut=whole.was_cut,
+        windows=None if whole.windows is None else offsets_of(whole.windows),
     )
 
 

@@ -76,13 +76,13 @@ class Rows:
     Attributes:
         flat: int32, the ids of all rows one after the other.
         counts: int64 [R], tokens of each.
-        windows: int64 [N], rows of each text.
+        windows: int64 [N], rows of each text; None where each is one.
         was_cut: bool [N], texts that have more windows than are kept.
     """
 
     flat: np.ndarray
     counts: np.ndarray
-    windows: np.ndarray
+    windows: np.ndarray | None
     was_cut: np.ndarray
 
 
@@ -96,10 +96,10 @@ def in_windows(flat: np.ndarray, counts: np.ndarray, max_length: int, frame: Fra
         frame: of the tokenizer.
     """
     was_cut = np.zeros(len(counts), dtype=bool)
-    windows = np.ones(len(counts), dtype=np.int64)
     long = np.flatnonzero(counts > max_length)
     if not len(long):
-        return Rows(flat, counts, windows, was_cut)
+        return Rows(flat, counts, None, was_cut)
+    windows = np.ones(len(counts), dtype=np.int64)
     room = max(1, max_length - frame.before - frame.behind)
     ends = np.cumsum(counts)
     parts: list[np.ndarray] = []
