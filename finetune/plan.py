@@ -74,7 +74,8 @@ class TrainingPlan:
     Attributes:
         learning_rate: the highest, of the head.
         layer_decay: of a layer's learning rate against that of the layer above.
-        max_length: tokens, at most what the model has positions for.
+        max_length: tokens of a text that are learnt, and of a window that is predicted; at most
+            what the encoder was trained on, as its tokenizer says, and has positions for.
         dev_fraction: of the training texts, kept out of training to choose the best epoch, the
             thresholds of `multi`, or both; 0 where nothing is chosen.
     """
@@ -283,7 +284,7 @@ def plan_training(
     Args:
         settings: checked.
         hidden_size: of the encoder.
-        longest_input: tokens that it has positions for.
+        longest_input: tokens that it was trained on and has positions for.
         task: `multi` keeps texts out of training to choose its thresholds.
         random_weights: they have nothing that a smaller rate in lower layers would keep.
     """

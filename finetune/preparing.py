@@ -16,7 +16,7 @@ from finetune.data.folds import assign_folds, joined_groups, near_duplicate_grou
 from finetune.data.source import DataSource
 from finetune.plan import FoldsPlan, Found, KfoldPlan, plan
 from finetune.report.files import package_versions
-from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings
+from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings, TrainSettings
 from finetune.training.beginning import Beginning, find_beginning, without_learnt
 from finetune.training.cross_validation import Experiment
 from finetune.training.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
@@ -101,6 +101,14 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
             device=device.type,
         ),
     )
+    if values.training.max_length > max(decided.training.max_length, TrainSettings.max_length):
+        print(
+            f"warning: {decided.encoder.model} reads {decided.training.max_length} tokens, not the "
+            f"{values.training.max_length} of --max-length: behind them it has learnt no "
+            "positions; longer texts are predicted in windows",
+            file=sys.stderr,
+            flush=True,
+        )
     experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
     return Prepared(
         plan=decided,

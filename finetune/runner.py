@@ -74,7 +74,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
                 result,
                 measured,
                 learnt=prepared.left_out,
-                cut=prepared.experiment.data.tokens.cut,
+                cut=prepared.experiment.data.tokens.beginnings().cut,
                 reading=prepared.notes.as_json(),
                 final_training=model_facts(work),
             )
@@ -214,11 +214,13 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
 def _print_header(prepared: Prepared) -> None:
     examples, experiment, plan = prepared.examples, prepared.experiment, prepared.plan
     what = "texts" if examples.pairs is None else "pairs"
-    cut = experiment.data.tokens.cut
-    line = (
-        f"{cut:,} {what} are longer than {plan.training.max_length} tokens; the rest of them is "
-        "cut off"
+    cut = experiment.data.tokens.beginnings().cut
+    rest = (
+        "learnt from their beginning, predicted in windows"
+        if examples.pairs is None
+        else "the rest of them is cut off"
     )
+    line = f"{cut:,} {what} are longer than {plan.training.max_length} tokens; {rest}"
     print_data(examples, experiment.data.groups, line if cut else "")
     for line in _absent_labels(experiment, examples):
         print(line)

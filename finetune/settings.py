@@ -81,7 +81,8 @@ class TrainSettings:
     batch_size: int = 32
     """Texts in one optimizer step."""
     max_length: int = 128
-    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; the rest is cut off."""
+    """Tokens of a text (or pair) that are learnt, [CLS] and [SEP] included. Longer texts are
+    predicted in windows of as many; pairs are cut."""
     dropout: float = 0.1
     """Fraction dropped in the encoder and before the classification head."""
     class_weights: Literal["none", "balanced"] = "none"
@@ -331,8 +332,9 @@ class KfoldSettings:
     batch_size: int | None = None
     """Texts in one optimizer step; by default 32, or what the recipe says."""
     max_length: int | None = None
-    """Tokens of a text (or pair) that are read, [CLS] and [SEP] included; by default 128, or what
-    the recipe says. The rest is cut off."""
+    """Tokens of a text (or pair) that are learnt, [CLS] and [SEP] included; by default 128, or what
+    the recipe says, and no more than the encoder was trained on. Longer texts are predicted in
+    windows of as many."""
     quick: bool = False
     """Seconds instead of minutes: fit the linear model alone, and train no encoder."""
     recipe: str | None = None

@@ -40,6 +40,7 @@ from pretrain.engine.run_directory import (
     hold,
     new_directory,
     resumed_directory,
+    trained_length,
     write_networks,
     write_record,
 )
@@ -296,7 +297,9 @@ def _load_state(
 def _write_result(
     prepared: _Prepared, progress: TrainerState, monitor: Monitor, cost: dict[str, float]
 ) -> None:
-    write_networks(prepared.directory, prepared.pair, prepared.tokenizer)
+    positions = prepared.pair.discriminator.config.max_position_embeddings
+    trained = trained_length(prepared.plan, prepared.tokenizer, positions)
+    write_networks(prepared.directory, prepared.pair, prepared.tokenizer, trained)
     write_record(
         prepared.directory,
         prepared.record

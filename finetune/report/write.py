@@ -73,7 +73,7 @@ def report_of(
         result: of k-fold.
         measured: beside it.
         learnt: texts left out because the classifier that was gone on from has learnt them.
-        cut: texts longer than the encoder reads.
+        cut: texts of which the encoder learnt only the beginning.
         reading: how the files were read, as JSON.
         final_training: what the training on all texts decided.
     """

@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -166,8 +166,12 @@ def train(
     if training.gradient_checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     tokens = DeviceTokens(data.tokens, device)
+    # A long text is learnt from its beginning, and predicted in windows.
+    learnt = replace(data, tokens=data.tokens.beginnings())
     with deterministic(device):
-        loop = _Loop(model, data, tokens, places, training, seed, device)
+        loop = _Loop(
+            model, learnt, DeviceTokens(learnt.tokens, device), places, training, seed, device
+        )
         best = _Best(training.patience)
         epoch = 0
         for epoch in range(1, training.epochs + 1):

@@ -1,22 +1,28 @@
 """Texts as batches of token ids, for training and prediction alike.
 
-Legend: N texts, B texts in a batch, T tokens of the longest text in it.
+Legend: N texts, R rows (a text, or a window of a long one), B rows in a batch, T tokens of the
+longest row in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malmoi.inference.windows import Frame, Rows, in_windows
+
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-# Bounds the memory of tokenising: lists of Python integers are ten times the arrays they become.
+# Bound the memory of tokenising: what a tokenizer gives is a hundred times the arrays it becomes.
 _TEXTS_IN_CALL = 10_000
+_CHARACTERS_IN_CALL = 2_000_000
+# Any text that no tokenizer takes for nothing.
+PROBE = "가 1 a"
 
 
 def _cut(encoded: BatchEncoding, max_length: int) -> list[bool]:
@@ -28,14 +34,15 @@ def _cut(encoded: BatchEncoding, max_length: int) -> list[bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizedTexts:
-    """N texts, or pairs of texts, tokenised once for all folds; 4 bytes a token.
+    """N texts, or pairs of texts, tokenised once for all folds, as R rows; 4 bytes a token.
 
     Attributes:
-        flat: int32, the ids of all texts one after the other.
-        offsets: int64 [N + 1], where each text begins.
-        second_from: int32 [N], tokens before the second text of a pair; None where there is none.
+        flat: int32, the ids of all rows one after the other.
+        offsets: int64 [R + 1], where each row begins.
+        second_from: int32 [R], tokens before the second text of a pair; None where there is none.
         pad: id of the padding token.
         was_cut: bool [N], the texts that were longer than what is kept of them.
+        windows: int64 [N + 1], where the rows of each text begin; None where each text is one row.
     """
 
     flat: np.ndarray
@@ -43,16 +50,101 @@ class TokenizedTexts:
     second_from: np.ndarray | None
     pad: int
     was_cut: np.ndarray
+    windows: np.ndarray | None = None
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each text, int64 [N]."""
+        """Tokens of each row, int64 [R]."""
         return np.diff(self.offsets)
+
+    @property
+    def texts(self) -> int:
+        """How many texts there are, N."""
+        return len(self.was_cut)
 
     @property
     def cut(self) -> int:
         """How many texts were longer than what is kept of them."""
         return int(self.was_cut.sum())
+
+    def rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of n of the texts, in order, and of each the text's index in `places`.
+
+        Args:
+            places: int64 [n].
+        """
+        if self.windows is None:
+            return places, np.arange(len(places))
+        counts = np.diff(self.windows)[places]
+        text = np.repeat(np.arange(len(places)), counts)
+        within = np.arange(len(text)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.windows[places][text] + within, text
+
+    def beginnings(self) -> TokenizedTexts:
+        """The first window of each text: what is left of it where texts are cut."""
+        if self.windows is None:
+            return self
+        first, lengths = self.windows[:-1], self.lengths
+        kept = np.zeros(len(lengths), dtype=bool)
+        kept[first] = True
+        return replace(
+            self,
+            flat=self.flat[np.repeat(kept, lengths)],
+            offsets=offsets_of(lengths[kept]),
+            second_from=None if self.second_from is None else self.second_from[kept],
+            was_cut=self.was_cut | (np.diff(self.windows) > 1),
+            windows=None,
+        )
+
+
+def offsets_of(counts: np.ndarray) -> np.ndarray:
+    """Where n things of so many parts begin, one after the other, and the end; int64 [n + 1]."""
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def calls(texts: Sequence[str], most_texts: int = _TEXTS_IN_CALL) -> Iterator[slice]:
+    """Texts that a tokenizer takes at once, in bounded memory; a longer text goes alone.
+
+    Yields:
+        Slices of `texts`, one at least.
+    """
+    first = characters = 0
+    for place, text in enumerate(texts):
+        full = place - first == most_texts or characters + len(text) > _CHARACTERS_IN_CALL
+        if full and place > first:
+            yield slice(first, place)
+            first, characters = place, 0
+        characters += len(text)
+    if first < len(texts) or not first:
+        yield slice(first, len(texts))
+
+
+def joined(parts: Sequence[Rows], pad: int) -> TokenizedTexts:
+    """The rows of one call after the other; one call at least."""
+    if len(parts) == 1:
+        whole = parts[0]
+    else:
+        some = any(part.windows is not None for part in parts)
+        counted = (
+            np.ones(len(part.was_cut), dtype=np.int64) if part.windows is None else part.windows
+            for part in parts
+        )
+        whole = Rows(
+            flat=np.concatenate([part.flat for part in parts]),
+            counts=np.concatenate([part.counts for part in parts]),
+            windows=np.concatenate(list(counted)) if some else None,
+            was_cut=np.concatenate([part.was_cut for part in parts]),
+        )
+    return TokenizedTexts(
+        flat=whole.flat,
+        offsets=offsets_of(whole.counts),
+        second_from=None,
+        pad=pad,
+        was_cut=whole.was_cut,
+        windows=None if whole.windows is None else offsets_of(whole.windows),
+    )
 
 
 def tokenize_all(
@@ -67,9 +159,49 @@ def tokenize_all(
     Args:
         tokenizer: fast or slow.
         texts: N.
-        max_length: most tokens of a text or of a pair; of a pair the longer text is cut.
+        max_length: most tokens of a row. A longer text becomes several, see
+            `malmoi.inference.windows`; of a pair the longer text is cut.
         pairs: N second texts.
     """
+    if pairs is not None:
+        return _pairs(tokenizer, texts, pairs, max_length)
+    pad = int(tokenizer.pad_token_id)
+    whole, bare = (_ids(tokenizer, [PROBE], special=special)[0] for special in (True, False))
+    frame = Frame.found(whole, bare, from_end=tokenizer.truncation_side == "left")
+    parts = []
+    for some in calls(texts):
+        # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
+        rows = [row or [pad] for row in _ids(tokenizer, texts[some], special=True)]
+        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(counts.sum()))
+        parts.append(in_windows(flat, counts, max_length, frame))
+    return joined(parts, pad)
+
+
+def _ids(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, special: bool
+) -> list[list[int]]:
+    """Ids of whole texts."""
+    found: list[list[int]] = tokenizer(
+        list(texts),
+        add_special_tokens=special,
+        truncation=False,
+        padding=False,
+        split_special_tokens=True,  # a typed [SEP] is text
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,  # of texts longer than the model reads
+    )["input_ids"]
+    return found
+
+
+def _pairs(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[str],
+    max_length: int,
+) -> TokenizedTexts:
+    """One row a pair; the longer text is cut."""
     parts: list[np.ndarray] = []
     counts: list[int] = []
     seconds: list[int] = []
@@ -79,25 +211,23 @@ def tokenize_all(
         stop = first + _TEXTS_IN_CALL
         encoded = tokenizer(
             list(texts[first:stop]),
-            None if pairs is None else list(pairs[first:stop]),
+            list(pairs[first:stop]),
             truncation=True,
             max_length=max_length,
             padding=False,
             split_special_tokens=True,  # a typed [SEP] is text
             return_attention_mask=False,
-            return_token_type_ids=pairs is not None,
+            return_token_type_ids=True,
         )
-        # A tokenizer without [CLS] gives nothing for an empty text, which no model can read.
         rows = [row or [pad] for row in encoded["input_ids"]]
         counts += map(len, rows)
         parts.append(np.fromiter((piece for row in rows for piece in row), dtype=np.int32))
-        if pairs is not None:
-            seconds += [len(row) - sum(row) for row in encoded["token_type_ids"]]
+        seconds += [len(row) - sum(row) for row in encoded["token_type_ids"]]
         was_cut += _cut(encoded, max_length)
     return TokenizedTexts(
         flat=np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32),
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        second_from=None if pairs is None else np.array(seconds, dtype=np.int32),
+        offsets=offsets_of(np.array(counts)),
+        second_from=np.array(seconds, dtype=np.int32),
         pad=pad,
         was_cut=np.array(was_cut, dtype=bool),
     )
@@ -105,7 +235,7 @@ def tokenize_all(
 
 @dataclass(frozen=True, kw_only=True)
 class PaddedBatch:
-    """B texts, padded to T tokens.
+    """B rows, padded to T tokens.
 
     Attributes:
         input_ids: int64 [B, T].
@@ -119,7 +249,7 @@ class PaddedBatch:
 
 
 def padded(tokens: TokenizedTexts, places: Sequence[int] | np.ndarray) -> PaddedBatch:
-    """The texts at `places` as a batch, padded to the longest of them."""
+    """The rows at `places` as a batch, padded to the longest of them."""
     chosen = np.asarray(places, dtype=np.int64)
     lengths = tokens.lengths[chosen][:, None]
     columns = np.arange(int(lengths.max()))
@@ -136,14 +266,14 @@ def padded(tokens: TokenizedTexts, places: Sequence[int] | np.ndarray) -> Padded
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Group places so that texts of like length share a batch and padding is near zero.
+    """Group places so that rows of like length share a batch and padding is near zero.
 
     Args:
-        lengths: tokens of every text.
-        max_tokens: most tokens of a batch, padding included; one longer text goes alone.
+        lengths: tokens of every row.
+        max_tokens: most tokens of a batch, padding included; one longer row goes alone.
 
     Yields:
-        Places in `lengths`, shortest texts first; equal lengths keep their order.
+        Places in `lengths`, shortest rows first; equal lengths keep their order.
     """
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     starts = [0]

@@ -24,6 +24,7 @@ from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
 from malmoi.inference.running import logits_by_length
+from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import (
     architecture,
@@ -92,6 +93,7 @@ class Classifier:
         self._description = opened.description
         self.temperature = temperature
         self._linear = linear
+        self._said_cut = False
 
     @classmethod
     def load(
@@ -179,7 +181,8 @@ class Classifier:
         cleaning, is predicted from [CLS] [SEP] alone. Equal texts are computed once.
 
         Args:
-            texts: N of any length; what exceeds the model's length is cut off.
+            texts: N of any length; one that is longer than the model reads is read in windows,
+                see `malmoi.inference.windows`. Of a pair the longer text is cut.
             pairs: N second texts, for a model that reads two at a time.
             progress: called with (texts done, texts in all) after every batch.
 
@@ -362,7 +365,14 @@ class Classifier:
     def _batches(self, texts: _Prepared) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `texts` with their predictions."""
         tokens = texts.tokens
-        for places, logits in logits_by_length(self._engine, tokens, range(len(tokens.lengths))):
+        if tokens.windows is not None and tokens.cut and not self._said_cut:
+            self._said_cut = True
+            _to_standard_error(
+                f"warning: a text is longer than {MOST_WINDOWS} windows of "
+                f"{self._description.max_length} tokens; of such texts the encoder reads the "
+                "beginning (said once)"
+            )
+        for places, logits in logits_by_length(self._engine, tokens, range(tokens.texts)):
             if self._linear is not None and texts.linear is not None:
                 logits = self._linear.added(logits, texts.linear[places])
             probabilities = probabilities_of(logits, self._description, self.temperature)

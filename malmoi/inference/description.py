@@ -19,7 +19,7 @@ class ModelDescription:
         gives: one label, several labels, or a value.
         pairs: whether it reads two texts at a time; None where nobody says.
         thresholds: of several labels, K numbers from which a label counts; else empty.
-        max_length: most tokens that it reads.
+        max_length: most tokens that it reads at once.
         pad: id of the padding token.
         token_types: whether the second text of a pair has a token type of its own.
     """

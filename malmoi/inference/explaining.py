@@ -19,10 +19,10 @@ from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePredi
 
 # Characters looked at first, then twice as many until the model reads no further.
 _FIRST_CHARACTERS = 1000
-# Words that are left out in turn; more than a model of 512 tokens reads.
+# Words that are left out in turn.
 _MOST_WORDS = 512
 # Characters of all texts that are predicted for one explanation, which bounds its time.
-_MOST_CHARACTERS = 8_000_000
+_MOST_CHARACTERS = 2_000_000
 # A probability of 0 or 1 has no log-odds; float32 holds no nearer one.
 _LEAST = 1e-9
 
@@ -92,7 +92,8 @@ def explain(
     if label is not None and label not in labels:
         raise InputError(f"expected a label of {', '.join(labels)} to explain, found {label!r}")
     (prediction,) = predict([texts])
-    read = max(map(len, texts)) if reads_all else _characters_read(predict, texts)
+    whole = reads_all or not prediction.cut
+    read = max(map(len, texts)) if whole else _characters_read(predict, texts)
     chosen = label or _likeliest(prediction, labels)
     # Without a word, what follows moves up.
     base = tuple(text[: 2 * read] for text in texts)
@@ -115,13 +116,14 @@ def explain(
 
 
 def _characters_read(predict: PredictAll, texts: Texts) -> int:
-    """A number of characters that an encoder reads no further than."""
+    """A number of characters that an encoder reads no further than, of texts that it cuts."""
     read = _FIRST_CHARACTERS
-    while True:
+    while read < max(map(len, texts)):
         (prediction,) = predict([tuple(text[:read] for text in texts)])
-        if prediction.cut or read >= max(map(len, texts)):
-            return read
+        if prediction.cut:
+            break
         read *= 2
+    return read
 
 
 def _without(base: Texts, number: int, word: re.Match[str]) -> Texts:

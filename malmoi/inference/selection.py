@@ -103,7 +103,7 @@ def measure(
         `same_labels`, a share, with targets `macro_f1`, and whether it `agrees`; `texts`.
     """
     names = list(engines)
-    everything = range(len(tokens.lengths))
+    everything = range(tokens.texts)
     timed = everything[:: max(1, len(everything) // _TIMED_TEXTS)]
     outcomes = {name: _logits(engines[name], tokens, everything) for name in names}
     agreement = {

@@ -8,15 +8,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from malmoi.inference.batching import TokenizedTexts, tokenize_all
+from malmoi.inference.batching import (
+    PROBE,
+    TokenizedTexts,
+    calls,
+    joined,
+    offsets_of,
+    tokenize_all,
+)
+from malmoi.inference.windows import Frame, in_windows
 
 if TYPE_CHECKING:
+    from tokenizers import Encoding
     from transformers import PreTrainedTokenizerBase
 
     from malmoi.inference.description import ModelDescription
@@ -31,7 +41,10 @@ class TextTokenizer(Protocol):
 
 
 class FastTokenizer:
-    """A tokenizer of the Rust library, whose truncation is set once, so that threads share it."""
+    """A tokenizer of the Rust library, whose settings are never changed, so that threads share it.
+
+    Texts are not truncated: what is too long becomes windows. Pairs are.
+    """
 
     def __init__(self, serialized: str, description: ModelDescription) -> None:
         """Read a tokenizer.json.
@@ -40,22 +53,31 @@ class FastTokenizer:
             serialized: the JSON text.
             description: says how many tokens are kept, and what pads.
         """
-        self._backend = Tokenizer.from_str(serialized)
-        self._backend.encode_special_tokens = True  # a typed [SEP] is text; not kept in the file
-        stored = self._backend.truncation or {}
-        self._backend.enable_truncation(
-            description.max_length, direction=stored.get("direction", "right")
+        self._serialized, self._description = serialized, description
+        self._backend, from_end = _read(serialized)
+        self._frame = Frame.found(
+            self._backend.encode(PROBE).ids,
+            self._backend.encode(PROBE, add_special_tokens=False).ids,
+            from_end=from_end,
         )
-        self._backend.no_padding()
-        self._description = description
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
         """Token ids as `malmoi.inference.batching.tokenize_all` gives them (tested)."""
-        given: list[Any] = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
-        if len(given) == 1:  # without waiting for another thread
-            encodings = [self._backend.encode(texts[0], None if pairs is None else pairs[0])]
-        else:
-            encodings = self._backend.encode_batch_fast(given)
+        if pairs is not None:
+            return self._of_pairs(texts, pairs)
+        pad = [self._description.pad]
+        parts = []
+        for some in calls(texts):
+            encodings = _encoded(self._backend, texts[some])
+            # Row by row, for the lists of all would take more memory than anything else.
+            counts = np.fromiter((len(one) or 1 for one in encodings), np.int64, len(encodings))
+            ids = chain.from_iterable(one.ids or pad for one in encodings)
+            flat = np.fromiter(ids, np.int32, int(counts.sum()))
+            parts.append(in_windows(flat, counts, self._description.max_length, self._frame))
+        return joined(parts, self._description.pad)
+
+    def _of_pairs(self, texts: Sequence[str], pairs: Sequence[str]) -> TokenizedTexts:
+        encodings = _encoded(self._truncating, list(zip(texts, pairs, strict=True)))
         rows = [encoding.ids or [self._description.pad] for encoding in encodings]
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         # To look for what was cut takes long, and shorter ones are whole.
@@ -64,16 +86,43 @@ class FastTokenizer:
         for place in np.flatnonzero(full):
             was_cut[place] = bool(encodings[place].overflowing)
         second = None
-        if pairs is not None and self._description.token_types:
+        if self._description.token_types:
             seconds = (sum(encoding.type_ids) for encoding in encodings)
             second = (counts - np.fromiter(seconds, np.int64, len(rows))).astype(np.int32)
         return TokenizedTexts(
             flat=np.fromiter(chain.from_iterable(rows), np.int32, int(counts.sum())),
-            offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            offsets=offsets_of(counts),
             second_from=second,
             pad=self._description.pad,
             was_cut=was_cut,
         )
+
+    @cached_property
+    def _truncating(self) -> Tokenizer:
+        """The same tokenizer for pairs; made when there are any."""
+        backend, from_end = _read(self._serialized)
+        backend.enable_truncation(
+            self._description.max_length, direction="left" if from_end else "right"
+        )
+        return backend
+
+
+def _read(serialized: str) -> tuple[Tokenizer, bool]:
+    """A tokenizer that cuts nothing, and whether it is one that cuts texts at their beginning."""
+    backend = Tokenizer.from_str(serialized)
+    backend.encode_special_tokens = True  # a typed [SEP] is text; not kept in the file
+    from_end = (backend.truncation or {}).get("direction") == "left"
+    backend.no_truncation()
+    backend.no_padding()
+    return backend, from_end
+
+
+def _encoded(backend: Tokenizer, given: Sequence[Any]) -> list[Encoding]:
+    """Encodings of texts, or of pairs of them."""
+    if len(given) == 1:  # without waiting for another thread
+        one = given[0]
+        return [backend.encode(one) if isinstance(one, str) else backend.encode(*one)]
+    return backend.encode_batch_fast(list(given))
 
 
 class SlowTokenizer:

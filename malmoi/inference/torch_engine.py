@@ -1,11 +1,10 @@
 """Texts through a network of torch: the one place where anything is predicted.
 
-Legend: n texts, B texts in a batch, K labels.
+Legend: n texts, B rows (texts, or windows of long ones) in a batch, K labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +12,10 @@ import torch
 
 from malmoi.config import Precision
 from malmoi.devices import autocast, convert_matrices, prefers_bf16
-from malmoi.inference.batching import PaddedBatch, TokenizedTexts, batches_by_length
+from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
+from malmoi.inference.running import computed_by_length
 from malmoi.inference.tasks import Task
 
 if TYPE_CHECKING:
@@ -32,29 +32,26 @@ class DeviceTokens:
 
     def __init__(self, tokens: TokenizedTexts, device: torch.device) -> None:
         """Copy `tokens` to `device`; it may be where the arrays are already."""
+        self.tokens = tokens
         self.lengths = tokens.lengths
-        self._offsets = tokens.offsets
-        self._second = tokens.second_from
-        self._pad = tokens.pad
         self._device = device
         self._flat = torch.from_numpy(tokens.flat).to(device)
 
-    def batch(self, places: np.ndarray) -> dict[str, torch.Tensor]:
-        """`input_ids` and `attention_mask` of B texts, of pairs `token_type_ids`: int64 [B, T].
+    def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """`input_ids` and `attention_mask` of B rows, of pairs `token_type_ids`: int64 [B, T].
 
         Args:
-            places: int64 [B].
+            rows: int64 [B].
         """
-        longest = int(self.lengths[places].max())
+        longest = int(self.lengths[rows].max())
         columns = torch.arange(longest, device=self._device)
-        mask = columns < self._moved(self.lengths[places])[:, None]
-        where = self._moved(self._offsets[places])[:, None] + columns
-        ids = (
-            self._flat[where.clamp_(max=len(self._flat) - 1)].long().masked_fill_(~mask, self._pad)
-        )
+        mask = columns < self._moved(self.lengths[rows])[:, None]
+        where = self._moved(self.tokens.offsets[rows])[:, None] + columns
+        found = self._flat[where.clamp_(max=len(self._flat) - 1)].long()
+        ids = found.masked_fill_(~mask, self.tokens.pad)
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
-        if self._second is not None:
-            second = columns >= self._moved(self._second[places])[:, None]
+        if self.tokens.second_from is not None:
+            second = columns >= self._moved(self.tokens.second_from[rows])[:, None]
             inputs["token_type_ids"] = (second & mask).long()
         return inputs
 
@@ -65,42 +62,6 @@ class DeviceTokens:
         return moved
 
 
-def probabilities_by_length(
-    model: PreTrainedModel,
-    tokens: DeviceTokens,
-    places: np.ndarray,
-    task: Task,
-    device: torch.device,
-    *,
-    temperature: float = 1.0,
-) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Predict batch by batch, short texts first.
-
-    Args:
-        model: in eval mode, on `device`.
-        tokens: of all texts.
-        places: int64 [n], which of them.
-        task: says what becomes of the logits.
-        device: where model and tokens are.
-        temperature: divides the logits (Guo et al. 2017).
-
-    Yields:
-        Indices in `places`, B of them, and their probabilities, float32 [B, K]: they add up to 1
-        for one label a text, each is between 0 and 1 by itself for `multi`, and is the predicted
-        value, [B, 1], for a regression.
-    """
-    lengths = tokens.lengths[places].tolist()
-    compute = logits_of(model)
-    with torch.inference_mode(), autocast(device):
-        for batch in batches_by_length(lengths, TOKENS_IN_BATCH[device.type]):
-            logits = compute(**tokens.batch(places[batch])).float() / temperature
-            if task == "multi":
-                logits = logits.sigmoid()
-            elif task != "pair-regression":
-                logits = logits.softmax(dim=-1)
-            yield batch, logits.cpu().numpy()
-
-
 def predict_probabilities(
     model: PreTrainedModel,
     tokens: DeviceTokens,
@@ -108,17 +69,44 @@ def predict_probabilities(
     task: Task,
     device: torch.device,
 ) -> np.ndarray:
-    """Predict the texts at `places`, float32 [n, K]; see `probabilities_by_length`.
+    """Predict the texts at `places`, long ones in windows; the model is left in its mode.
 
-    The model is left in the mode it was in.
+    Args:
+        model: on `device`.
+        tokens: of all texts.
+        places: int64 [n], which of them.
+        task: says what becomes of the logits.
+        device: where model and tokens are.
+
+    Returns:
+        float32 [n, K]: probabilities that add up to 1 for one label a text, each between 0 and 1
+        by itself for `multi`; the predicted value, [n, 1], for a regression.
     """
     was_training = model.training
     model.eval()
     found = np.zeros((len(places), len(model.config.id2label or {})), dtype=np.float32)
-    for batch, probabilities in probabilities_by_length(model, tokens, places, task, device):
-        found[batch] = probabilities
+    network = logits_of(model)
+
+    def compute(rows: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = network(**tokens.batch(rows)).float().cpu().numpy()
+        return logits
+
+    with torch.inference_mode(), autocast(device):
+        for batch, logits in computed_by_length(
+            compute, tokens.tokens, places, tokens_in_batch=TOKENS_IN_BATCH[device.type]
+        ):
+            found[batch] = from_logits(logits, task)
     model.train(was_training)
     return found
+
+
+def from_logits(logits: np.ndarray, task: Task) -> np.ndarray:
+    """Probabilities, or values, of n texts, float32 [n, K]."""
+    if task == "multi":
+        return torch.from_numpy(logits).sigmoid().numpy()
+    if task == "pair-regression":
+        return logits
+    return torch.from_numpy(logits).softmax(dim=-1).numpy()
 
 
 class TorchEngine:

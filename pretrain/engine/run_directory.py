@@ -19,7 +19,7 @@ from malmoi.model_folders import discriminator_folder
 from malmoi.paths import runs
 from pretrain.config.objective import Sharing
 from pretrain.config.run_plan import RunPlan, plan_from_json
-from pretrain.config.settings import RunConfig
+from pretrain.config.settings import FROM_NOTHING, RunConfig
 from pretrain.engine.checkpoint import has_state
 from pretrain.model.networks import ElectraPair
 from pretrain.resuming import difference
@@ -258,8 +258,30 @@ def write_record(directory: Path, record: dict[str, Any]) -> None:
     write_at_once(directory / "run.json", json.dumps(record, ensure_ascii=False, indent=2))
 
 
-def write_networks(directory: Path, pair: ElectraPair, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Both networks under a temporary name, then two renames: no reader sees half a model."""
+def trained_length(plan: RunPlan, tokenizer: PreTrainedTokenizerFast, positions: int) -> int:
+    """Tokens of the longest rows that the networks were trained on.
+
+    Networks that went on from a checkpoint were trained on what its tokenizer hands out, too.
+
+    Args:
+        tokenizer: of the run; of the checkpoint, unless another one was given.
+        positions: that the networks have, trained or not.
+    """
+    own = plan.corpus.max_length
+    if plan.start.init in FROM_NOTHING or plan.corpus.tokenizer is not None:
+        return own
+    return max(own, min(int(tokenizer.model_max_length), positions))
+
+
+def write_networks(
+    directory: Path, pair: ElectraPair, tokenizer: PreTrainedTokenizerFast, max_length: int
+) -> None:
+    """Both networks under a temporary name, then two renames: no reader sees half a model.
+
+    Args:
+        max_length: tokens that the tokenizer beside them hands out, see `trained_length`.
+    """
+    tokenizer.model_max_length = max_length
     scratch = directory / ".networks.tmp"
     shutil.rmtree(scratch, ignore_errors=True)
     try:

@@ -34,7 +34,7 @@ from malmoi.tokenizer_folders import load_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Tokens of a text that are read, as fine-tuning does by default.
+# Tokens of a window, as fine-tuning has by default.
 _MAX_LENGTH = 128
 
 

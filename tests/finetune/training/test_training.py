@@ -206,7 +206,7 @@ def test_pairs_are_told_apart() -> None:
 
 def test_batches_of_all_tokens_are_those_of_the_tokenizer() -> None:
     tokenizer = make_tokenizer()
-    tokens = tokenize_all(tokenizer, ["", *TEXTS, "꿈 " * 500], 64)
+    tokens = tokenize_all(tokenizer, ["", *TEXTS, "꿈 " * 500], 64).beginnings()
     assert tokens.cut == 1
     places = np.array([5, 0, 64, 3])
     batch = DeviceTokens(tokens, torch.device("cpu")).batch(places)

@@ -52,10 +52,11 @@ def test_batches_give_what_one_by_one_gives(
 
 
 def test_what_was_cut_says_so(classifier: Classifier) -> None:
-    # Of 64 tokens [CLS] and [SEP] are two.
+    # A window is 64 tokens, and 64 of them are read.
     tokens = [separable()[0][0].split()[0], "글"]
-    found = classifier.predict(["", *tokens, " ".join(tokens * 100), tokens[0]])
-    assert [prediction.cut for prediction in found] == [False, False, False, True, False]
+    words = [" ".join(tokens * 100), " ".join(tokens * 2000)]
+    found = classifier.predict(["", *tokens, *words, tokens[0]])
+    assert [prediction.cut for prediction in found] == [False, False, False, False, True, False]
 
 
 def test_equals_the_stock_model_in_float32(

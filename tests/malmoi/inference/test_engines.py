@@ -41,6 +41,7 @@ ODD = [
     "꿈\n에서",
     "x" * 1_000_000,
     "가" * 5_000,
+    "꿈에서 하늘을 날았다 " * 30,
 ]
 
 
@@ -125,13 +126,17 @@ def test_the_direct_tokenizer_gives_the_ids_of_transformers(classifier_directory
         assert found.flat.tolist() == expected.flat.tolist()
         assert found.offsets.tolist() == expected.offsets.tolist()
         assert found.was_cut.tolist() == expected.was_cut.tolist()
+        assert (found.texts, expected.texts) == (len(given), len(given))
+        assert (len(found.lengths) > len(given)) == (pairs is None)
         if pairs is not None:
             assert found.second_from is not None and expected.second_from is not None
             assert found.second_from.tolist() == expected.second_from.tolist()
         for place in range(0, len(given), 7):
             alone = direct([given[place]], None if pairs is None else [pairs[place]])
-            start, end = expected.offsets[place : place + 2]
+            rows, _ = expected.rows_of(np.array([place]))
+            start, end = expected.offsets[rows[0]], expected.offsets[rows[-1] + 1]
             assert alone.flat.tolist() == expected.flat[start:end].tolist()
+            assert len(alone.lengths) == len(rows)
             assert alone.cut == expected.was_cut[place]
 
 

@@ -87,7 +87,22 @@ def test_several_labels_pairs_and_values(
     assert found.words[0].weight == pytest.approx(whole.value - rest.value, abs=1e-4)
 
 
-def test_a_linear_part_reads_what_the_encoder_does_not(linear_model: Path) -> None:
+def test_every_word_of_a_text_of_several_windows_is_explained(classifier_directory: Path) -> None:
+    classifier = Classifier.load(classifier_directory, "torch-fp32")
+    text = "꿈에서 하늘을 날았다 " * 20 + "내일 병원 예약 " * 5
+    found = classifier.explain(text)
+    assert [word.text for word in found.words] == text.split() and not found.cut
+    whole = classifier.predict([text])[0]
+    rest = classifier.predict([text[: text.rindex("예약")]])[0]
+    expected = log_odds(whole, found.label) - log_odds(rest, found.label)
+    assert found.words[-1].weight == pytest.approx(expected, abs=1e-3) and abs(expected) > 1e-3
+    assert classifier.explain("꿈에서 하늘을 날았다 " * 400).cut
+
+
+def test_a_linear_part_reads_what_the_encoder_does_not(
+    linear_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.inference.windows.MOST_WINDOWS", 2)
     classifier = Classifier.load(linear_model)
     text = "꿈에서 하늘을 날았다 " * 120 + "내일 병원 예약 " * 48
     whole = classifier.predict([text])[0]

@@ -93,14 +93,17 @@ def test_with_tokenizers_and_onnxruntime_alone(released_folder: Path) -> None:
     expected = probabilities(RELEASED, "torch-fp32", TEXTS)
     found = np.array([softmax(by_onnx(released_folder, text)) for text in TEXTS])
     assert np.abs(found - expected).max() < 1e-4
-    long = "재미있다 " * 300
-    assert (
-        np.abs(
-            softmax(by_onnx(released_folder, long))
-            - probabilities(RELEASED, "torch-fp32", [long])[0]
-        ).max()
-        < 1e-4
-    )
+
+
+def test_a_long_text_is_cut_by_others_and_read_in_windows_by_malmoi(released_folder: Path) -> None:
+    long = "재미있다 " * 60 + "돈이 아깝다 " * 100
+    cut = softmax(by_onnx(released_folder, long))
+    labels = Classifier.load(RELEASED).labels
+    assert np.abs(by_pipeline(released_folder, [long], labels)[0] - cut).max() < 1e-4
+    expected = probabilities(RELEASED, "torch-fp32", [long])[0]
+    found = probabilities(released_folder, "onnx-fp32", [long])[0]
+    assert np.abs(found - expected).max() < 1e-4
+    assert np.abs(cut - expected).max() > 0.05
 
 
 @pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "onnx-int8"])

@@ -38,9 +38,15 @@ def test_one_text_and_many_get_the_labels_of_the_classifier(
     assert server.ask("/v1/predict", {"texts": []}, **BEARER).json["predictions"] == []
 
 
-def test_a_text_that_is_too_long_for_the_model_is_cut_and_says_so(server: Server) -> None:
-    found = server.ask("/v1/predict", {"texts": ["꿈에서 하늘을 " * 200, "꿈"]}, **BEARER).json
-    assert [each["cut"] for each in found["predictions"]] == [True, False]
+def test_a_text_of_several_windows_is_read_as_the_classifier_reads_it(
+    server: Server, classifier_directory: Path
+) -> None:
+    texts = ["꿈에서 하늘을 " * 100 + "내일 병원 예약 " * 60, "꿈"]
+    found = server.ask("/v1/predict", {"texts": texts}, **BEARER).json["predictions"]
+    expected = Classifier.load(classifier_directory, ENGINE).predict(texts)
+    for each, one in zip(found, expected, strict=True):
+        assert each["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
+        assert each["cut"] is False
 
 
 @pytest.mark.parametrize("text", ["", " ", "\0", "😀" * 50, "a\u2028b", "<script>", "\ud7ff"])

@@ -39,6 +39,23 @@ def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: C
     assert all(torch.equal(first[key], generator[key]) for key in shared)
 
 
+def test_a_run_hands_out_the_length_that_it_was_trained_on(pretrain_here: Command) -> None:
+    def handed_out(run: str) -> list[int]:
+        files = sorted(Path(run).glob("*/tokenizer_config.json"))
+        return [json.loads(file.read_text())["model_max_length"] for file in files]
+
+    flags = ["--set", "objective.unigram_fraction=0", "--max-steps", "1"]
+    assert pretrain_here(*flags, "--max-length", "64", "--output", "first")[0] == 0
+    assert handed_out("first") == [64, 64]
+    assert json.loads(Path("first/run.json").read_text())["plan"]["corpus"]["max_length"] == 64
+    # What it goes on from was trained on longer rows, or on shorter ones.
+    again = ["--init", "first", "--max-steps", "1"]
+    assert pretrain_here(*again, "--max-length", "32", "--output", "shorter")[0] == 0
+    assert set(handed_out("shorter")) == {64}
+    assert pretrain_here(*again, "--max-length", "96", "--output", "longer")[0] == 0
+    assert set(handed_out("longer")) == {96}
+
+
 @pytest.mark.parametrize("sharing", ["none", "word", "gdes"])
 def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     pretrain_here: Command, sharing: str
