@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 
 from malmoi.errors import InputError
 from malmoi.labels.database import LabelDatabase
-from malmoi.labels.models import Base
+from malmoi.labels.project_models import Base
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.schema import HEAD, VERSION_TABLE
 from malmoi.labels.store import LabelStore, text_hash
@@ -110,7 +110,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
-    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0001; update"):
+    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0002; update"):
         LabelStore(f"sqlite:///{path}")
 
 

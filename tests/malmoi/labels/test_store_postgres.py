@@ -21,6 +21,7 @@ from finetune.kfold import ABOUT, main
 from finetune.settings import KfoldSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
+from malmoi.labels.project_models import Base
 from malmoi.labels.store import LabelStore
 from tests.finetune.conftest import save_labels, separable
 
@@ -69,7 +70,9 @@ def _served(folder: Path, programs: Path) -> Iterator[str]:
 def url(server: str) -> Iterator[str]:
     yield server
     with create_engine(server).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS labels, labels_version"))
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+        connection.execute(text("GRANT USAGE ON SCHEMA public TO PUBLIC"))
 
 
 def save(store: LabelStore, words: str, label: str, request_id: str) -> bool:
@@ -110,8 +113,9 @@ def test_two_make_the_table_at_the_same_moment(url: str) -> None:
 
 def test_two_take_over_a_table_without_a_version_at_once(url: str) -> None:
     save(LabelStore(url), "글", "긍정", "1")
+    newer = ", ".join(table.name for table in Base.metadata.sorted_tables if table.name != "labels")
     with create_engine(url).begin() as connection:
-        connection.execute(text("DROP TABLE labels_version"))
+        connection.execute(text(f"DROP TABLE labels_version, {newer}"))
     barrier = threading.Barrier(4)
     found: list[dict[str, int]] = []
 
