@@ -5,7 +5,7 @@ that no undo withdraws; a label and a skip are of one kind.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
+from malmoi.labels.people import Person
 from malmoi.labels.project_models import AnnotationRow, PlaceRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
@@ -122,24 +123,41 @@ def save_acts(access: ProjectAccess, acts: Sequence[Act]) -> list[Saved]:
         InputError: the person is no member, or an act does not fit the project; nothing is saved.
     """
     with access.writing("annotator") as connection:
-        project = access.row(connection)
-        book = LabelBook(connection, access.project_id, project["kind"])
-        newest, _ = newest_guideline(connection, access.project_id)
-        writer = _Writer(
-            access=access,
-            connection=connection,
-            book=book,
-            annotators_per_text=project["annotators_per_text"],
-            lease=timedelta(seconds=project["lease_seconds"]),
-            guideline_version=newest,
-            now=database_time(connection),
-        )
+        writer = _writer(access, connection)
         return [writer.save(act) for act in acts]
+
+
+def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> list[Saved]:
+    """Append acts that other people did elsewhere, in one transaction; see `save_acts`.
+
+    Args:
+        access: of an admin.
+        acts: who did what; they need not be members.
+    """
+    with access.writing("admin") as connection:
+        writer = _writer(access, connection)
+        return [
+            replace(writer, access=replace(access, person=Person(name=name))).save(act)
+            for name, act in acts
+        ]
 
 
 def save_act(access: ProjectAccess, act: Act) -> Saved:
     """Append one act; see `save_acts`."""
     return save_acts(access, [act])[0]
+
+
+def _writer(access: ProjectAccess, connection: Connection) -> "_Writer":
+    project = access.row(connection)
+    return _Writer(
+        access=access,
+        connection=connection,
+        book=LabelBook(connection, access.project_id, project["kind"]),
+        annotators_per_text=project["annotators_per_text"],
+        lease=timedelta(seconds=project["lease_seconds"]),
+        guideline_version=newest_guideline(connection, access.project_id)[0],
+        now=database_time(connection),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

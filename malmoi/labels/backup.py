@@ -34,12 +34,14 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
     """
     given = url or database_url()
     parsed = make_url(given)
-    shown = without_password(parsed.render_as_string(hide_password=True))
+    shown = without_password(parsed.render_as_string(hide_password=False))
     if parsed.get_backend_name() != "sqlite":
-        plain = make_url(shown).set(drivername="postgresql", password=None)
+        plain = URL.create(
+            "postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database
+        )
         raise InputError(
             f"{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
-            f"--file={path} {plain.render_as_string(hide_password=False)}"
+            f"--file={path} {plain}"
         )
     source = Path(parsed.database or "")
     if not source.is_file():
