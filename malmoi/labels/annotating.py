@@ -16,7 +16,7 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
 from malmoi.labels.people import Person
-from malmoi.labels.project_models import AnnotationRow, PlaceRow
+from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked, checked_request
@@ -91,6 +91,7 @@ class OwnWork:
     """What an annotator has said about a text.
 
     Attributes:
+        text: as it was imported.
         state: labelled, skipped, leased or returned.
         labels: of the label that holds; empty for a skip.
         flagged: whether the flag is up.
@@ -99,6 +100,7 @@ class OwnWork:
     """
 
     text_id: int
+    text: str
     state: str
     labels: tuple[str, ...]
     flagged: bool
@@ -296,7 +298,14 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
         book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
         request = select(AnnotationRow.request_id).where(AnnotationRow.id == PlaceRow.annotation_id)
         query = (
-            select(PlaceRow.text_id, PlaceRow.state, PlaceRow.choice, request.scalar_subquery())
+            select(
+                PlaceRow.text_id,
+                TextRow.text,
+                PlaceRow.state,
+                PlaceRow.choice,
+                request.scalar_subquery(),
+            )
+            .join(TextRow, TextRow.id == PlaceRow.text_id)
             .where(
                 PlaceRow.project_id == access.project_id,
                 PlaceRow.annotator == access.person.name,
@@ -308,12 +317,13 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
         rows = connection.execute(query).all()
         remarks = read_remarks(connection, [row[0] for row in rows])
         found = []
-        for text_id, state, choice, request_id in rows:
+        for text_id, words, state, choice, request_id in rows:
             flagged, note = remarks.get((text_id, access.person.name), (False, ""))
             labels = () if choice is None else book.labels(choice)
             found.append(
                 OwnWork(
                     text_id=text_id,
+                    text=words,
                     state=state,
                     labels=labels,
                     flagged=flagged,

@@ -132,15 +132,39 @@ class _Chooser:
     def choose(self, count: int) -> dict[int, Drawn]:
         """New texts, and how each was chosen."""
         if self.order == "plain":
-            return dict.fromkeys(self._first(self._plain(), count), "plain")
+            chosen: dict[int, Drawn] = {}
+            self._fill(chosen, count, self._plain().where(TextRow.id > self._passed()), "plain")
+            self._fill(chosen, count, self._plain(), "plain")
+            return chosen
         if self.order == "random":
             return dict.fromkeys(self._first(self._at_random(), count), "random")
         share = self.project["random_share"]
         wanted = sum(random.random() < share for _ in range(count))
-        chosen: dict[int, Drawn] = dict.fromkeys(self._first(self._at_random(), wanted), "random")
+        chosen = dict.fromkeys(self._first(self._at_random(), wanted), "random")
         self._fill(chosen, count, self._by_scores(), "scores")
         self._fill(chosen, count, self._plain(), "plain")
         return chosen
+
+    def _passed(self) -> int:
+        """The last text that this annotator has decided in plain order, to go on from there.
+
+        Where a text needs others, too, all that this annotator has done would be looked through
+        again. What was passed over comes at the end.
+        """
+        if self.project["annotators_per_text"] == 1:
+            return 0
+        last = [
+            self.connection.scalar(
+                select(func.max(PlaceRow.text_id)).where(
+                    PlaceRow.project_id == self.access.project_id,
+                    PlaceRow.annotator == self.me,
+                    PlaceRow.state == state,
+                    PlaceRow.drawn == "plain",
+                )
+            )
+            for state in ("labelled", "skipped")
+        ]
+        return max(one or 0 for one in last)
 
     def _fill(
         self, chosen: dict[int, Drawn], count: int, query: Select[int] | None, drawn: Drawn

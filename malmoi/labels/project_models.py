@@ -188,7 +188,7 @@ class PlaceRow(Base):
     __tablename__ = "malmoi_places"
     __table_args__ = (
         UniqueConstraint("text_id", "annotator"),
-        Index("ix_malmoi_places_annotator", "project_id", "annotator", "state"),
+        Index("ix_malmoi_places_annotator", "project_id", "annotator", "state", "drawn", "text_id"),
         Index("ix_malmoi_places_choice", "project_id", "state", "choice"),
     )
 

@@ -7,7 +7,7 @@ chosen for being hard.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -133,6 +133,28 @@ def _drop(access: ProjectAccess, which: ColumnElement[bool]) -> None:
             which,
         )
         connection.execute(delete(TextScoreRow).where(TextScoreRow.version.in_(gone)))
+
+
+def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
+    """Id and words of the texts that need labels, for a model to score; memory is that of a batch.
+
+    Raises:
+        AccessError: the person is no admin.
+    """
+    last = 0
+    while True:
+        query = (
+            select(TextRow.id, TextRow.text)
+            .where(TextRow.project_id == access.project_id, TextRow.is_open, TextRow.id > last)
+            .order_by(TextRow.id)
+            .limit(_ROWS)
+        )
+        with access.reading("admin") as connection:
+            rows = connection.execute(query).tuples().all()
+        if not rows:
+            return
+        yield from rows
+        last = rows[-1][0]
 
 
 def random_sample(access: ProjectAccess) -> list[int]:

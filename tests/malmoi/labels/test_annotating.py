@@ -133,7 +133,7 @@ def test_undo_brings_back_what_was_before(make: Make) -> None:
     save_act(access, act(1, "label", "r2", labels=["부정"]))
     save_act(access, act(1, "undo", "u2", withdraws="r2"))
     assert holds(access) == [(1, "labelled", ("긍정",))] and progress(access).finished == 1
-    assert own_work(access)[0].request_id == "r1"
+    assert (own_work(access)[0].request_id, own_work(access)[0].text) == ("r1", "하나")
     save_act(access, act(1, "undo", "u1", withdraws="r1"))
     assert holds(access) == [] and progress(access).finished == 0
     leased = next_text(access)

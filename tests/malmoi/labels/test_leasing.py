@@ -16,7 +16,7 @@ from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.leasing import lease_texts, next_text, return_leases
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.projects import change_settings
-from malmoi.labels.scores import TextScore, random_sample, write_scores
+from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
 from tests.malmoi.labels.conftest import Make, for_person
 
 LEASER = """
@@ -220,6 +220,24 @@ def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> Non
     assert len(sample) >= drawn["random"] and sample == by_lottery[: len(sample)]
     # What the model chose is the end of the file; the sample is of all of it.
     assert min(sample) < 200
+
+
+def test_a_model_reads_the_texts_that_need_labels(make: Make) -> None:
+    access = make("하나", "둘", "셋")
+    label(access, 2)
+    assert list(iter_open_texts(access)) == [(1, "하나"), (3, "셋")]
+
+
+def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
+    """Going on from the last text must lose none that was given back or is free again."""
+    people = dict.fromkeys("가나", "annotator")
+    local = make(*["하나", "둘", "셋", "넷", "다섯"], annotators_per_text=2, people=people)
+    mine = for_person(local, "가")
+    assert ids(mine, 4) == [1, 2, 3, 4]
+    label(mine, 1)
+    label(mine, 3)
+    assert return_leases(mine) == 2
+    assert ids(mine, 3) == [4, 5, 2]
 
 
 def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:

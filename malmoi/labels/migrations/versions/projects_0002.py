@@ -192,7 +192,9 @@ def _make_decisions() -> None:
         sa.UniqueConstraint("text_id", "annotator"),
     )
     op.create_index(
-        "ix_malmoi_places_annotator", "malmoi_places", ["project_id", "annotator", "state"]
+        "ix_malmoi_places_annotator",
+        "malmoi_places",
+        ["project_id", "annotator", "state", "drawn", "text_id"],
     )
     op.create_index("ix_malmoi_places_choice", "malmoi_places", ["project_id", "state", "choice"])
     op.create_table(
