@@ -12,7 +12,8 @@ def upgrade() -> None:
     _make_projects()
     _make_texts()
     _make_scores()
-    _make_decisions()
+    _make_annotations()
+    _make_places()
 
 
 def _make_projects() -> None:
@@ -149,8 +150,8 @@ def _make_scores() -> None:
     )
 
 
-def _make_decisions() -> None:
-    """What annotators and reviewers did."""
+def _make_annotations() -> None:
+    """What annotators did."""
     op.create_table(
         "malmoi_annotations",
         sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
@@ -178,6 +179,10 @@ def _make_decisions() -> None:
         "ix_malmoi_annotations_text", "malmoi_annotations", ["text_id", "annotator", "id"]
     )
     op.create_index("ix_malmoi_annotations_withdraws", "malmoi_annotations", ["withdraws"])
+
+
+def _make_places() -> None:
+    """What each annotator has to do, and what reviewers decided."""
     op.create_table(
         "malmoi_places",
         sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
