@@ -14,7 +14,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 
-class _UtcDateTime(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A moment in UTC: SQLite forgets time zones, so they are put back on the way out."""
 
     impl = DateTime(timezone=True)
@@ -49,7 +49,7 @@ class Label(Base):
     label_set: Mapped[str | None] = mapped_column(Text)
     model: Mapped[str | None] = mapped_column(Text)
     annotator: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(_UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # Names the decision: the same one arriving twice is one row.
     request_id: Mapped[str] = mapped_column(String(128), unique=True)
 

@@ -10,7 +10,10 @@ from malmoi.errors import InputError
 from malmoi.labels.connection import reading_engine, reason
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.models import Label, names_in, sets_within
+from malmoi.labels.names import normal_label
+from malmoi.labels.project_records import iter_project_records, project_id_of
 from malmoi.labels.queries import known_sets, latest_ids, of_sets
+from malmoi.labels.tasks import task_named
 from malmoi.text.record import Record
 
 _ROWS_AT_ONCE = 1_000
@@ -21,15 +24,23 @@ def iter_label_records(
 ) -> Iterator[Record]:
     """The current label of every text of one task, oldest first; nothing is changed.
 
+    A part that names a project of the database reads that one (`project_records`).
+
     Args:
         labels: of which task, where the database names no part; None: it has one only.
 
     Raises:
         InputError: there is no such table, it is damaged or locked for long, its part has no
-            labels, or it has several tasks of which none is named.
+            labels, it has several tasks of which none is named, or its part names both a project
+            and a task that has labels from before there were projects.
     """
     try:
-        with Session(reading_engine(database)) as session:
+        engine = reading_engine(database)
+        with Session(engine) as session:
+            project_id = _project(session, database)
+            if project_id is not None:
+                yield from iter_project_records(engine, project_id, database.name)
+                return
             latest = latest_ids(_of_one_task(session, database, labels))
             query = select(Label.id, Label.text, Label.label).where(Label.id.in_(latest))
             rows = session.execute(
@@ -43,6 +54,22 @@ def iter_label_records(
             f"{database}: expected the label database of the app (a table labels), found "
             f"{reason(error)}; export the labels in the app as CSV instead"
         ) from error
+
+
+def _project(session: Session, database: LabelDatabase) -> int | None:
+    """The project that the part names, if it does."""
+    if database.part is None:
+        return None
+    project_id = project_id_of(session.connection(), normal_label(database.part))
+    if project_id is None:
+        return None
+    task = task_named(database.part)
+    if task is not None and sets_within(known_sets(session), task.label_names):
+        raise InputError(
+            f"{database}: expected the name of a project or of a task, found both with labels; "
+            f"write #{','.join(task.label_names)} for those of the task, or rename the project"
+        )
+    return project_id
 
 
 def _of_one_task(

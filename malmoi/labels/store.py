@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -69,6 +69,26 @@ def text_hash(text: str) -> str:
     return hashlib.sha256((clean_text(text) or text).encode("utf-8")).hexdigest()
 
 
+def open_engine(url: str | URL | None = None) -> Engine:
+    """An engine for a label database of the newest layout, made where it is missing.
+
+    Args:
+        url: SQLAlchemy URL; `database_url()` without one.
+
+    Raises:
+        InputError: the URL or the database cannot be used.
+    """
+    try:
+        engine = writing_engine(url or database_url(), DATABASE_VARIABLE)
+        prepare(engine)
+    except (SQLAlchemyError, ImportError, OSError) as error:
+        raise InputError(
+            f"the label database cannot be opened ({reason(error)}); check {DATABASE_VARIABLE} "
+            f"(default {label_database()})"
+        ) from error
+    return engine
+
+
 class LabelStore:
     """Saves labels and reads them back.
 
@@ -85,14 +105,7 @@ class LabelStore:
         Raises:
             InputError: the URL or the database cannot be used.
         """
-        try:
-            self._engine = writing_engine(url or database_url(), DATABASE_VARIABLE)
-            prepare(self._engine)
-        except (SQLAlchemyError, ImportError, OSError) as error:
-            raise InputError(
-                f"the label database cannot be opened ({reason(error)}); check {DATABASE_VARIABLE} "
-                f"(default {label_database()})"
-            ) from error
+        self._engine = open_engine(url)
 
     def save(
         self,

@@ -17,12 +17,14 @@ class BadRows:
 
     Attributes:
         skip: leave bad rows out and go on, as `--skip-bad-rows` says.
+        keep: how many of them are kept to be shown.
         first: the first few of them.
         count: how many there were.
         files: files that cannot be read.
     """
 
     skip: bool = False
+    keep: int = _SHOWN
     first: list[InputError] = field(default_factory=list)
     count: int = 0
     files: list[InputError] = field(default_factory=list)
@@ -30,7 +32,7 @@ class BadRows:
     def add(self, error: InputError) -> None:
         """Take note of a row that cannot be read."""
         self.count += 1
-        if len(self.first) < _SHOWN:
+        if len(self.first) < self.keep:
             self.first.append(error)
 
     def add_file(self, error: InputError) -> None:
@@ -47,7 +49,7 @@ class BadRows:
         if not self.stops:
             return
         rows = self.count if not self.skip else 0
-        told = [*self.files[:_SHOWN], *(self.first if rows else [])]
+        told = [*self.files[:_SHOWN], *(self.first[:_SHOWN] if rows else [])]
         total = len(self.files) + rows
         advice = " (--skip-bad-rows leaves such rows out)" if rows else ""
         if total == 1:

@@ -29,11 +29,17 @@ class WholeRow:
         cells: by column, in the order of the file: texts, numbers, dates, lists.
         text: of the text column.
         pair: of the pair column; None where none was asked for.
+        text_column: which of the cells the text is.
+        source: name of the file.
+        place: in it: a line, or a sheet and a row ("12", "sheet:12").
     """
 
     cells: Mapping[str, Any]
     text: str
     pair: str | None = None
+    text_column: str = LINE_COLUMN
+    source: str = ""
+    place: str = ""
 
 
 def iter_whole_rows(
@@ -42,6 +48,7 @@ def iter_whole_rows(
     *,
     pair_column: str | None = None,
     notes: ReadingNotes | None = None,
+    bad: BadRows | None = None,
 ) -> Iterator[WholeRow]:
     """Stream the rows of sources, read as `malmoi.text.reading.records` reads them.
 
@@ -50,6 +57,7 @@ def iter_whole_rows(
         options: what the user said of them.
         pair_column: name or number of the column of second texts.
         notes: gets how each file is read.
+        bad: gets rows that cannot be read; by default, options say what becomes of them.
 
     Raises:
         InputError: as `malmoi.text.reading.records.iter_records`; for bad rows once all were seen.
@@ -59,7 +67,8 @@ def iter_whole_rows(
     def of_source(source: Source, bad: BadRows) -> Iterator[WholeRow]:
         return _rows(source, options, pair_column, notes, bad)
 
-    return rows_of_sources(sources, of_source, BadRows(skip=options.skip_bad_rows), notes)
+    bad = bad or BadRows(skip=options.skip_bad_rows)
+    return rows_of_sources(sources, of_source, bad, notes)
 
 
 def _rows(
@@ -90,10 +99,12 @@ def _rows(
                     f"{source.shown}: expected columns, found a plain list of texts, one a line; "
                     "leave out the names of columns, or name what parts them by --delimiter"
                 )
-            for number, (_, text) in enumerate(texts_of(source, found, shape)):
-                if not number:
+            for place, (number, text) in enumerate(texts_of(source, found, shape)):
+                if not place:
                     notes.opened(found)
-                yield WholeRow(cells={LINE_COLUMN: text}, text=text)
+                yield WholeRow(
+                    cells={LINE_COLUMN: text}, text=text, source=source.name, place=str(number)
+                )
             return
         yield from _table(source, shape, options, request, pair_column, found, notes, bad)
     if bad.skip and bad.count > before:
@@ -125,12 +136,16 @@ def _table(
         needed = [text] if pair is None else [text, pair]
         for number, part, cells in table.read(range(len(names)), needed):
             empty = False
-            where = f"{source.shown}:{part}:{number}" if part else f"{source.shown}:{number}"
+            place = f"{part}:{number}" if part else str(number)
+            where = f"{source.shown}:{place}"
             try:
                 yield WholeRow(
                     cells=dict(zip(names, cells, strict=True)),
                     text=cell_text(cells[text], where),
                     pair=None if pair is None else cell_text(cells[pair], where),
+                    text_column=names[text],
+                    source=source.name,
+                    place=place,
                 )
             except InputError as error:
                 bad.add(error)
@@ -169,6 +184,9 @@ def _json(
                 pair=(
                     None if pair_key is None else text_of_object(row, pair_key, pair_request, where)
                 ),
+                text_column=whole_characters(text_key),
+                source=source.name,
+                place=str(number),
             )
         except InputError as error:
             bad.add(error)

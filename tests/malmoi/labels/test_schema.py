@@ -3,16 +3,22 @@
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 
 from malmoi.errors import InputError
+from malmoi.labels import schema
 from malmoi.labels.database import LabelDatabase
-from malmoi.labels.models import Base
+from malmoi.labels.people import Person
+from malmoi.labels.project_models import Base
+from malmoi.labels.projects import ProjectStore
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.schema import HEAD, VERSION_TABLE
 from malmoi.labels.store import LabelStore, text_hash
@@ -110,7 +116,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
-    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0001; update"):
+    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0002; update"):
         LabelStore(f"sqlite:///{path}")
 
 
@@ -138,3 +144,55 @@ def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path, size: int) -> None
     with pytest.raises(InputError, match="expected the label database of the app"):
         list(iter_label_records(LabelDatabase(path=path)))
     assert path.read_bytes() == before
+
+
+def test_a_database_from_before_projects_keeps_every_row(any_url: str) -> None:
+    engine = create_engine(any_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    with engine.begin() as connection:
+        for number, (words, label) in enumerate([("좋아요 👍🏽", "긍정"), ("별로", "부정")] * 50):
+            connection.execute(
+                text(
+                    "INSERT INTO labels (text, text_sha256, predicted_label, confidence, label, "
+                    "label_set, model, annotator, created_at, request_id) VALUES (:text, :hash, "
+                    "'긍정', 0.5, :label, :known, 'm', '가', '2026-01-02 03:04:05+00:00', :request)"
+                ),
+                {
+                    "text": words,
+                    "hash": text_hash(words),
+                    "label": label,
+                    "known": '["긍정", "부정"]',
+                    "request": f"r{number}",
+                },
+            )
+        before = connection.execute(text("SELECT * FROM labels ORDER BY id")).all()
+    store = LabelStore(any_url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT * FROM labels ORDER BY id")).all() == before
+        assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, Base.metadata) == []
+    assert store.history_length() == 100 and store.counts() == {"긍정": 1, "부정": 1}
+    assert ProjectStore(any_url).list(Person(name="가", is_local=True)) == []
+
+
+def test_four_who_open_an_old_database_at_once_migrate_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    write_unversioned(path)
+    barrier = threading.Barrier(4)
+    found: list[int] = []
+
+    def look() -> None:
+        barrier.wait()
+        found.append(LabelStore(f"sqlite:///{path}").history_length())
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [3] * 4 and version_in(path) == HEAD

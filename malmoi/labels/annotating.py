@@ -1,0 +1,363 @@
+"""What annotators do, appended to the log: label, skip, flag, note, and the undo of any of these.
+
+Nothing is changed or deleted. What holds is the latest act of each kind of an annotator on a text
+that no undo withdraws; a label and a skip are of one kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.orm import aliased
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.choices import LabelBook
+from malmoi.labels.people import Person
+from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.projects import newest_guideline
+from malmoi.labels.store import Saved
+from malmoi.labels.stored_text import checked, checked_request
+from malmoi.labels.text_state import recount, require_text
+
+ActKind = Literal["label", "skip", "flag", "note", "undo"]
+_DECISIONS = ("label", "skip")
+_LONGEST_NOTE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """What the annotator saw of the model: its label, its probability for it, and its name."""
+
+    label: str
+    score: float
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One act of an annotator on one text.
+
+    Attributes:
+        text_id: of the text that was on screen.
+        kind: what was done.
+        request_id: names the act; the same one arriving twice is one row.
+        labels: of a label: one, or any number where the project is `multi`.
+        flagged: of a flag: up or down.
+        note: of a note; an empty one takes the last away.
+        withdraws: of an undo: the request id of the act that holds no longer.
+        suggestion: None where none was shown.
+        seconds: from the text's appearance to the act.
+        guideline_version: that was on screen; None: the newest.
+    """
+
+    text_id: int
+    kind: ActKind
+    request_id: str
+    labels: Sequence[str] = ()
+    flagged: bool = True
+    note: str = ""
+    withdraws: str | None = None
+    suggestion: Suggestion | None = None
+    seconds: float | None = None
+    guideline_version: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_request(self.request_id)
+        if self.kind not in ("label", "skip", "flag", "note", "undo"):
+            raise InputError(
+                f"expected an act of label, skip, flag, note, undo, found {self.kind!r}"
+            )
+        if (self.withdraws is None) != (self.kind != "undo"):
+            raise InputError("expected the request that an undo withdraws, and of nothing else")
+        if len(checked(self.note, "a note")) > _LONGEST_NOTE:
+            raise InputError(
+                f"expected a note of at most {_LONGEST_NOTE:,} characters, found "
+                f"{len(self.note):,}; shorten it"
+            )
+        if self.seconds is not None and not 0 <= self.seconds < float("inf"):
+            raise InputError(f"expected seconds of 0 or more, found {self.seconds}")
+        if self.suggestion is not None:
+            checked(self.suggestion.label, "a suggested label")
+            checked(self.suggestion.model, "the name of a model")
+            if not 0 <= self.suggestion.score <= 1:
+                raise InputError(f"expected a score from 0 to 1, found {self.suggestion.score}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnWork:
+    """What an annotator has said about a text.
+
+    Attributes:
+        text: as it was imported.
+        state: labelled, skipped, leased or returned.
+        labels: of the label that holds; empty for a skip.
+        flagged: whether the flag is up.
+        note: the last one, or "".
+        request_id: of the decision that holds, to undo it by; None without one.
+    """
+
+    text_id: int
+    text: str
+    state: str
+    labels: tuple[str, ...]
+    flagged: bool
+    note: str
+    request_id: str | None
+
+
+def save_acts(access: ProjectAccess, acts: Sequence[Act]) -> list[Saved]:
+    """Append acts in one transaction: all of them, or none.
+
+    A label is taken even where its lease has expired or others have filled the places of the text:
+    work that somebody did is not thrown away.
+
+    Args:
+        access: of an annotator.
+        acts: in the order in which they were done.
+
+    Returns:
+        For each the row, and whether this call wrote it.
+
+    Raises:
+        InputError: the person is no member, or an act does not fit the project; nothing is saved.
+    """
+    with access.writing("annotator") as connection:
+        writer = _writer(access, connection)
+        return [writer.save(act) for act in acts]
+
+
+def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> list[Saved]:
+    """Append acts that other people did elsewhere, in one transaction; see `save_acts`.
+
+    Args:
+        access: of an admin.
+        acts: who did what; they need not be members.
+    """
+    with access.writing("admin") as connection:
+        writer = _writer(access, connection)
+        return [
+            replace(writer, access=replace(access, person=Person(name=name))).save(act)
+            for name, act in acts
+        ]
+
+
+def save_act(access: ProjectAccess, act: Act) -> Saved:
+    """Append one act; see `save_acts`."""
+    return save_acts(access, [act])[0]
+
+
+def _writer(access: ProjectAccess, connection: Connection) -> "_Writer":
+    project = access.row(connection)
+    return _Writer(
+        access=access,
+        connection=connection,
+        book=LabelBook(connection, access.project_id, project["kind"]),
+        annotators_per_text=project["annotators_per_text"],
+        lease=timedelta(seconds=project["lease_seconds"]),
+        guideline_version=newest_guideline(connection, access.project_id)[0],
+        now=database_time(connection),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writer:
+    """Acts of one person in one transaction."""
+
+    access: ProjectAccess
+    connection: Connection
+    book: LabelBook
+    annotators_per_text: int
+    lease: timedelta
+    guideline_version: int
+    now: datetime
+
+    def save(self, act: Act) -> Saved:
+        known = _row_of_request(self.connection, act.request_id)
+        if known is not None:
+            self._refuse_another(known, act)
+            return Saved(known["id"], new=False)
+        require_text(self.connection, self.access.project_id, act.text_id)
+        withdrawn = self._withdrawn(act) if act.withdraws is not None else None
+        values = self._values(act, None if withdrawn is None else withdrawn["id"])
+        made = self.connection.execute(insert(AnnotationRow).values(**values))
+        (identifier,) = made.inserted_primary_key or (0,)
+        if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
+            self._hold(act.text_id)
+            recount(self.connection, act.text_id, self.annotators_per_text)
+        return Saved(identifier, new=True)
+
+    def _refuse_another(self, known: dict[str, Any], act: Act) -> None:
+        """A request id that is met again names the same act of the same person, or is a forgery."""
+        mine = (self.access.project_id, self.access.person.name, act.text_id, act.kind)
+        if tuple(known[name] for name in ("project_id", "annotator", "text_id", "kind")) != mine:
+            raise InputError(
+                f"expected a new id of a request, found {act.request_id}, which names another act"
+            )
+
+    def _withdrawn(self, act: Act) -> dict[str, Any]:
+        row = _row_of_request(self.connection, act.withdraws or "")
+        mine = (self.access.project_id, self.access.person.name, act.text_id)
+        if row is None or (row["project_id"], row["annotator"], row["text_id"]) != mine:
+            raise InputError(
+                f"expected the request of an act of {self.access.person.name} on text "
+                f"{act.text_id} to undo, found {act.withdraws}"
+            )
+        again = select(AnnotationRow.id).where(AnnotationRow.withdraws == row["id"])
+        if row["kind"] == "undo" or self.connection.scalar(again) is not None:
+            raise InputError(
+                f"expected an act that holds, found {act.withdraws}, which is an undo or is undone "
+                "already; label the text again"
+            )
+        return row
+
+    def _values(self, act: Act, withdraws: int | None) -> dict[str, Any]:
+        version = act.guideline_version or self.guideline_version
+        if not 1 <= version <= self.guideline_version:
+            raise InputError(
+                f"expected a version of the guideline up to {self.guideline_version}, found "
+                f"{version}"
+            )
+        shown = act.suggestion
+        drawn = select(PlaceRow.drawn).where(
+            PlaceRow.text_id == act.text_id, PlaceRow.annotator == self.access.person.name
+        )
+        return {
+            "project_id": self.access.project_id,
+            "text_id": act.text_id,
+            "annotator": self.access.person.name,
+            "kind": act.kind,
+            "choice": self.book.choice(act.labels) if act.kind == "label" else None,
+            "flagged": act.flagged if act.kind == "flag" else None,
+            "note": act.note if act.kind == "note" else None,
+            "withdraws": withdraws,
+            "guideline_version": version,
+            "suggested_label": None if shown is None else shown.label,
+            "suggested_score": None if shown is None else shown.score,
+            "suggested_model": None if shown is None else shown.model,
+            "drawn": self.connection.scalar(drawn),
+            "seconds": act.seconds,
+            "request_id": act.request_id,
+            "created_at": self.now,
+        }
+
+    def _hold(self, text_id: int) -> None:
+        """Let the annotator's place on a text be what the log says."""
+        latest = latest_decision(self.connection, text_id, self.access.person.name)
+        values: dict[str, Any]
+        if latest is None:
+            # Undone, so it is on this annotator's screen again.
+            values = {"state": "leased", "expires_at": self.now + self.lease}
+            values |= {"annotation_id": None, "choice": None}
+        else:
+            state = "labelled" if latest["kind"] == "label" else "skipped"
+            values = {"state": state, "expires_at": None}
+            values |= {"annotation_id": latest["id"], "choice": latest["choice"]}
+        mine = (PlaceRow.text_id == text_id, PlaceRow.annotator == self.access.person.name)
+        moved = self.connection.execute(update(PlaceRow).where(*mine).values(**values))
+        if not moved.rowcount:
+            values |= {"project_id": self.access.project_id, "text_id": text_id}
+            values["annotator"] = self.access.person.name
+            self.connection.execute(insert(PlaceRow).values(**values))
+
+
+def latest_decision(connection: Connection, text_id: int, annotator: str) -> dict[str, Any] | None:
+    """The label or skip of an annotator on a text that holds, by the log alone; or None."""
+    undo = aliased(AnnotationRow)
+    query = (
+        select(AnnotationRow.__table__)
+        .where(
+            AnnotationRow.text_id == text_id,
+            AnnotationRow.annotator == annotator,
+            AnnotationRow.kind.in_(_DECISIONS),
+            ~select(undo.id).where(undo.withdraws == AnnotationRow.id).exists(),
+        )
+        .order_by(AnnotationRow.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def _row_of_request(connection: Connection, request_id: str) -> dict[str, Any] | None:
+    query = select(AnnotationRow.__table__).where(AnnotationRow.request_id == request_id)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
+    """The texts that the person decided last, newest first.
+
+    Args:
+        access: of an annotator, who sees nobody else's work here.
+        limit: how many texts at most.
+    """
+    with access.reading() as connection:
+        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        request = select(AnnotationRow.request_id).where(AnnotationRow.id == PlaceRow.annotation_id)
+        query = (
+            select(
+                PlaceRow.text_id,
+                TextRow.text,
+                PlaceRow.state,
+                PlaceRow.choice,
+                request.scalar_subquery(),
+            )
+            .join(TextRow, TextRow.id == PlaceRow.text_id)
+            .where(
+                PlaceRow.project_id == access.project_id,
+                PlaceRow.annotator == access.person.name,
+                PlaceRow.state.in_(("labelled", "skipped")),
+            )
+            .order_by(PlaceRow.annotation_id.desc())
+            .limit(limit)
+        )
+        rows = connection.execute(query).all()
+        remarks = read_remarks(connection, [row[0] for row in rows])
+        found = []
+        for text_id, words, state, choice, request_id in rows:
+            flagged, note = remarks.get((text_id, access.person.name), (False, ""))
+            labels = () if choice is None else book.labels(choice)
+            found.append(
+                OwnWork(
+                    text_id=text_id,
+                    text=words,
+                    state=state,
+                    labels=labels,
+                    flagged=flagged,
+                    note=note,
+                    request_id=request_id,
+                )
+            )
+        return found
+
+
+def read_remarks(
+    connection: Connection, text_ids: Sequence[int]
+) -> dict[tuple[int, str], tuple[bool, str]]:
+    """Flag and note that hold, by text and annotator; those who made none are left out."""
+    undo = aliased(AnnotationRow)
+    query = (
+        select(
+            AnnotationRow.text_id,
+            AnnotationRow.annotator,
+            AnnotationRow.flagged,
+            AnnotationRow.note,
+        )
+        .where(
+            AnnotationRow.text_id.in_(text_ids),
+            AnnotationRow.kind.in_(("flag", "note")),
+            ~select(undo.id).where(undo.withdraws == AnnotationRow.id).exists(),
+        )
+        .order_by(AnnotationRow.id)
+    )
+    found: dict[tuple[int, str], tuple[bool, str]] = {}
+    for text_id, annotator, flag, text in connection.execute(query):
+        flagged, note = found.get((text_id, annotator), (False, ""))
+        found[text_id, annotator] = (
+            flagged if flag is None else flag,
+            note if text is None else text,
+        )
+    return found

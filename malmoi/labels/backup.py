@@ -1,0 +1,80 @@
+"""A copy of a label database while people work on it."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+
+from malmoi.errors import InputError
+from malmoi.files import sync
+from malmoi.labels.connection import BUSY_SECONDS
+from malmoi.labels.database import without_password
+from malmoi.labels.store import database_url
+
+_PAGES = 2_000
+
+
+def back_up(path: Path, url: str | URL | None = None) -> int:
+    """Copy a SQLite database by its online backup, whoever writes to it meanwhile.
+
+    The copy is of one moment, looked through for damage, and appears when it is whole.
+
+    Args:
+        path: of the copy; not there yet.
+        url: of the database; `database_url()` without one.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        InputError: there is no such file, the copy's name is taken, the database is damaged, or it
+            is PostgreSQL, which has a program for this.
+    """
+    given = url or database_url()
+    parsed = make_url(given)
+    shown = without_password(parsed.render_as_string(hide_password=False))
+    if parsed.get_backend_name() != "sqlite":
+        plain = URL.create(
+            "postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database
+        )
+        raise InputError(
+            f"{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
+            f"--file={path} {plain}"
+        )
+    source = Path(parsed.database or "")
+    if not source.is_file():
+        raise InputError(f"expected a label database to back up, found no file {source}")
+    if path.exists():
+        raise InputError(f"expected a new file for the backup, found {path}; name another one")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        _copy(source, scratch)
+        sync(scratch)
+        scratch.replace(path)
+        sync(path.parent)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def _copy(source: Path, target: Path) -> None:
+    name = f"{source.resolve().as_uri()}?mode=ro"
+    try:
+        with (
+            closing(sqlite3.connect(name, uri=True, timeout=BUSY_SECONDS)) as original,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            original.backup(copy, pages=_PAGES)
+            found = copy.execute("PRAGMA quick_check").fetchone()
+            # One file that can be moved, without a log beside it.
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise InputError(
+            f"{source}: expected a label database to back up, found a file that cannot be read "
+            f"({error})"
+        ) from error
+    if found != ("ok",):
+        raise InputError(f"{source}: the label database is damaged ({found[0]}); keep the file")

@@ -1,0 +1,58 @@
+"""Choices of labels as they stand in the log: ids, so that a label can be renamed."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from malmoi.errors import InputError
+from malmoi.labels.names import normal_label
+from malmoi.labels.project import TaskKind
+from malmoi.labels.projects import read_labels
+
+
+class LabelBook:
+    """The labels of a project by name and by id.
+
+    Args:
+        connection: to read them by.
+        project_id: whose they are.
+        kind: whether a text has one of them or any number.
+    """
+
+    def __init__(self, connection: Connection, project_id: int, kind: TaskKind) -> None:
+        labels = read_labels(connection, project_id)
+        self._kind = kind
+        self._offered = {label.name: label.id for label in labels if not label.retired}
+        self._names: Mapping[int | None, str] = {label.id: label.name for label in labels}
+
+    @property
+    def names(self) -> list[str]:
+        """Of all labels, in order, retired ones last."""
+        return list(self._names.values())
+
+    def choice(self, names: Collection[str]) -> str:
+        """The ids of labels, sorted, as a JSON list.
+
+        Raises:
+            InputError: one is not offered, one is twice, or their number is not that of the kind.
+        """
+        plain = [normal_label(name) for name in names]
+        for name in plain:
+            if name not in self._offered:
+                offered = ", ".join(self._offered)
+                raise InputError(f"expected a label of {offered}, found {name!r}")
+        if len(set(plain)) < len(plain):
+            raise InputError(f"expected each label once, found {', '.join(plain)}")
+        if self._kind == "single" and len(plain) != 1:
+            raise InputError(f"expected one label, found {len(plain)}: {', '.join(plain)}")
+        return json.dumps(sorted(self._offered[name] or 0 for name in plain))
+
+    def labels(self, choice: str) -> tuple[str, ...]:
+        """The names of a choice, in the order of the project."""
+        chosen = set(json.loads(choice))
+        return tuple(name for identifier, name in self._names.items() if identifier in chosen)
+
+    def with_label(self, choices: Sequence[str], name: str) -> list[str]:
+        """Those of the choices that have a label."""
+        return [choice for choice in choices if name in self.labels(choice)]

@@ -1,0 +1,192 @@
+"""A project as a table: texts with their own columns, votes, decisions and what a model said."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from malmoi.errors import InputError
+from malmoi.files import full_disk_as_oserror
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.final_labels import final_label, iter_reviewed
+from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow, TextSourceRow
+from malmoi.labels.review import ReviewedText
+from malmoi.text.table_writing import check_writable, table_writer
+
+# Before the columns that the texts came with.
+COLUMNS = {
+    "text": "str",
+    "label": "str",
+    "decided_by": "str",
+    "adjudicated_label": "str",
+    "reviewer": "str",
+    "votes": "str",
+    "flagged_by": "str",
+    "notes": "str",
+    "suggested_label": "str",
+    "suggested_score": "float",
+    "suggested_model": "str",
+    "drawn": "str",
+    "guideline_version": "int",
+    "seconds": "float",
+    "labelled_at": "str",
+    "text_id": "int",
+    "source": "str",
+    "row": "str",
+}
+
+
+def export_table(
+    access: ProjectAccess,
+    path: Path,
+    *,
+    labelled_only: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write a project as CSV, XLSX, JSON lines or Parquet; the file appears when it is whole.
+
+    `label` and `text` are what `finetune/kfold.py --data` reads; a text without a decision has an
+    empty label. `votes` is a JSON object of the labels that each annotator gave. What was
+    suggested, `drawn`, `guideline_version`, `seconds` and `labelled_at` are of the latest label. A
+    text that stood in several rows has the cells of the first. Formulas are made harmless in CSV
+    and XLSX.
+
+    Args:
+        access: of a reviewer.
+        path: its ending decides the format.
+        labelled_only: leave out texts without any label.
+        progress: called with the texts written so far.
+
+    Returns:
+        How many texts were written.
+
+    Raises:
+        InputError: the person is no reviewer, or the format is not written.
+    """
+    with access.reading("reviewer") as connection:
+        kind = access.row(connection)["kind"]
+        total = connection.scalar(
+            select(func.count()).where(
+                TextRow.project_id == access.project_id,
+                (TextRow.votes > 0) | (not labelled_only),
+            )
+        )
+        check_writable(path, total or 0)
+        own = _own_columns(access, connection)
+        names = [*COLUMNS, *own.values()]
+        scratch = path.with_name(f".{path.stem}.part{path.suffix}")
+        written = 0
+        try:
+            with (
+                full_disk_as_oserror(scratch),
+                table_writer(scratch, names, [*COLUMNS.values(), *["str"] * len(own)]) as write,
+            ):
+                for texts in iter_reviewed(access, connection, labelled_only=labelled_only):
+                    for row in _rows(connection, texts, kind, list(own)):
+                        write(row)
+                    written += len(texts)
+                    if progress is not None:
+                        progress(written)
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+    return written
+
+
+def _own_columns(access: ProjectAccess, connection: Connection) -> dict[str, str]:
+    """The columns of the files, and what they are called here: one of ours gets a number behind."""
+    query = (
+        select(TextSourceRow.cells)
+        .join(TextRow, TextRow.id == TextSourceRow.text_id)
+        .where(TextRow.project_id == access.project_id)
+        .distinct()
+    )
+    found: dict[str, str] = {}
+    taken = {name.casefold() for name in COLUMNS}
+    rows = connection.execute(query, execution_options={"yield_per": 1_000})
+    for (cells,) in rows:
+        for name in json.loads(cells):
+            if name in found:
+                continue
+            free, again = name, 2
+            while free.casefold() in taken:
+                free, again = f"{name} ({again})", again + 1
+            taken.add(free.casefold())
+            found[name] = free
+    if len(found) > 1_000:
+        raise InputError(
+            f"expected at most 1,000 columns in the files of a project, found {len(found):,}; "
+            "export as Label Studio JSON or doccano JSON lines instead"
+        )
+    return found
+
+
+def _rows(
+    connection: Connection, texts: Sequence[ReviewedText], kind: Any, own: Sequence[str]
+) -> Iterator[list[Any]]:
+    ids = [text.text_id for text in texts]
+    sources = first_sources(connection, ids)
+    labels = _latest_labels(connection, ids)
+    for text in texts:
+        final = final_label(text)
+        latest = labels.get(text.text_id, {})
+        source, place, cells = sources.get(text.text_id, ("", "", {}))
+        made = latest.get("created_at")
+        cast = {vote.annotator: vote.labels for vote in text.votes if not vote.skipped}
+        values = {
+            "text": text.text,
+            "label": None if final is None else final.written(kind),
+            "decided_by": None if final is None else final.decided_by,
+            "adjudicated_label": _list(text.adjudicated, kind),
+            "reviewer": text.reviewer,
+            "votes": json.dumps(cast, ensure_ascii=False),
+            "flagged_by": ", ".join(vote.annotator for vote in text.votes if vote.flagged),
+            "notes": "\n".join(
+                f"{vote.annotator}: {vote.note}" for vote in text.votes if vote.note
+            ),
+            "labelled_at": None if made is None else made.isoformat(timespec="seconds"),
+            "text_id": text.text_id,
+            "source": source,
+            "row": place,
+        }
+        yield [
+            *(values.get(name, latest.get(name)) for name in COLUMNS),
+            *(cells.get(name) for name in own),
+        ]
+
+
+def _list(labels: tuple[str, ...] | None, kind: Any) -> str | None:
+    if labels is None:
+        return None
+    return labels[0] if kind == "single" else json.dumps(labels, ensure_ascii=False)
+
+
+def first_sources(
+    connection: Connection, text_ids: Sequence[int]
+) -> dict[int, tuple[str, str, dict[str, Any]]]:
+    """File, place and other cells of the first row of each text."""
+    first = (
+        select(func.min(TextSourceRow.id))
+        .where(TextSourceRow.text_id.in_(text_ids))
+        .group_by(TextSourceRow.text_id)
+    )
+    query = select(
+        TextSourceRow.text_id, TextSourceRow.source, TextSourceRow.place, TextSourceRow.cells
+    ).where(TextSourceRow.id.in_(first))
+    return {
+        text_id: (source, place, json.loads(cells))
+        for text_id, source, place, cells in connection.execute(query)
+    }
+
+
+def _latest_labels(connection: Connection, text_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The row of the log of the label that was given last among those that hold, by text."""
+    held = (
+        select(func.max(PlaceRow.annotation_id))
+        .where(PlaceRow.text_id.in_(text_ids), PlaceRow.state == "labelled")
+        .group_by(PlaceRow.text_id)
+    )
+    query = select(AnnotationRow.__table__).where(AnnotationRow.id.in_(held))
+    return {row["text_id"]: dict(row) for row in connection.execute(query).mappings()}

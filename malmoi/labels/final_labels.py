@@ -1,0 +1,71 @@
+"""The label of a text that leaves the project: a reviewer's, else what annotators agree on."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, select
+
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.project import TaskKind
+from malmoi.labels.project_models import TextRow
+from malmoi.labels.review import ReviewedText, reviewed_texts
+
+DecidedBy = Literal["review", "all", "majority"]
+_TEXTS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalLabel:
+    """What a text is, and who says so.
+
+    Attributes:
+        labels: one, or any number of a `multi` project.
+        decided_by: a reviewer, all its annotators, or more than half of them.
+    """
+
+    labels: tuple[str, ...]
+    decided_by: DecidedBy
+
+    def written(self, kind: TaskKind) -> str:
+        """As a cell that `finetune/kfold.py` reads: a name, or a JSON list of names."""
+        return self.labels[0] if kind == "single" else json.dumps(self.labels, ensure_ascii=False)
+
+
+def final_label(text: ReviewedText) -> FinalLabel | None:
+    """The label of a text; None without votes, or where no more than half of them are the same."""
+    if text.adjudicated is not None:
+        return FinalLabel(labels=text.adjudicated, decided_by="review")
+    votes = Counter(vote.labels for vote in text.votes if not vote.skipped)
+    if not votes:
+        return None
+    labels, count = votes.most_common(1)[0]
+    if count == votes.total():
+        return FinalLabel(labels=labels, decided_by="all")
+    if 2 * count > votes.total():
+        return FinalLabel(labels=labels, decided_by="majority")
+    return None
+
+
+def iter_reviewed(
+    access: ProjectAccess, connection: Connection, *, labelled_only: bool
+) -> Iterator[list[ReviewedText]]:
+    """All texts with their votes, some at a time, in the order of import.
+
+    Args:
+        access: of a reviewer.
+        connection: of a transaction that has asked for the role.
+        labelled_only: leave out texts without a vote or a decision.
+    """
+    last = 0
+    while True:
+        query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id > last)
+        if labelled_only:
+            query = query.where((TextRow.votes > 0) | TextRow.adjudication_id.is_not(None))
+        ids: Sequence[int] = list(connection.scalars(query.order_by(TextRow.id).limit(_TEXTS)))
+        if not ids:
+            return
+        yield reviewed_texts(access, connection, ids)
+        last = ids[-1]

@@ -1,0 +1,312 @@
+"""Projects to and from the files of Label Studio (JSON) and doccano (JSON lines).
+
+Label Studio: "Label Studio JSON format of annotated tasks", docs/source/includes/task_format.md of
+HumanSignal/label-studio; who labelled is an id, or an object with an e-mail address
+(label_studio/data_export/serializers.py, CompletedBySerializer). doccano: text classification as
+backend/data_export/pipeline/factories.py and dataset.py of doccano/doccano write it: one object a
+line with id, text, the list label, the list Comments, and the other columns beside them.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, select
+
+from malmoi.errors import InputError
+from malmoi.files import full_disk_as_oserror
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_acts_of_others
+from malmoi.labels.exporting import first_sources
+from malmoi.labels.final_labels import final_label, iter_reviewed
+from malmoi.labels.project_models import TextSourceRow
+from malmoi.labels.review import ReviewedText, Vote, adjudicate
+from malmoi.labels.text_import import ImportReport, import_texts
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source
+from malmoi.text.table_writing import json_line
+
+OtherTool = Literal["label-studio", "doccano"]
+_ROWS = 500
+_BAD_ROWS_KEPT = 10_000
+# What each tool writes beside the columns that a text came with.
+_OF_TOOL = {
+    "label-studio": {
+        *("id", "annotations", "predictions", "drafts", "meta", "created_at", "updated_at"),
+        *("project", "inner_id", "total_annotations", "cancelled_annotations", "file_upload"),
+        *("total_predictions", "comment_count", "unresolved_comment_count", "updated_by"),
+        *("last_comment_updated_at", "comment_authors"),
+    },
+    "doccano": {"id", "label", "Comments"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledImport:
+    """What came from another tool.
+
+    Attributes:
+        texts: as of an import of texts alone.
+        labels: acts that were new: labels, skips, notes and decisions.
+        bad_rows: as "file:place: what is wrong"; their texts are there, their labels are not.
+    """
+
+    texts: ImportReport
+    labels: int
+    bad_rows: Sequence[str]
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """What a row of a file says: acts by name, and a decision with its reviewer."""
+
+    acts: list[tuple[str, Act]] = field(default_factory=list)
+    decision: tuple[str, list[str], str] | None = None
+
+
+def import_labelled(
+    access: ProjectAccess,
+    sources: Sequence[Source],
+    tool: OtherTool,
+    *,
+    text_column: str | None = None,
+    annotator: str = "doccano",
+    progress: Callable[[int], None] | None = None,
+) -> LabelledImport:
+    """Texts with the labels that people gave them elsewhere. Again, it does nothing.
+
+    Of Label Studio, each annotation is the vote of who completed it, a cancelled one a skip, and
+    one marked as ground truth a reviewer's decision. doccano does not say who labelled: all is of
+    one annotator.
+
+    Args:
+        access: of an admin.
+        sources: files as the tool exports them.
+        tool: which one.
+        text_column: of the text; None: `data.text` of Label Studio, `text` of doccano.
+        annotator: who labelled in doccano; it exports a file for each user unless they share one.
+        progress: called with the rows done so far, first of texts, then of labels.
+
+    Raises:
+        InputError: as `import_texts`.
+    """
+    column = text_column or ("data.text" if tool == "label-studio" else "text")
+    texts = import_texts(access, sources, ReadOptions(text_column=column), progress=progress)
+    new, seen, last = 0, 0, 0
+    bad: list[str] = []
+    while rows := _rows(access, texts.import_id, last):
+        acts: list[tuple[str, Act]] = []
+        decisions = []
+        for identifier, text_id, place, cells in rows:
+            last = identifier
+            prefix = f"{tool}:{texts.import_id}:{identifier}"
+            try:
+                read = _label_studio if tool == "label-studio" else _doccano
+                found = read(json.loads(cells), text_id, prefix, annotator)
+                # Each row by itself: one with an unknown label must not keep the others out.
+                acts.extend(found.acts)
+                if found.decision is not None:
+                    decisions.append((text_id, place, found.decision))
+            except InputError as error:
+                bad.append(f"{place}: {error}")
+        new += _save(access, acts, bad)
+        for text_id, place, (who, labels, request_id) in decisions:
+            # The decision is the admin's who imports it, by word of whoever made it there.
+            note = f"ground truth of {who}"
+            try:
+                decided = adjudicate(access, text_id, labels, request_id=request_id, note=note)
+                new += decided.new
+            except InputError as error:
+                bad.append(f"{place}: {error}")
+        seen += len(rows)
+        if progress is not None:
+            progress(seen)
+    return LabelledImport(texts=texts, labels=new, bad_rows=bad[:_BAD_ROWS_KEPT])
+
+
+def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: list[str]) -> int:
+    """All at once; where something does not fit, one by one, so that all else is kept."""
+    try:
+        return sum(saved.new for saved in save_acts_of_others(access, acts))
+    except InputError:
+        new = 0
+        for act in acts:
+            try:
+                new += save_acts_of_others(access, [act])[0].new
+            except InputError as error:
+                bad.append(f"text {act[1].text_id}: {error}")
+        return new
+
+
+def _rows(access: ProjectAccess, import_id: int, after: int) -> list[tuple[int, int, str, str]]:
+    """Id, text, "file:place" and cells of the next rows of an import."""
+    query = (
+        select(
+            TextSourceRow.id,
+            TextSourceRow.text_id,
+            TextSourceRow.source,
+            TextSourceRow.place,
+            TextSourceRow.cells,
+        )
+        .where(TextSourceRow.import_id == import_id, TextSourceRow.id > after)
+        .order_by(TextSourceRow.id)
+        .limit(_ROWS)
+    )
+    with access.reading("admin") as connection:
+        return [
+            (identifier, text_id, f"{source}:{place}", cells)
+            for identifier, text_id, source, place, cells in connection.execute(query)
+        ]
+
+
+def _label_studio(cells: dict[str, Any], text_id: int, prefix: str, _annotator: str) -> _Found:
+    found = _Found()
+    annotations = cells.get("annotations")
+    for number, one in enumerate(annotations if isinstance(annotations, list) else []):
+        if not isinstance(one, dict):
+            raise InputError("expected annotations as objects, found something else")
+        who, request_id = _who(one.get("completed_by")), f"{prefix}:{number}"
+        results = [part for part in one.get("result") or [] if isinstance(part, dict)]
+        labels = [
+            str(choice)
+            for part in results
+            if part.get("type") == "choices"
+            for choice in part.get("value", {}).get("choices", [])
+        ]
+        seconds = one.get("lead_time")
+        if one.get("ground_truth"):
+            found.decision = who, labels, request_id
+            continue
+        act = Act(
+            text_id=text_id,
+            kind="skip" if one.get("was_cancelled") else "label",
+            request_id=request_id,
+            labels=[] if one.get("was_cancelled") else labels,
+            seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
+        )
+        found.acts.append((who, act))
+    return found
+
+
+def _who(completed_by: Any) -> str:
+    if isinstance(completed_by, dict):
+        name = completed_by.get("email") or completed_by.get("id")
+    else:
+        name = completed_by
+    return name if isinstance(name, str) and name.strip() else f"label-studio:{name}"
+
+
+def _doccano(cells: dict[str, Any], text_id: int, prefix: str, annotator: str) -> _Found:
+    labels = cells.get("label")
+    found = _Found()
+    if isinstance(labels, str):
+        labels = [labels]
+    if labels is not None and not isinstance(labels, list):
+        raise InputError(f"expected label as a list of names, found {labels!r}")
+    if labels:  # doccano has an empty list for a text that nobody has labelled, too
+        names = [str(name) for name in labels]
+        act = Act(text_id=text_id, kind="label", request_id=f"{prefix}:0", labels=names)
+        found.acts.append((annotator, act))
+    comments = cells.get("Comments")
+    if isinstance(comments, list) and comments:
+        note = "\n".join(map(str, comments))
+        act = Act(text_id=text_id, kind="note", request_id=f"{prefix}:1", note=note)
+        found.acts.append((annotator, act))
+    return found
+
+
+def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
+    """Write all texts of a project for another tool, labelled or not.
+
+    Args:
+        access: of a reviewer.
+        path: a JSON file for Label Studio, JSON lines for doccano.
+        tool: which one. doccano gets the decided label; Label Studio every vote, and a reviewer's
+            decision as ground truth.
+
+    Returns:
+        How many texts were written.
+
+    Raises:
+        InputError: the person is no reviewer.
+    """
+    scratch = path.with_name(f".{path.stem}.part{path.suffix}")
+    written = 0
+    try:
+        with (
+            access.reading("reviewer") as connection,
+            full_disk_as_oserror(scratch),
+            scratch.open("w", encoding="utf-8") as file,
+        ):
+            for line in _lines(access, connection, tool):
+                if tool == "label-studio":
+                    file.write("[\n" if not written else ",\n")
+                file.write(line)
+                if tool == "doccano":
+                    file.write("\n")
+                written += 1
+            if tool == "label-studio":
+                file.write("\n]\n" if written else "[]\n")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return written
+
+
+def _lines(access: ProjectAccess, connection: Connection, tool: OtherTool) -> Iterator[str]:
+    for texts in iter_reviewed(access, connection, labelled_only=False):
+        sources = first_sources(connection, [text.text_id for text in texts])
+        for text in texts:
+            cells = _own_cells(sources.get(text.text_id, ("", "", {}))[2], tool)
+            as_object = _task if tool == "label-studio" else _example
+            yield json_line(as_object(text, cells))
+
+
+def _own_cells(cells: dict[str, Any], tool: OtherTool) -> dict[str, Any]:
+    """The columns of a text, without what the tool itself had written beside them."""
+    if tool == "label-studio" and isinstance(cells.get("data"), dict):
+        return dict(cells["data"])
+    return {name: cell for name, cell in cells.items() if name not in _OF_TOOL[tool]}
+
+
+def _task(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:
+    annotations = [_annotation(vote) for vote in text.votes]
+    if text.adjudicated is not None:
+        decided = Vote(
+            annotator=text.reviewer or "",
+            labels=text.adjudicated,
+            skipped=False,
+            flagged=False,
+            note="",
+        )
+        annotations.append(_annotation(decided) | {"ground_truth": True})
+    return {
+        "id": text.text_id,
+        "data": cells | {"text": text.text},
+        "annotations": annotations,
+        "predictions": [],
+    }
+
+
+def _annotation(vote: Vote) -> dict[str, Any]:
+    result = {
+        "from_name": "label",
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": list(vote.labels)},
+    }
+    return {
+        "completed_by": {"email": vote.annotator},
+        "result": [result] if vote.labels else [],
+        "was_cancelled": vote.skipped,
+        "ground_truth": False,
+    }
+
+
+def _example(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:
+    final = final_label(text)
+    notes = [f"{vote.annotator}: {vote.note}" for vote in text.votes if vote.note]
+    labels = [] if final is None else list(final.labels)
+    return cells | {"id": text.text_id, "text": text.text, "label": labels, "Comments": notes}

@@ -1,0 +1,247 @@
+"""The tables of projects: their texts, what annotators did, who may do what.
+
+Annotations, adjudications, guidelines and audit are logs: rows are only added. Places and the last
+columns of texts are what holds now, kept beside the log in the same transaction so that no page has
+to read all of it. The names begin with `malmoi_` because a server's database may hold other tables.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import Double, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from malmoi.labels.models import Base, UtcDateTime
+
+
+class ProjectRow(Base):
+    """A project with its settings."""
+
+    __tablename__ = "malmoi_projects"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    name: Mapped[str] = mapped_column(String(200), unique=True)
+    kind: Mapped[str] = mapped_column(String(8))
+    annotators_per_text: Mapped[int]
+    show_suggestion: Mapped[bool]
+    text_order: Mapped[str] = mapped_column(String(8))
+    random_share: Mapped[float] = mapped_column(Double)
+    lease_seconds: Mapped[int]
+    # Which of `score_versions` orders the texts; None: none was handed in yet.
+    scores_version: Mapped[int | None]
+    created_by: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class ProjectLabelRow(Base):
+    """A label of a project. Annotations name it by id, so it can be renamed at any time."""
+
+    __tablename__ = "malmoi_project_labels"
+    __table_args__ = (UniqueConstraint("project_id", "name"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    name: Mapped[str] = mapped_column(String(200))
+    title: Mapped[str] = mapped_column(Text)
+    meaning: Mapped[str] = mapped_column(Text)
+    color: Mapped[str | None] = mapped_column(String(7))
+    key: Mapped[str | None] = mapped_column(String(1))
+    position: Mapped[int]
+    # No longer offered; what was labelled with it stays.
+    retired: Mapped[bool]
+
+
+class GuidelineRow(Base):
+    """One version of a project's guideline, in Markdown."""
+
+    __tablename__ = "malmoi_guidelines"
+    __table_args__ = (UniqueConstraint("project_id", "version"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    version: Mapped[int]
+    markdown: Mapped[str] = mapped_column(Text)
+    author: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class MemberRow(Base):
+    """Who may work on a project, and as what."""
+
+    __tablename__ = "malmoi_members"
+    __table_args__ = (UniqueConstraint("project_id", "person"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    person: Mapped[str] = mapped_column(String(320))
+    role: Mapped[str] = mapped_column(String(16))
+
+
+class AuditRow(Base):
+    """Who changed what about a project."""
+
+    __tablename__ = "malmoi_audit"
+    __table_args__ = (Index("ix_malmoi_audit_project", "project_id", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    person: Mapped[str] = mapped_column(Text)
+    action: Mapped[str] = mapped_column(String(32))
+    details: Mapped[str] = mapped_column(Text)  # a JSON object
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class TextImportRow(Base):
+    """One import of files, and how far it has come."""
+
+    __tablename__ = "malmoi_text_imports"
+    __table_args__ = (UniqueConstraint("project_id", "content_key"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    # Hash of the files and of how they are read: the same import again goes on or does nothing.
+    content_key: Mapped[str] = mapped_column(String(64))
+    person: Mapped[str] = mapped_column(Text)
+    rows_read: Mapped[int]
+    new_texts: Mapped[int]
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class TextRow(Base):
+    """A text of a project; those that are equal once clean are one."""
+
+    __tablename__ = "malmoi_texts"
+    __table_args__ = (
+        UniqueConstraint("project_id", "text_sha256"),
+        Index("ix_malmoi_texts_open", "project_id", "is_open", "id"),
+        Index("ix_malmoi_texts_lottery", "project_id", "lottery"),
+        Index("ix_malmoi_texts_open_lottery", "project_id", "is_open", "lottery"),
+        Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    text: Mapped[str] = mapped_column(Text)
+    # As `Label.text_sha256`.
+    text_sha256: Mapped[str] = mapped_column(String(64))
+    # Drawn once, evenly from 0 to 1: the lowest are a random sample, whatever else is labelled.
+    lottery: Mapped[float] = mapped_column(Double)
+    # How many annotators have labelled it, whether that are too few, and whether they differ.
+    votes: Mapped[int]
+    is_open: Mapped[bool]
+    disagrees: Mapped[bool]
+    # The adjudication that holds now.
+    adjudication_id: Mapped[int | None]
+
+
+class TextSourceRow(Base):
+    """A row of a file that a text came from; duplicates have several."""
+
+    __tablename__ = "malmoi_text_sources"
+    __table_args__ = (Index("ix_malmoi_text_sources_text", "text_id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
+    import_id: Mapped[int] = mapped_column(ForeignKey("malmoi_text_imports.id"))
+    source: Mapped[str] = mapped_column(Text)
+    place: Mapped[str] = mapped_column(Text)
+    # The text as it stood in this row, where it differs from that of `texts`.
+    text: Mapped[str | None] = mapped_column(Text)
+    cells: Mapped[str] = mapped_column(Text)  # the other columns, a JSON object
+
+
+class AnnotationRow(Base):
+    """One act of one annotator on one text."""
+
+    __tablename__ = "malmoi_annotations"
+    __table_args__ = (
+        Index("ix_malmoi_annotations_text", "text_id", "annotator", "id"),
+        Index("ix_malmoi_annotations_annotator", "project_id", "annotator", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
+    annotator: Mapped[str] = mapped_column(String(320))
+    kind: Mapped[str] = mapped_column(String(8))  # label, skip, flag, note, undo
+    # Of a label: ids of `project_labels`, sorted, as a JSON list.
+    choice: Mapped[str | None] = mapped_column(Text)
+    flagged: Mapped[bool | None]
+    note: Mapped[str | None] = mapped_column(Text)
+    # Of an undo: the row that holds no longer.
+    withdraws: Mapped[int | None] = mapped_column(ForeignKey("malmoi_annotations.id"), index=True)
+    guideline_version: Mapped[int]
+    suggested_label: Mapped[str | None] = mapped_column(Text)
+    suggested_score: Mapped[float | None] = mapped_column(Double)
+    suggested_model: Mapped[str | None] = mapped_column(Text)
+    # How the text had come to the annotator: plain, scores, random; None: by the annotator.
+    drawn: Mapped[str | None] = mapped_column(String(8))
+    seconds: Mapped[float | None] = mapped_column(Double)
+    request_id: Mapped[str] = mapped_column(String(128), unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class PlaceRow(Base):
+    """What one annotator has to do with one text now."""
+
+    __tablename__ = "malmoi_places"
+    __table_args__ = (
+        UniqueConstraint("text_id", "annotator"),
+        Index("ix_malmoi_places_annotator", "project_id", "annotator", "state", "drawn", "text_id"),
+        Index("ix_malmoi_places_choice", "project_id", "state", "choice"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
+    annotator: Mapped[str] = mapped_column(String(320))
+    state: Mapped[str] = mapped_column(String(8))  # leased, labelled, skipped, returned
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    drawn: Mapped[str | None] = mapped_column(String(8))
+    # The row of the log that holds, and its choice.
+    annotation_id: Mapped[int | None]
+    choice: Mapped[str | None] = mapped_column(Text)
+
+
+class AdjudicationRow(Base):
+    """One decision of a reviewer about a text, or the withdrawal of one."""
+
+    __tablename__ = "malmoi_adjudications"
+    __table_args__ = (Index("ix_malmoi_adjudications_text", "text_id", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
+    reviewer: Mapped[str] = mapped_column(String(320))
+    # As of an annotation; None: what was decided before is withdrawn.
+    choice: Mapped[str | None] = mapped_column(Text)
+    note: Mapped[str | None] = mapped_column(Text)
+    guideline_version: Mapped[int]
+    request_id: Mapped[str] = mapped_column(String(128), unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class ScoreVersionRow(Base):
+    """One order of the texts, as a model wrote it."""
+
+    __tablename__ = "malmoi_score_versions"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    model: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class TextScoreRow(Base):
+    """How much a label of this text would help, and what the model would say."""
+
+    __tablename__ = "malmoi_text_scores"
+    __table_args__ = (Index("ix_malmoi_text_scores_priority", "version", "priority", "text_id"),)
+
+    version: Mapped[int] = mapped_column(ForeignKey("malmoi_score_versions.id"), primary_key=True)
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"), primary_key=True)
+    # None: the text has all its votes.
+    priority: Mapped[float | None] = mapped_column(Double)
+    label: Mapped[str | None] = mapped_column(Text)
+    score: Mapped[float | None] = mapped_column(Double)

@@ -1,0 +1,410 @@
+"""The projects of a label database: made, found, changed, archived; their members and audit trail.
+
+Nothing of a project is shown to who is no member of it, nor whether it exists.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import IntegrityError
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess, begin_writing, database_time
+from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
+from malmoi.labels.project import (
+    NewProject,
+    Project,
+    ProjectLabel,
+    ProjectSettings,
+    checked_name,
+    complete_labels,
+)
+from malmoi.labels.project_models import (
+    AuditRow,
+    GuidelineRow,
+    MemberRow,
+    ProjectLabelRow,
+    ProjectRow,
+    TextRow,
+)
+from malmoi.labels.store import open_engine
+from malmoi.labels.stored_text import checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry:
+    """One change of a project: who, what, when, and what it was about."""
+
+    person: str
+    action: str
+    details: Mapping[str, Any]
+    created_at: datetime
+
+
+class ProjectStore:
+    """The projects of one database; safe to use from several threads and processes at once."""
+
+    def __init__(self, url: str | URL | None = None) -> None:
+        """Open the database, making or migrating it where that is needed.
+
+        Args:
+            url: SQLAlchemy URL; `malmoi.labels.store.database_url()` without one.
+
+        Raises:
+            InputError: the URL or the database cannot be used.
+        """
+        self.engine = open_engine(url)
+
+    def create(self, person: Person, new: NewProject) -> ProjectAccess:
+        """Make a project; the person becomes its admin.
+
+        Raises:
+            InputError: there is one of this name.
+        """
+        try:
+            with self.engine.begin() as connection:
+                begin_writing(connection)
+                now = database_time(connection)
+                made = connection.execute(
+                    insert(ProjectRow).values(
+                        name=new.name,
+                        kind=new.kind,
+                        created_by=person.name,
+                        created_at=now,
+                        **asdict(new.settings),
+                    )
+                )
+                (project_id,) = made.inserted_primary_key or (0,)
+                access = ProjectAccess(engine=self.engine, project_id=project_id, person=person)
+                _write_labels(connection, project_id, new.labels)
+                _write_guideline(connection, access, new.guideline)
+                connection.execute(
+                    insert(MemberRow).values(
+                        project_id=project_id, person=person.name, role="admin"
+                    )
+                )
+                access.note(connection, "create", {"name": new.name})
+        except IntegrityError as error:
+            raise InputError(
+                f"expected a new name for a project, found {new.name}, which another one has"
+            ) from error
+        return access
+
+    def access(self, person: Person, project: int | str) -> ProjectAccess:
+        """A project for a person, by its id or name.
+
+        Raises:
+            AccessError: there is none of which the person is a member.
+        """
+        if isinstance(project, str):
+            query = select(ProjectRow.id).where(
+                ProjectRow.name == checked_name(project, "a project")
+            )
+            with self.engine.connect() as connection:
+                found = connection.scalar(query)
+            if found is None:
+                raise AccessError(_unknown(project, person))
+            project_id = found
+        else:
+            project_id = project
+        access = ProjectAccess(engine=self.engine, project_id=project_id, person=person)
+        try:
+            with access.reading() as connection:
+                access.row(connection)
+        except AccessError as error:
+            raise AccessError(_unknown(project, person)) from error
+        return access
+
+    def list(self, person: Person, *, archived: bool = False) -> list[Project]:
+        """The projects of which the person is a member, by name.
+
+        Args:
+            person: who asks.
+            archived: those that are archived, too.
+        """
+        query = select(ProjectRow.id).order_by(ProjectRow.name)
+        if not archived:
+            query = query.where(ProjectRow.archived_at.is_(None))
+        if not person.is_local:
+            mine = select(MemberRow.project_id).where(MemberRow.person == person.name)
+            query = query.where(ProjectRow.id.in_(mine))
+        with self.engine.connect() as connection:
+            ids = list(connection.scalars(query))
+        return [
+            read_project(ProjectAccess(engine=self.engine, project_id=one, person=person))
+            for one in ids
+        ]
+
+
+def _unknown(project: int | str, person: Person) -> str:
+    return (
+        f"expected a project of which {person.name} is a member, found {project}; ask one of its "
+        "admins to add you"
+    )
+
+
+def read_project(access: ProjectAccess) -> Project:
+    """The project as it is now.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        row = access.row(connection)
+        labels = read_labels(connection, access.project_id)
+        version, guideline = newest_guideline(connection, access.project_id)
+        role = access.role(connection)
+    assert role is not None
+    names = ProjectSettings.__dataclass_fields__
+    return Project(
+        **{name: row[name] for name in ("id", "name", "kind", "created_by")},
+        created_at=row["created_at"],
+        archived_at=row["archived_at"],
+        labels=labels,
+        guideline=guideline,
+        guideline_version=version,
+        settings=ProjectSettings(**{name: row[name] for name in names}),
+        role=role,
+    )
+
+
+def read_labels(connection: Connection, project_id: int) -> tuple[ProjectLabel, ...]:
+    """The labels in order, retired ones last."""
+    query = (
+        select(ProjectLabelRow.__table__)
+        .where(ProjectLabelRow.project_id == project_id)
+        .order_by(ProjectLabelRow.retired, ProjectLabelRow.position, ProjectLabelRow.id)
+    )
+    names = ProjectLabel.__dataclass_fields__
+    return tuple(
+        ProjectLabel(**{name: row[name] for name in names})
+        for row in connection.execute(query).mappings()
+    )
+
+
+def newest_guideline(connection: Connection, project_id: int) -> tuple[int, str]:
+    """Its version and Markdown."""
+    query = (
+        select(GuidelineRow.version, GuidelineRow.markdown)
+        .where(GuidelineRow.project_id == project_id)
+        .order_by(GuidelineRow.version.desc())
+        .limit(1)
+    )
+    version, markdown = connection.execute(query).one()
+    return version, markdown
+
+
+def guideline_of(access: ProjectAccess, version: int) -> str:
+    """An earlier version of the guideline.
+
+    Raises:
+        InputError: there is none.
+    """
+    query = select(GuidelineRow.markdown).where(
+        GuidelineRow.project_id == access.project_id, GuidelineRow.version == version
+    )
+    with access.reading() as connection:
+        found = connection.scalar(query)
+    if found is None:
+        raise InputError(f"expected a version of the guideline, found {version}")
+    return found
+
+
+def change_guideline(access: ProjectAccess, markdown: str) -> int:
+    """Write the next version of the guideline; returns its number. The same text makes none.
+
+    Raises:
+        InputError: the person is no admin, or the text cannot be stored.
+    """
+    checked(markdown, "a guideline")
+    with access.writing("admin") as connection:
+        version, now = newest_guideline(connection, access.project_id)
+        if now == markdown:
+            return version
+        version = _write_guideline(connection, access, markdown)
+        access.note(connection, "guideline", {"version": version})
+        return version
+
+
+def change_settings(access: ProjectAccess, settings: ProjectSettings) -> None:
+    """Replace the settings.
+
+    Raises:
+        InputError: the person is no admin.
+    """
+    new = asdict(settings)
+    with access.writing("admin") as connection:
+        row = access.row(connection)
+        changed = {name: [row[name], value] for name, value in new.items() if row[name] != value}
+        if not changed:
+            return
+        connection.execute(
+            update(ProjectRow).where(ProjectRow.id == access.project_id).values(**new)
+        )
+        if "annotators_per_text" in changed:
+            is_open = TextRow.votes < settings.annotators_per_text
+            connection.execute(
+                update(TextRow)
+                .where(TextRow.project_id == access.project_id, TextRow.is_open != is_open)
+                .values(is_open=is_open)
+            )
+        access.note(connection, "settings", changed)
+
+
+def change_labels(access: ProjectAccess, labels: Sequence[ProjectLabel]) -> None:
+    """Replace what is offered; labels keep what was labelled with them, by their ids.
+
+    One with an id is renamed or changed, one without is added, and one that is left out is retired.
+
+    Raises:
+        InputError: the person is no admin, an id is not of this project, or names do not fit.
+    """
+    with access.writing("admin") as connection:
+        kind = access.row(connection)["kind"]
+        known = {label.id: label for label in read_labels(connection, access.project_id)}
+        if strange := [label.name for label in labels if label.id and label.id not in known]:
+            raise InputError(f"expected labels of this project, found others: {', '.join(strange)}")
+        kept = {label.id for label in labels}
+        by_name = {label.name: label for label in known.values() if label.id not in kept}
+        # A name that comes back is the label that had it.
+        labels = [
+            ProjectLabel(**asdict(label) | {"id": by_name[label.name].id})
+            if label.id is None and label.name in by_name
+            else label
+            for label in labels
+        ]
+        kept = {label.id for label in labels}
+        gone = [
+            ProjectLabel(**asdict(label) | {"retired": True, "key": None})
+            for label in known.values()
+            if label.id not in kept
+        ]
+        whole = complete_labels([*labels, *gone], kind)
+        # Names first become unlike any, so that two can be swapped.
+        for label in known.values():
+            _update_label(connection, label.id, {"name": f"\x01{label.id}"})
+        _write_labels(connection, access.project_id, whole)
+        before = {label.id: asdict(label) for label in known.values()}
+        access.note(
+            connection,
+            "labels",
+            {
+                "before": [asdict(label) for label in known.values()],
+                "after": [
+                    asdict(label) for label in whole if asdict(label) != before.get(label.id)
+                ],
+            },
+        )
+
+
+def archive(access: ProjectAccess, *, away: bool = True) -> None:
+    """Put the project away, or open it again; nothing in it is lost.
+
+    Raises:
+        InputError: the person is no admin.
+    """
+    with access.writing("admin", even_archived=True) as connection:
+        when = database_time(connection) if away else None
+        connection.execute(
+            update(ProjectRow).where(ProjectRow.id == access.project_id).values(archived_at=when)
+        )
+        access.note(connection, "archive" if away else "open again", {})
+
+
+def members(access: ProjectAccess) -> dict[str, Role]:
+    """The role of each member, by name.
+
+    Raises:
+        AccessError: the person is no reviewer; annotators label without knowing who else does.
+    """
+    query = select(MemberRow.person, MemberRow.role).where(
+        MemberRow.project_id == access.project_id
+    )
+    with access.reading("reviewer") as connection:
+        return {name: checked_role(role) for name, role in connection.execute(query)}
+
+
+def set_member(access: ProjectAccess, name: str, role: Role | None) -> None:
+    """Add a member, give one another role, or take one away (None). What they did stays.
+
+    Raises:
+        InputError: the person is no admin, the role is unknown, or no admin would be left.
+    """
+    name = person_name(name)
+    if role is not None:
+        checked_role(role)
+    mine = MemberRow.project_id == access.project_id
+    with access.writing("admin") as connection:
+        connection.execute(delete(MemberRow).where(mine, MemberRow.person == name))
+        if role is not None:
+            connection.execute(
+                insert(MemberRow).values(project_id=access.project_id, person=name, role=role)
+            )
+        admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
+        if not connection.scalar(admins):
+            raise InputError(
+                f"{name} is the only admin of the project: expected another one; make one first"
+            )
+        access.note(connection, "member", {"person": name, "role": role})
+
+
+def audit_trail(access: ProjectAccess, limit: int = 1_000) -> list[AuditEntry]:
+    """The latest changes, newest first.
+
+    Raises:
+        AccessError: the person is no admin.
+    """
+    query = (
+        select(AuditRow.__table__)
+        .where(AuditRow.project_id == access.project_id)
+        .order_by(AuditRow.id.desc())
+        .limit(limit)
+    )
+    with access.reading("admin") as connection:
+        return [
+            AuditEntry(
+                person=row["person"],
+                action=row["action"],
+                details=json.loads(row["details"]),
+                created_at=row["created_at"],
+            )
+            for row in connection.execute(query).mappings()
+        ]
+
+
+def _write_labels(connection: Connection, project_id: int, labels: Sequence[ProjectLabel]) -> None:
+    for position, label in enumerate(labels):
+        values = asdict(label) | {"position": position}
+        identifier = values.pop("id")
+        if identifier is None:
+            connection.execute(insert(ProjectLabelRow).values(project_id=project_id, **values))
+        else:
+            _update_label(connection, identifier, values)
+
+
+def _update_label(connection: Connection, identifier: int | None, values: dict[str, Any]) -> None:
+    connection.execute(
+        update(ProjectLabelRow).where(ProjectLabelRow.id == identifier).values(**values)
+    )
+
+
+def _write_guideline(connection: Connection, access: ProjectAccess, markdown: str) -> int:
+    newest = select(func.coalesce(func.max(GuidelineRow.version), 0)).where(
+        GuidelineRow.project_id == access.project_id
+    )
+    version = (connection.scalar(newest) or 0) + 1
+    connection.execute(
+        insert(GuidelineRow).values(
+            project_id=access.project_id,
+            version=version,
+            markdown=markdown,
+            author=access.person.name,
+            created_at=database_time(connection),
+        )
+    )
+    return version

@@ -1,0 +1,276 @@
+"""Texts of files into a project: in short transactions, each text once, nothing silently left out.
+
+An import is named by what its files hold and how they are read. It writes as it reads, so labelling
+can begin at once; one that was killed goes on where it stopped when it is asked for again, and one
+that is done does nothing.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
+from malmoi.labels.store import text_hash
+from malmoi.labels.stored_text import checked
+from malmoi.text.corpus.clean_corpus import sources_hash
+from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.whole_rows import WholeRow, iter_whole_rows
+from malmoi.text.table_writing import json_line
+
+# A transaction of this size takes a fraction of a second, for which annotators wait.
+_ROWS, _CHARACTERS = 1_000, 2_000_000
+_BAD_ROWS_KEPT = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportReport:
+    """What an import did, all its parts together.
+
+    Attributes:
+        import_id: in the database.
+        rows: read, with a text or without.
+        new_texts: that the project did not have.
+        duplicates: rows whose text it had; their other columns are kept.
+        bad_rows: as "file:line: what is wrong", the first 10,000.
+        bad_row_count: how many there are.
+        bad_files: that cannot be read at all, or are empty.
+        was_done: the same import had ended before, and nothing was written.
+    """
+
+    import_id: int
+    rows: int
+    new_texts: int
+    duplicates: int
+    bad_rows: Sequence[str] = ()
+    bad_row_count: int = 0
+    bad_files: Sequence[str] = ()
+    was_done: bool = False
+
+
+@dataclass(kw_only=True)
+class _Import:
+    """One on its way: the row of `TextImportRow`, and what was wrong so far."""
+
+    id: int
+    rows: int
+    new: int
+    done: bool
+    seen: int = 0
+    bad: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=_BAD_ROWS_KEPT))
+    files: list[str] = field(default_factory=list)
+
+    def report(self) -> ImportReport:
+        return ImportReport(
+            import_id=self.id,
+            rows=self.rows,
+            new_texts=self.new,
+            duplicates=self.rows - self.new,
+            bad_rows=[str(error) for error in self.bad.first],
+            bad_row_count=self.bad.count,
+            bad_files=self.files,
+            was_done=self.done,
+        )
+
+
+def import_texts(
+    access: ProjectAccess,
+    sources: Sequence[Source],
+    options: ReadOptions | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+    notes: ReadingNotes | None = None,
+) -> ImportReport:
+    """Add the texts of files to the project. Memory is that of one batch of rows.
+
+    Rows whose texts are equal once clean (`text_hash`) are one text; its spelling is that of the
+    first. Every row keeps its file, its place in it and its other columns.
+
+    Args:
+        access: of an admin.
+        sources: files or uploads; `malmoi.text.reading.sources` finds them.
+        options: what the user said of them. Bad rows never end an import: the report has them.
+        progress: called after each batch with the rows done so far.
+        notes: gets how each file is read.
+
+    Raises:
+        InputError: the person is no admin, nothing could be read, or somebody else runs the same
+            import at this moment.
+    """
+    options = replace(options or ReadOptions(), skip_bad_rows=True)
+    if not sources:
+        raise InputError("expected files to import texts from, found none")
+    run = _begin(access, _content_key(sources, options))
+    if run.done:
+        return run.report()
+    batch: list[WholeRow] = []
+    size = 0
+    for row in _rows(sources, options, run, notes or ReadingNotes()):
+        batch.append(row)
+        size += len(row.text) + sum(len(str(cell)) for cell in row.cells.values())
+        if len(batch) >= _ROWS or size >= _CHARACTERS:
+            _write(access, run, batch)
+            batch, size = [], 0
+            if progress is not None:
+                progress(run.rows)
+    _write(access, run, batch)
+    if progress is not None:
+        progress(run.rows)
+    if not run.rows and (run.files or run.bad.count):
+        told = [*run.files, *map(str, run.bad.first)]
+        raise InputError(f"expected texts to import, found none: {'; '.join(told[:5])}")
+    _finish(access, run)
+    return run.report()
+
+
+def _content_key(sources: Sequence[Source], options: ReadOptions) -> str:
+    said = json.dumps(asdict(options), sort_keys=True)
+    return hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()
+
+
+def _rows(
+    sources: Sequence[Source], options: ReadOptions, run: _Import, notes: ReadingNotes
+) -> Iterator[WholeRow]:
+    """The rows that an earlier try has not written; a file that cannot be read is left out."""
+    for source in sources:
+        try:
+            for row in iter_whole_rows([source], options, notes=notes, bad=run.bad):
+                if not _is_good(row, run.bad):
+                    continue
+                run.seen += 1
+                if run.seen > run.rows:
+                    yield row
+        except InputError as error:
+            run.files.append(str(error))
+
+
+def _is_good(row: WholeRow, bad: BadRows) -> bool:
+    where = f"{row.source}:{row.place}"
+    try:
+        if not row.text.strip():
+            raise InputError(f"{where}: expected a text, found an empty cell")
+        checked(row.text, f"a text in {where}")
+    except InputError as error:
+        bad.add(error)
+        return False
+    return True
+
+
+def _begin(access: ProjectAccess, key: str) -> _Import:
+    mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == key)
+    with access.writing("admin") as connection:
+        found = connection.execute(select(TextImportRow.__table__).where(*mine)).mappings()
+        row = found.one_or_none()
+        if row is not None:
+            done = row["finished_at"] is not None
+            return _Import(id=row["id"], rows=row["rows_read"], new=row["new_texts"], done=done)
+        made = connection.execute(
+            insert(TextImportRow).values(
+                project_id=access.project_id,
+                content_key=key,
+                person=access.person.name,
+                rows_read=0,
+                new_texts=0,
+                started_at=database_time(connection),
+            )
+        )
+        (identifier,) = made.inserted_primary_key or (0,)
+        return _Import(id=identifier, rows=0, new=0, done=False)
+
+
+def _write(access: ProjectAccess, run: _Import, batch: Sequence[WholeRow]) -> None:
+    if not batch:
+        return
+    # Cleaning takes longest, so it is done before the transaction begins.
+    hashes = [text_hash(row.text) for row in batch]
+    with access.writing("admin") as connection:
+        known = _ids(connection, access.project_id, hashes)
+        first: dict[str, WholeRow] = {}
+        for one, row in zip(hashes, batch, strict=True):
+            if one not in known:
+                first.setdefault(one, row)
+        if first:
+            connection.execute(
+                insert(TextRow),
+                [
+                    {
+                        "project_id": access.project_id,
+                        "text": row.text,
+                        "text_sha256": one,
+                        "lottery": random.random(),
+                        "votes": 0,
+                        "is_open": True,
+                        "disagrees": False,
+                    }
+                    for one, row in first.items()
+                ],
+            )
+            known = _ids(connection, access.project_id, hashes)
+        connection.execute(
+            insert(TextSourceRow),
+            [
+                _source_values(run.id, row, *known[one])
+                for one, row in zip(hashes, batch, strict=True)
+            ],
+        )
+        moved = connection.execute(
+            update(TextImportRow)
+            .where(TextImportRow.id == run.id, TextImportRow.rows_read == run.rows)
+            .values(
+                rows_read=TextImportRow.rows_read + len(batch),
+                new_texts=TextImportRow.new_texts + len(first),
+            )
+        )
+        if moved.rowcount != 1:
+            raise InputError(
+                "expected to be the only one to import these files, found somebody else who does; "
+                "wait until that import has ended"
+            )
+    run.rows += len(batch)
+    run.new += len(first)
+
+
+def _source_values(import_id: int, row: WholeRow, text_id: int, kept: str) -> dict[str, Any]:
+    cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
+    return {
+        "text_id": text_id,
+        "import_id": import_id,
+        "source": row.source,
+        "place": row.place,
+        "text": None if row.text == kept else row.text,
+        # As JSON, NUL is written as an escape; halves of characters are left out.
+        "cells": json_line(cells),
+    }
+
+
+def _ids(
+    connection: Connection, project_id: int, hashes: Sequence[str]
+) -> dict[str, tuple[int, str]]:
+    """Id and spelling of those texts that the project has, by their hashes."""
+    query = select(TextRow.text_sha256, TextRow.id, TextRow.text).where(
+        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
+    )
+    return {one: (identifier, text) for one, identifier, text in connection.execute(query)}
+
+
+def _finish(access: ProjectAccess, run: _Import) -> None:
+    with access.writing("admin") as connection:
+        connection.execute(
+            update(TextImportRow)
+            .where(TextImportRow.id == run.id)
+            .values(finished_at=database_time(connection))
+        )
+        access.note(
+            connection,
+            "import",
+            {"import": run.id, "rows": run.rows, "new_texts": run.new, "bad_rows": run.bad.count},
+        )

@@ -1,0 +1,37 @@
+"""What holds now of a text, brought up to date in the transaction that writes to the log."""
+
+from sqlalchemy import Connection, distinct, func, select, update
+
+from malmoi.errors import InputError
+from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
+
+
+def require_text(connection: Connection, project_id: int, text_id: int) -> None:
+    """Refuse the id of a text of another project.
+
+    Raises:
+        InputError: it is one, or none.
+    """
+    query = select(TextRow.id).where(TextRow.id == text_id, TextRow.project_id == project_id)
+    if connection.scalar(query) is None:
+        raise InputError(f"expected the id of a text of project {project_id}, found {text_id}")
+
+
+def recount(connection: Connection, text_id: int, annotators_per_text: int) -> None:
+    """Count the votes of a text again: whether it needs more, and whether they differ."""
+    votes, choices = connection.execute(
+        select(func.count(), func.count(distinct(PlaceRow.choice))).where(
+            PlaceRow.text_id == text_id, PlaceRow.state == "labelled"
+        )
+    ).one()
+    is_open = votes < annotators_per_text
+    connection.execute(
+        update(TextRow)
+        .where(TextRow.id == text_id)
+        .values(votes=votes, is_open=is_open, disagrees=choices > 1)
+    )
+    if not is_open:
+        # Out of the order of scores, so that nobody looks through what is done.
+        connection.execute(
+            update(TextScoreRow).where(TextScoreRow.text_id == text_id).values(priority=None)
+        )

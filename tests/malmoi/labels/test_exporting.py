@@ -1,0 +1,220 @@
+"""What leaves a project can be read again: by people, by k-fold, as a backup."""
+
+import csv
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from finetune.data.examples import read_examples
+from finetune.data.source import find_data
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, Suggestion, save_act
+from malmoi.labels.backup import back_up
+from malmoi.labels.database import LabelDatabase
+from malmoi.labels.exporting import export_table
+from malmoi.labels.people import AccessError
+from malmoi.labels.project import ProjectLabel
+from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
+from malmoi.labels.records import iter_label_records
+from malmoi.labels.review import adjudicate
+from malmoi.labels.store import LabelStore
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+from tests.malmoi.labels.conftest import LOCAL, Make, for_person
+
+TABLE = "내용,번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
+
+
+def label(access: ProjectAccess, text_id: int, *labels: str, note: str = "") -> None:
+    shown = Suggestion(label="부정", score=0.25, model="m")
+    request_id = f"{access.person.name}-{text_id}-{labels}"
+    act = Act(text_id=text_id, kind="label", labels=labels, request_id=request_id, suggestion=shown)
+    save_act(access, act)
+    if note:
+        save_act(access, Act(text_id=text_id, kind="note", note=note, request_id=f"n{request_id}"))
+
+
+@pytest.fixture
+def project(make: Make) -> ProjectAccess:
+    """Text 1 agreed, 2 decided by review, 3 by majority, 4 a tie, 5 without labels."""
+    people = dict.fromkeys("가나다", "annotator")
+    local = make(annotators_per_text=3, people=people)
+    import_texts(local, [source_of_upload("원본.csv", TABLE.encode())])
+    a, b, c = (for_person(local, name) for name in people)
+    change_guideline(local, "둘째 기준")
+    label(a, 1, "긍정", note="-1+1")
+    label(b, 1, "긍정")
+    label(a, 2, "긍정")
+    label(b, 2, "부정")
+    adjudicate(local, 2, ["중립"], request_id="검수")
+    for who, name in ((a, "부정"), (b, "부정"), (c, "긍정")):
+        label(who, 3, name)
+    label(a, 4, "긍정")
+    label(b, 4, "중립")
+    return local
+
+
+def test_a_table_has_votes_decisions_scores_and_the_own_columns(
+    project: ProjectAccess, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.jsonl"
+    assert export_table(project, path) == 4
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [(row["text"], row["label"], row["decided_by"]) for row in rows] == [
+        ("좋아요 👍🏽", "긍정", "all"),
+        ("=cmd()", "중립", "review"),
+        ("별로", "부정", "majority"),
+        ("모르겠다", None, None),
+    ]
+    first, second = rows[:2]
+    assert json.loads(first["votes"]) == {"가": ["긍정"], "나": ["긍정"]}
+    assert (first["번호"], first["label (2)"]) == ("1", "x")
+    assert (first["source"], first["row"], first["notes"]) == ("원본.csv", "2", "가: -1+1")
+    assert (second["adjudicated_label"], second["reviewer"]) == ("중립", LOCAL.name)
+    assert (second["suggested_label"], second["suggested_score"]) == ("부정", 0.25)
+    assert second["guideline_version"] == 2
+    assert export_table(project, path, labelled_only=False) == 5
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "jsonl"])
+def test_every_format_is_read_again_by_fine_tuning(
+    project: ProjectAccess, tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"out.{ending}"
+    export_table(project, path)
+    adjudicate(project, 4, ["긍정"], request_id="4")
+    export_table(project, path)
+    assert read_examples(path).counts == {"긍정": 2, "중립": 1, "부정": 1}
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+    if ending == "csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert "=cmd()" not in cells and any(cell.endswith("=cmd()") for cell in cells)
+    if ending == "parquet":
+        assert pd.read_parquet(path).guideline_version.tolist() == [2] * 4
+
+
+def test_only_reviewers_export_and_a_wrong_ending_writes_nothing(
+    project: ProjectAccess, tmp_path: Path
+) -> None:
+    with pytest.raises(AccessError, match="expected the role reviewer"):
+        export_table(for_person(project, "가"), tmp_path / "out.csv")
+    with pytest.raises(InputError, match="ending"):
+        export_table(project, tmp_path / "out.pdf")
+    assert [one for one in tmp_path.iterdir() if "out" in one.name] == []
+
+
+def test_a_project_is_read_for_training_by_its_name(project: ProjectAccess, any_url: str) -> None:
+    examples = read_examples(find_data(f"{any_url}#리뷰", None).place)
+    assert examples.texts == ["좋아요 👍🏽", "=cmd()", "별로"]
+    assert examples.counts == {"긍정": 1, "중립": 1, "부정": 1}
+    good, *others = read_project(project).labels
+    renamed = ProjectLabel(name="좋음", id=good.id, key=good.key, color=good.color)
+    change_labels(project, [renamed, *others])
+    assert read_examples(find_data(f"{any_url}#리뷰", None).place).counts["좋음"] == 1
+
+
+def test_a_project_and_a_task_of_one_name_are_told_apart(make: Make, any_url: str) -> None:
+    access = make("어제 꾼 꿈", labels="꿈,일기,일정,메모,오류", name="memos")
+    label(access, 1, "꿈")
+    database = LabelDatabase(url=any_url, part="memos")
+    assert [record.label for record in iter_label_records(database)] == ["꿈"]
+    LabelStore(any_url).save(
+        text="내일 회의", label="일정", labels=["꿈", "일정"], annotator="가", request_id="1"
+    )
+    with pytest.raises(InputError, match="found both with labels; write #꿈,일기"):
+        list(iter_label_records(database))
+    old = LabelDatabase(url=any_url, part="꿈,일정")
+    assert [record.label for record in iter_label_records(old)] == ["일정"]
+
+
+def test_multi_labels_are_lists(make: Make, tmp_path: Path) -> None:
+    access = make("가격도 배송도", "아무것도", kind="multi", labels="가격,배송")
+    label(access, 1, "배송", "가격")
+    label(access, 2)
+    export_table(access, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found.label.tolist() == ['["가격", "배송"]', "[]"]
+
+
+def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/labels.db"
+    store = LabelStore(url)
+    stop = threading.Event()
+    saved: list[int] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            number = len(saved)
+            store.save(
+                text=f"글 {number}",
+                label="긍정",
+                labels=["긍정", "부정"],
+                annotator="가",
+                request_id=str(number),
+            )
+            saved.append(number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(saved) < 20:
+        pass
+    before = len(saved)
+    size = back_up(tmp_path / "copy.db", url)
+    stop.set()
+    writer.join()
+    assert size == (tmp_path / "copy.db").stat().st_size
+    with sqlite3.connect(tmp_path / "copy.db") as copy:
+        ids = [int(one) for (one,) in copy.execute("SELECT request_id FROM labels ORDER BY id")]
+    copy.close()
+    assert len(ids) >= before and ids == list(range(len(ids)))
+    assert LabelStore(f"sqlite:///{tmp_path}/copy.db").history_length() == len(ids)
+    with pytest.raises(InputError, match=r"expected a new file for the backup"):
+        back_up(tmp_path / "copy.db", url)
+
+
+def test_what_cannot_be_backed_up_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found no file"):
+        back_up(tmp_path / "copy.db", f"sqlite:///{tmp_path}/none.db")
+    (tmp_path / "broken.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5_000)
+    with pytest.raises(InputError, match=r"cannot be read|is damaged"):
+        back_up(tmp_path / "copy.db", f"sqlite:///{tmp_path}/broken.db")
+    with pytest.raises(InputError, match="run pg_dump --format=custom --file=") as caught:
+        back_up(tmp_path / "copy.db", "postgresql+psycopg://user:secret@host/name")
+    assert "secret" not in str(caught.value) and "postgresql://user@host/name" in str(caught.value)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["broken.db"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "malmoi", "labels", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_command_lists_exports_and_backs_up(
+    project: ProjectAccess, any_url: str, tmp_path: Path
+) -> None:
+    database = f"--database={any_url}"
+    listed = run("list", database)
+    assert listed.stdout.startswith("리뷰: 1 of 5 texts labelled, 2 to review"), listed.stderr
+    done = run("export", str(tmp_path / "out.csv"), database, "--project=리뷰")
+    assert done.returncode == 0 and "4 texts" in done.stderr
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 4
+    wrong = run("export", str(tmp_path / "no.csv"), database, "--project=없음")
+    assert wrong.returncode == 2 and wrong.stderr.startswith(
+        "error: expected --project with one of"
+    )
+    copied = run("backup", str(tmp_path / "copy.db"), database)
+    if any_url.startswith("sqlite"):
+        assert copied.returncode == 0
+        names = [one.name for one in ProjectStore(f"sqlite:///{tmp_path}/copy.db").list(LOCAL)]
+        assert names == ["리뷰"]
+    else:
+        assert copied.returncode == 2 and "pg_dump" in copied.stderr
+        assert copied.stderr.count("\n") == 1

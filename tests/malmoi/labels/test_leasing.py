@@ -1,0 +1,252 @@
+"""Texts are handed out by lease: k annotators each, blind, in the order that was asked for."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.leasing import lease_texts, next_text, return_leases
+from malmoi.labels.project import ProjectSettings
+from malmoi.labels.projects import change_settings
+from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
+from tests.malmoi.labels.conftest import Make, for_person
+
+LEASER = """
+import json, sys
+from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.leasing import lease_texts
+from malmoi.labels.people import Person
+from malmoi.labels.projects import ProjectStore
+url, who = sys.argv[1:]
+access = ProjectStore(url).access(Person(name=who), "리뷰")
+print("ready", flush=True)
+sys.stdin.readline()
+done = []
+while texts := lease_texts(access, 2):
+    for leased in texts:
+        act = Act(text_id=leased.text_id, kind="label", labels=["긍정"],
+                  request_id=f"{who}-{leased.text_id}")
+        save_act(access, act)
+        done.append(leased.text_id)
+print(json.dumps(done))
+"""
+
+
+def label(access: ProjectAccess, text_id: int, name: str = "긍정") -> None:
+    request_id = f"{access.person.name}-{text_id}-{name}"
+    save_act(access, Act(text_id=text_id, kind="label", labels=[name], request_id=request_id))
+
+
+def ids(access: ProjectAccess, count: int, **order: str) -> list[int]:
+    return [one.text_id for one in lease_texts(access, count, **order)]  # type: ignore[arg-type]
+
+
+def test_an_annotator_keeps_the_text_on_screen_until_it_is_labelled(make: Make) -> None:
+    access = make("하나", "둘")
+    first, again = next_text(access), next_text(access)
+    assert first and again and first.text_id == again.text_id and first.text == "하나"
+    assert again.expires_at >= first.expires_at
+    label(access, first.text_id)
+    second = next_text(access)
+    assert second is not None and second.text == "둘"
+    label(access, second.text_id)
+    assert next_text(access) is None
+
+
+def test_a_text_is_handed_to_as_many_as_its_labels_need(make: Make) -> None:
+    local = make("하나", "둘", annotators_per_text=2, people=dict.fromkeys("가나다", "annotator"))
+    a, b, c = (for_person(local, name) for name in "가나다")
+    assert ids(a, 2) == ids(b, 2) == [1, 2]
+    assert ids(c, 2) == []
+    label(a, 1)
+    assert ids(c, 2) == [] and ids(a, 2) == [2]
+    assert return_leases(b, [1]) == 1
+    assert ids(c, 2) == [1]
+    label(c, 1)
+    label(b, 2)
+    label(a, 2)
+    assert [ids(one, 2) for one in (a, b, c)] == [[], [], []]
+
+
+def test_a_lease_that_expires_gives_its_place_back(make: Make) -> None:
+    local = make("하나", lease_seconds=1, people=dict.fromkeys("가나", "annotator"))
+    a, b = (for_person(local, name) for name in "가나")
+    assert ids(a, 1) == [1] and ids(b, 1) == []
+    time.sleep(1.2)
+    assert ids(b, 1) == [1] and ids(a, 1) == []
+    # What was labelled after all is not thrown away.
+    label(a, 1)
+    label(b, 1, "부정")
+    assert ids(a, 1) == ids(b, 1) == []
+
+
+def test_the_clock_of_a_client_does_not_matter(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = make("하나", people=dict.fromkeys("가나", "annotator"))
+    assert ids(for_person(local, "가"), 1) == [1]
+    tomorrow = time.time() + 86_400
+    monkeypatch.setattr(time, "time", lambda: tomorrow)
+    assert ids(for_person(local, "나"), 1) == []
+
+
+def test_what_was_skipped_goes_to_others(make: Make) -> None:
+    local = make("하나", people=dict.fromkeys("가나", "annotator"))
+    a, b = (for_person(local, name) for name in "가나")
+    assert ids(a, 1) == [1]
+    save_act(a, Act(text_id=1, kind="skip", request_id="1"))
+    assert ids(a, 1) == [] and ids(b, 1) == [1]
+
+
+@pytest.mark.parametrize(("needed", "texts"), [(1, 60), (3, 24)])
+def test_eight_processes_at_once_fill_each_place_once(
+    make: Make, any_url: str, needed: int, texts: int
+) -> None:
+    people = [f"사람{number}" for number in range(8)]
+    lines = [f"글 번호 {number}" for number in range(texts)]
+    make(*lines, annotators_per_text=needed, people=dict.fromkeys(people, "annotator"))
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", LEASER, any_url, who],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for who in people
+    ]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    done = [json.loads(process.communicate()[0]) for process in processes]
+    assert all(len(set(one)) == len(one) for one in done)
+    labelled = Counter(text_id for one in done for text_id in one)
+    assert labelled == dict.fromkeys(range(1, texts + 1), needed)
+
+
+def test_two_threads_never_get_the_last_place_both(make: Make) -> None:
+    people = dict.fromkeys("가나다라", "annotator")
+    local = make("하나", "둘", "셋", annotators_per_text=2, people=people)
+    label(local, 1)
+    label(local, 2)
+    label(local, 3)
+    barrier = threading.Barrier(4)
+    found: list[int] = []
+
+    def lease(name: str) -> None:
+        barrier.wait()
+        found.extend(ids(for_person(local, name), 1))
+
+    threads = [threading.Thread(target=lease, args=(name,)) for name in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [1, 2, 3]
+
+
+def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> None:
+    access = make("하나", "둘", "셋", "넷", text_order="scores", random_share=0.0)
+    assert ids(access, 4) == [1, 2, 3, 4]
+    return_leases(access)
+    label(access, 3)
+    scores = [
+        TextScore(text_id=2, priority=0.5, label="긍정", score=0.75),
+        TextScore(text_id=3, priority=0.9),
+        TextScore(text_id=4, priority=0.7, label="부정", score=0.5),
+    ]
+    write_scores(access, "빠른 모델", scores)
+    leased = lease_texts(access, 3)
+    assert [(one.text_id, one.drawn) for one in leased] == [
+        (4, "scores"),
+        (2, "scores"),
+        (1, "plain"),
+    ]
+    assert (leased[0].suggested_label, leased[0].suggested_score) == ("부정", 0.5)
+    change_settings(access, ProjectSettings(show_suggestion=False))
+    assert {one.suggested_label for one in lease_texts(access, 3)} == {None}
+    label(access, 4)
+    return_leases(access)
+    assert ids(access, 1, order="scores") == [2]
+    return_leases(access)
+    write_scores(access, "빠른 모델", [TextScore(text_id=1, priority=1.0)])
+    assert ids(access, 1, order="scores") == [1]
+
+
+def test_wrong_scores_leave_the_order_as_it_was(make: Make) -> None:
+    other = make("남의 글", name="다른 것")
+    access = make("하나", "둘", text_order="scores", random_share=0.0)
+    first, second = ids(access, 2)
+    return_leases(access)
+    write_scores(access, "m", [TextScore(text_id=second, priority=1.0)])
+    for wrong, message in (
+        ([TextScore(text_id=first, priority=1.0)] * 2, "found a text twice"),
+        ([TextScore(text_id=ids(other, 1)[0], priority=1.0)], "found others among them"),
+    ):
+        with pytest.raises(InputError, match=message):
+            write_scores(access, "m", wrong)
+    with pytest.raises(InputError, match="expected a finite priority, found nan"):
+        TextScore(text_id=1, priority=float("nan"))
+    assert ids(access, 1) == [second]
+
+
+def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> None:
+    lines = [f"글 번호 {number}" for number in range(400)]
+    access = make(*lines, text_order="scores", random_share=0.25)
+    # The model wants the texts from the end.
+    write_scores(access, "m", [TextScore(text_id=n, priority=float(n)) for n in range(1, 401)])
+    assert random_sample(access) == []
+    drawn: Counter[str] = Counter()
+    for _ in range(3):
+        for leased in lease_texts(access, 40):
+            drawn[leased.drawn] += 1
+            label(access, leased.text_id)
+    # 120 draws of 0.25: 30 with a standard deviation of 4.7.
+    assert 10 <= drawn["random"] <= 55 and drawn["random"] + drawn["scores"] == 120
+    with create_engine(access.engine.url).connect() as connection:
+        query = text("SELECT id FROM malmoi_texts ORDER BY lottery")
+        by_lottery = [number for (number,) in connection.execute(query)]
+        marked = text("SELECT count(*) FROM malmoi_annotations WHERE drawn = 'random'")
+        assert connection.scalar(marked) == drawn["random"]
+    sample = random_sample(access)
+    assert len(sample) >= drawn["random"] and sample == by_lottery[: len(sample)]
+    # What the model chose is the end of the file; the sample is of all of it.
+    assert min(sample) < 200
+
+
+def test_a_model_reads_the_texts_that_need_labels(make: Make) -> None:
+    access = make("하나", "둘", "셋")
+    label(access, 2)
+    assert list(iter_open_texts(access)) == [(1, "하나"), (3, "셋")]
+
+
+def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
+    """Going on from the last text must lose none that was given back or is free again."""
+    people = dict.fromkeys("가나", "annotator")
+    local = make(*["하나", "둘", "셋", "넷", "다섯"], annotators_per_text=2, people=people)
+    mine = for_person(local, "가")
+    assert ids(mine, 4) == [1, 2, 3, 4]
+    label(mine, 1)
+    label(mine, 3)
+    assert return_leases(mine) == 2
+    assert ids(mine, 3) == [4, 5, 2]
+
+
+def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:
+    access = make(*[f"글 번호 {number}" for number in range(50)])
+    found = ids(access, 50, order="random")
+    assert sorted(found) == list(range(1, 51)) and found != sorted(found)
+
+
+@pytest.mark.parametrize(("count", "order"), [(0, "plain"), (201, "plain"), (1, "best")])
+def test_what_cannot_be_asked_for_is_refused(make: Make, count: int, order: str) -> None:
+    with pytest.raises(InputError, match="expected"):
+        ids(make("글"), count, order=order)

@@ -1,0 +1,139 @@
+"""Files of Label Studio and doccano come in with their labels, and go out as those tools read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.other_tools import export_for, import_labelled
+from malmoi.labels.review import texts_with_votes
+from malmoi.text.reading.sources import find_sources, source_of_upload
+from tests.malmoi.labels.conftest import Make
+
+# As Label Studio exports it: full users, or ids alone.
+TASKS: list[dict[str, Any]] = [
+    {
+        "id": 7,
+        "data": {"text": "배송 빨라요 👍🏽", "별점": 5},
+        "annotations": [
+            {
+                "id": 31,
+                "completed_by": {"id": 1, "email": "a@b.kr", "first_name": "", "last_name": ""},
+                "result": [
+                    {
+                        "id": "x1",
+                        "from_name": "sentiment",
+                        "to_name": "text",
+                        "type": "choices",
+                        "origin": "manual",
+                        "value": {"choices": ["긍정"]},
+                    }
+                ],
+                "was_cancelled": False,
+                "ground_truth": False,
+                "created_at": "2026-01-02T03:04:05.000006Z",
+                "lead_time": 4.288,
+            },
+            {
+                "id": 32,
+                "completed_by": 10,
+                "result": [{"type": "choices", "value": {"choices": ["부정"]}}],
+                "was_cancelled": False,
+                "ground_truth": False,
+                "lead_time": None,
+            },
+            {
+                "id": 33,
+                "completed_by": {"email": "c@b.kr"},
+                "result": [{"type": "choices", "value": {"choices": ["긍정"]}}],
+                "was_cancelled": False,
+                "ground_truth": True,
+            },
+        ],
+        "drafts": [],
+        "predictions": [],
+        "meta": {},
+        "project": 3,
+    },
+    {
+        "id": 8,
+        "data": {"text": "모르겠다", "별점": 3},
+        "annotations": [{"completed_by": 10, "result": [], "was_cancelled": True}],
+        "predictions": [],
+    },
+    {
+        "id": 9,
+        "data": {"text": "다른 라벨", "별점": 1},
+        "annotations": [
+            {"completed_by": 10, "result": [{"type": "choices", "value": {"choices": ["화남"]}}]}
+        ],
+        "predictions": [],
+    },
+]
+EXAMPLES = [
+    {"id": 1, "text": "좋아요", "label": ["긍정"], "Comments": ["확실함"], "별점": 5},
+    {"id": 2, "text": "아직", "label": [], "Comments": [], "별점": 3},
+]
+
+
+def votes(access: ProjectAccess) -> list[tuple[str, dict[str, tuple[str, ...]], Any]]:
+    return [
+        (
+            text.text,
+            {vote.annotator: ("건너뜀",) if vote.skipped else vote.labels for vote in text.votes},
+            text.adjudicated,
+        )
+        for text in texts_with_votes(access, range(1, 100))
+    ]
+
+
+def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
+    first = make(name="하나")
+    sources = [source_of_upload("ls.json", json.dumps(TASKS, ensure_ascii=False).encode())]
+    report = import_labelled(first, sources, "label-studio")
+    assert (report.texts.new_texts, report.labels) == (3, 4)
+    assert len(report.bad_rows) == 1 and "found '화남'" in report.bad_rows[0]
+    expected: list[Any] = [
+        ("배송 빨라요 👍🏽", {"a@b.kr": ("긍정",), "label-studio:10": ("부정",)}, ("긍정",)),
+        ("모르겠다", {"label-studio:10": ("건너뜀",)}, None),
+        ("다른 라벨", {}, None),
+    ]
+    assert votes(first) == expected
+    assert import_labelled(first, sources, "label-studio").labels == 0
+    path = tmp_path / "out.json"
+    assert export_for(first, path, "label-studio") == 3
+    tasks = json.loads(path.read_text("utf-8"))
+    assert [task["data"] for task in tasks] == [task["data"] for task in TASKS]
+    choices = tasks[0]["annotations"][0]["result"][0]
+    assert choices["type"] == "choices" and choices["value"] == {"choices": ["긍정"]}
+    second = make(name="둘")
+    import_labelled(second, find_sources(path), "label-studio")
+    assert [one for one in votes(second)] == expected
+
+
+def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
+    first = make(name="하나")
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in EXAMPLES)
+    report = import_labelled(
+        first, [source_of_upload("admin.jsonl", lines.encode())], "doccano", annotator="admin"
+    )
+    assert (report.texts.new_texts, report.labels, report.bad_rows) == (2, 2, [])
+    expected = [("좋아요", {"admin": ("긍정",)}, None), ("아직", {}, None)]
+    assert votes(first) == expected
+    path = tmp_path / "out.jsonl"
+    assert export_for(first, path, "doccano") == 2
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert rows[0]["Comments"] == ["admin: 확실함"]
+    assert [(row["text"], row["label"], row["별점"]) for row in rows] == [
+        ("좋아요", ["긍정"], 5),
+        ("아직", [], 3),
+    ]
+    second = make(name="둘")
+    import_labelled(second, find_sources(path), "doccano", annotator="admin")
+    assert votes(second) == expected
+
+
+def test_an_empty_project_goes_out_as_an_empty_file(make: Make, tmp_path: Path) -> None:
+    access = make()
+    assert export_for(access, tmp_path / "a.json", "label-studio") == 0
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == []
