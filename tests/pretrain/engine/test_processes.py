@@ -39,7 +39,7 @@ from tests.pretrain.engine.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[3]
 FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
-FLAGS += ["--max-steps", "10", "--device", "cpu", "--recipe", "electra"]
+FLAGS += ["--max-steps", "10", "--device", "cpu", "--recipe", "rtd"]
 FLAGS += ["--set", "execution.save_steps=4", "--set", "execution.log_steps=1"]
 # Few enough that some batches have one row, and the second process none.
 FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
@@ -255,7 +255,7 @@ def test_every_process_drops_out_units_of_its_own(
     monkeypatch.setattr(Processes, "add_up", lambda self, tensor: tensor)
     monkeypatch.setattr(Processes, "add_up_gradients", lambda self, parameters: None)
     monkeypatch.setattr(Processes, "from_main", lambda self, value: value)
-    planned = plan_of(recipe="electra", max_steps=100, dropout=0.5)
+    planned = plan_of(recipe="rtd", max_steps=100, dropout=0.5)
 
     def seed_of(rank: int, world_size: int, step: int) -> int:
         pair = toy.pair()

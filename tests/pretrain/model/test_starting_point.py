@@ -142,7 +142,7 @@ def test_the_default_size_counts_as_asked_for_where_it_is_given(
     foreign(tmp_path / "theirs")
     wide = ["--init", "theirs", "--max-steps", "1", "--set", "generator.size=0.5"]
     assert pretrain_here(*wide, "--output", "wide")[0] == 0
-    on = ["--init", "wide", "--recipe", "electra", "--max-steps", "1"]
+    on = ["--init", "wide", "--recipe", "rtd", "--max-steps", "1"]
     code, _, errors = pretrain_here(*on, "--set", "generator.size=0.25", "--output", "narrow")
     assert code == 2 and not (tmp_path / "narrow").exists()
     assert "expected generator.size=0.5" in errors and "found 0.25" in errors
