@@ -429,7 +429,10 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
             "--recipe two-stage --set generator.sharing=word",
             "leave out generator.sharing=word",
         ),
-        ("--set generator.sharing=all", "generator.sharing=all needs networks of one size"),
+        (
+            "--set generator.sharing=all --set generator.size=0.5",
+            "generator.sharing=all needs networks of one size",
+        ),
         ("--recipe frozen-generator", "--set generator.init=DIRECTORY"),
         ("--set generator.init=somewhere", "generator.init is read by"),
         (
