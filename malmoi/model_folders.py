@@ -110,7 +110,7 @@ def check_generator_files(directory: str | Path) -> None:
         if not path.is_file():
             raise InputError(
                 f"expected a run with a trained generator as generator.init, found no {path}; "
-                "give one of pretrain/run.py that trained one (short runs: --recipe electra)"
+                "give one of pretrain/run.py that trained one, as it does by default"
             )
 
 

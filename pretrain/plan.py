@@ -3,14 +3,14 @@
 For a run that goes on, see `pretrain.resuming`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
 
 from malmoi.errors import InputError
-from pretrain.config.checks import check, recipe_of, sharing_of
-from pretrain.config.objective import Sharing
+from pretrain.config.checks import check, generator_size_of, recipe_of, sharing_of
+from pretrain.config.objective import GENERATOR_SIZE, Recipe, Sharing
 from pretrain.config.run_plan import (
     BatchingPlan,
     CorpusPlan,
@@ -24,12 +24,7 @@ from pretrain.config.run_plan import (
 )
 from pretrain.config.schema import Rows
 from pretrain.config.settings import (
-    CORRECTION_TOKENS,
-    ELECTRA,
     EPOCHS,
-    FEW,
-    FEW_TOKENS,
-    NOISE,
     PRESETS,
     SEED,
     VOCAB_SIZE,
@@ -63,6 +58,8 @@ class Checkpoint:
     sharing: Sharing | None
     """What its networks have shared; None where that cannot be told."""
     learnt_with_generator: bool
+    generator_size: float = GENERATOR_SIZE
+    """Width of a new generator beside it, as a fraction of its own."""
 
 
 def plan(
@@ -86,14 +83,13 @@ def plan(
     preset_name = preset_of_run(config, checkpoint)
     preset = PRESETS[preset_name]
     batching = _batching(config, preset, machine)
-    name, reason = choose_recipe(config, batching, lengths, checkpoint, machine)
-    config = config.with_recipe(name)
     check(config)
+    objective, reason = _objective(config, checkpoint)
     keys = config.keys
     return RunPlan(
         corpus=plan_corpus(config, is_tokenized=is_tokenized),
         start=StartPlan(
-            recipe=name,
+            recipe=config.recipe,
             reason=reason,
             init=config.init,
             revision=config.flags.revision,
@@ -101,7 +97,7 @@ def plan(
             seed=_seed(config),
         ),
         networks=_networks(config, preset_name, checkpoint, machine),
-        objective=recipe_of(config),
+        objective=objective,
         optimizer=_optimizer(config, preset),
         batching=batching,
         length=plan_length(config, batching, lengths, _seed(config)),
@@ -146,80 +142,19 @@ def preset_of_run(config: RunConfig, checkpoint: Checkpoint | None) -> PresetNam
     return config.flags.preset or (checkpoint.preset if checkpoint else "tiny")
 
 
-def choose_recipe(
-    config: RunConfig,
-    batching: BatchingPlan,
-    lengths: np.ndarray,
-    checkpoint: Checkpoint | None,
-    machine: Machine,
-) -> tuple[str, str]:
-    """The recipe that is given, else what the length of the run says (docs/log).
+def _objective(config: RunConfig, checkpoint: Checkpoint | None) -> tuple[Recipe, str]:
+    """What a step learns, and why.
 
-    Noise without a generator wherever few tokens are seen and nobody asks for anything else.
-
-    Returns:
-        Its name, and why.
+    Noise is a start for a generator that has learnt nothing: one that has learnt beside its
+    discriminator would go back to it.
     """
-    if config.recipe is not None:
-        return config.recipe, "as given"
-    if asking := sorted(config.asked & _KEEP_NOISE_AWAY):
-        return ELECTRA, f"for {asking[0]} is given"
-    if checkpoint is not None and checkpoint.learnt_with_generator:
-        return ELECTRA, "for what --init names has learnt from a generator"
-    tokens = _tokens_seen(config, batching, lengths, machine)
-    if tokens is None:
-        return ELECTRA, "for nothing tells how many tokens the run will see"
-    if tokens > FEW_TOKENS:
-        return ELECTRA, f"for the run sees more than {FEW_TOKENS / 1e6:.0f} million tokens"
-    name, most = (FEW, CORRECTION_TOKENS) if tokens <= CORRECTION_TOKENS else (NOISE, FEW_TOKENS)
-    if "max_minutes" in config.flags_given():
-        return name, "for minutes on a CPU are few tokens"
-    return name, f"for the run sees at most {most / 1e6:.0f} million tokens"
-
-
-# Keys by which somebody asks for a generator, or for another objective than noise goes with.
-_KEEP_NOISE_AWAY = frozenset(
-    {
-        "objective.name",
-        "objective.schedule",
-        "objective.unigram_fraction",
-        # A weight against the generator's loss.
-        "objective.discriminator_weight",
-        "objective.weight_warmup",
-        "objective.sampling",
-        "objective.temperature",
-        "objective.first_temperature",
-        "masking.kept_fraction",
-        "masking.random_fraction",
-        "generator.size",
-        "generator.layers",
-        "generator.head",
-        "generator.sharing",
-        "generator.init",
-    }
-)
-
-
-def _tokens_seen(
-    config: RunConfig, batching: BatchingPlan, lengths: np.ndarray, machine: Machine
-) -> float | None:
-    """Tokens the run will see at most; None where that is unknown or none.
-
-    Of `--max-minutes` nothing is known; on a CPU they count as few (0): two cores see
-    less than a million in one (docs/performance.md). What a token costs, which length.max_flops
-    asks for, is not known before there are networks.
-    """
-    flags = config.flags
-    if config.keys.length.max_flops is not None or flags.max_steps == 0:
-        return None
-    if flags.max_minutes is not None:
-        return 0 if machine.device == "cpu" else None
-    if flags.max_steps is not None:
-        return flags.max_steps * batching.tokens_per_batch
-    if flags.max_tokens is not None:
-        return flags.max_tokens
-    # [CLS] and [SEP] count as seen.
-    return (flags.epochs or EPOCHS) * (int(lengths.sum()) + 2 * len(lengths))
+    recipe, reason = recipe_of(config), config.reason
+    key = "objective.unigram_fraction"
+    is_open = config.flags.recipe is None and key not in config.given.by_hand
+    if is_open and checkpoint is not None and checkpoint.learnt_with_generator:
+        recipe = replace(recipe, unigram_fraction=0.0)
+        reason += ", without noise, for what --init names has learnt from a generator"
+    return recipe, reason
 
 
 def plan_rows(config: RunConfig, machine: Machine) -> Rows:
@@ -248,12 +183,14 @@ def _networks(
     if precision == "auto":
         precision = "bf16" if machine.prefers_bf16 else "fp32"
     new_weights = model.initializer_range or PRESETS[preset].initializer_range
+    new_size = PRESETS[preset].generator_size if checkpoint is None else checkpoint.generator_size
     return NetworksPlan(
         preset=preset,
+        initializer=model.initializer,
         initializer_range=None if config.continues else new_weights,
         dropout=model.dropout,
         sharing=_sharing(config, checkpoint),
-        generator_size=generator.size,
+        generator_size=generator_size_of(config, new_size),
         generator_layers=generator.layers,
         precision=precision,
     )

@@ -40,6 +40,7 @@ _PLACES = {
     "generator.layers": "networks.generator_layers",
     "generator.sharing": "networks.sharing",
     "model.dropout": "networks.dropout",
+    "model.initializer": "networks.initializer",
     "model.initializer_range": "networks.initializer_range",
 }
 _RATES = ("learning_rate", "optimizer.muon_learning_rate")
@@ -55,6 +56,8 @@ def as_given(plan: RunPlan) -> dict[str, Any]:
     for name in names:
         section, _, value = _PLACES.get(name, name).partition(".")
         found[name] = sections[section][value]
+    if not plan.objective.needs_generator:
+        found["generator.size"] = None  # nobody could say it
     return found
 
 

@@ -398,12 +398,14 @@ def _cost(
 
 
 def _recipe_line(planned: RunPlan) -> str:
-    """Which recipe was taken, and why."""
+    """Which recipe was taken, and why, and from what a generator's samples are first replaced."""
     line = f"recipe {planned.start.recipe}, {planned.start.reason}"
-    if planned.objective.needs_generator or planned.start.reason == "as given":
+    fading = planned.objective.unigram_fraction
+    if not (0 < fading < 1):
         return line
     return (
-        f"{line}: noise by word frequency; --recipe electra trains a generator, as the paper does"
+        f"{line}: replacements change from noise by word frequency to the generator's over the "
+        f"first {fading:.0%} of the run"
     )
 
 

@@ -10,12 +10,18 @@ from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
 from malmoi.tokenizer_folders import tokenizer_hash
-from pretrain.config.checks import recipe_of, sharing_of
+from pretrain.config.checks import generator_size_of, recipe_of, sharing_of
 from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import FROM_NOTHING, PRESETS, RunConfig
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.run_directory import known_sharing, learnt_with_generator
-from pretrain.model.init import check_positions, preset_of, starting_directory
+from pretrain.model.init import (
+    check_positions,
+    new_generator_size,
+    preset_of,
+    starting_directory,
+)
+from pretrain.model.initializers import draw_as_papers_code
 from pretrain.model.networks import (
     ElectraPair,
     PairShape,
@@ -36,16 +42,18 @@ def look_at_start(config: RunConfig) -> Checkpoint | None:
     Raises:
         InputError: they are not there, or the generator cannot have the size that is given.
     """
+    preset = config.flags.preset or "tiny"
+    start = starting_directory(config.init, config.flags.revision) if config.continues else None
+    new_size = PRESETS[preset].generator_size if start is None else new_generator_size(start)
     shape = PairShape(
         sharing=sharing_of(config),
-        generator_size=config.keys.generator.size,
+        generator_size=generator_size_of(config, new_size),
         generator_layers=config.keys.generator.layers,
         one_size=config.keys.objective.schedule == "two-stage",
     )
-    if not config.continues:
-        check_generator_size(PRESETS[config.flags.preset or "tiny"], shape)
+    if start is None:
+        check_generator_size(PRESETS[preset], shape)
         return None
-    start = starting_directory(config.init, config.flags.revision)
     check_generator_size(start, shape, asked="generator.size" in config.asked)
     preset = preset_of(start)
     check_positions(discriminator_folder(start), config.max_length)
@@ -57,6 +65,7 @@ def look_at_start(config: RunConfig) -> Checkpoint | None:
         has_generator=generator.is_dir(),
         sharing=known_sharing(start),
         learnt_with_generator=learnt_with_generator(start),
+        generator_size=new_size,
     )
 
 
@@ -113,6 +122,8 @@ def make_networks(
     torch.manual_seed(start.seed)
     if start.init in FROM_NOTHING:
         pair = build_pair(plan.networks.sizes(), tokenizer, shape=shape_of(plan))
+        if plan.networks.initializer == "truncated":
+            draw_as_papers_code(pair)
     else:
         pair = load_pair(starting_directory(start.init, start.revision), shape_of(plan))
         _check_vocabulary(pair.discriminator, tokenizer, start.init)

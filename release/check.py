@@ -136,12 +136,12 @@ def files_of(released: Path) -> list[str]:
 
 
 def _flags_of(plan: RunPlan) -> list[str]:
-    """Flags of pretrain/run.py over the recipe electra, which has every default."""
+    """Flags of pretrain/run.py over the recipe default, which has every default."""
     # The one key of [execution] that counts: the steps whose losses are compared.
     given = as_given(plan) | {"execution.log_steps": plan.execution.log_steps}
     defaults = keys_of(PretrainKeys) | {"max_length": MAX_LENGTH, "seed": SEED}
     defaults |= {"skip_bad_rows": False}
-    flags = ["--recipe", "electra"]
+    flags = ["--recipe", "default"]
     flags += ["--init", "random"] if given["init"] == "random" else []
     for name, value in given.items():
         if name in NOT_REPEATED or value is None or value == defaults.get(name):

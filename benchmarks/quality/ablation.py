@@ -145,7 +145,7 @@ def _measure(
     given: list[object] = ["--preset", settings.preset, "--seed", seed, "--init", settings.init]
     given += [] if "--max-steps" in flags else ["--set", f"length.max_flops={settings.flops}"]
     # The last of a flag given twice counts.
-    given += ["--recipe", "electra", "--set", "execution.save_steps=500", *flags]
+    given += ["--recipe", "rtd", "--set", "execution.save_steps=500", *flags]
     if settings.init in ("random", "word-vectors"):  # a checkpoint has a vocabulary
         given += vocabulary_flags(corpus, settings.tokenizer)
     folder = runs_of(settings.output) / f"{settings.preset}-{settings.flops:g}-{name}-{seed}"

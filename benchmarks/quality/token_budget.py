@@ -3,6 +3,7 @@
     python -m benchmarks.quality.token_budget
     python -m benchmarks.quality.token_budget --arms warm-rtd,warm-unigram --tokens 50e6 --seeds 1
     python -m benchmarks.quality.token_budget --arms warm-noise-bag --also DIR …
+    python -m benchmarks.quality.token_budget --arms warm-default,warm-rtd --tokens 1e6,5e6,20e6
 
 For every arm, number of tokens and seed: pre-training (tiny, reviews), then fine-tuning on 20,000
 NSMC training reviews and scoring on 20,000 others of the same file. Takes hours; what is done is
@@ -46,8 +47,8 @@ STARTS: dict[str, list[str]] = {
     "warm, 4,096 entries": ["--init", "word-vectors", "--vocab-size", "4096"],
 }
 # What the arms begin from; of a flag given twice the last counts.
-AS_IN_PAPER: list[object] = ["--recipe", "electra"]
-# What a run of few tokens learns by default, and what the first released encoder learnt.
+PLAIN: list[object] = ["--recipe", "rtd"]
+# What the first released encoder learnt.
 NOISE_BAG = ["--recipe", "noise"]
 # What the released encoder learnt (release/make.py), but for the tokens.
 RELEASED = ["--recipe", "few-tokens"]
@@ -84,6 +85,7 @@ ARMS: dict[str, tuple[str, list[str]]] = {
         ["--set", "objective.unigram_fraction=0.5", "--set", "masking.fraction=0.3"],
     ),
     "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
+    "warm-default": ("warm", ["--recipe", "default"]),
     "warm-noise-bag": ("warm", NOISE_BAG),
     "warm-noise-bag-packed": ("warm", [*NOISE_BAG, "--set", "batching.rows=packed"]),
     "warm-noise-bag-muon": ("warm", [*NOISE_BAG, "--set", "optimizer.name=muon"]),
@@ -219,7 +221,7 @@ def _progress(encoder: Path) -> dict[str, Any]:
 def pretraining_flags(arm: str, tokens: int, seed: int) -> list[object]:
     """Flags of pretrain/run.py for an arm, but for what it begins with."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-tokens", tokens]
-    return flags + ["--set", "execution.save_steps=500", *AS_IN_PAPER, *ARMS[arm][1]]
+    return flags + ["--set", "execution.save_steps=500", *PLAIN, *ARMS[arm][1]]
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -255,7 +257,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def _start(start: str, seed: int, settings: BudgetSettings, corpus: Path) -> Path:
     """The untrained networks of a seed, with or without word vectors."""
     flags: list[object] = ["--preset", "tiny", "--seed", seed, "--max-steps", 0]
-    flags += AS_IN_PAPER
+    flags += PLAIN
     flags += vocabulary_flags(corpus, settings.tokenizer)
     flags += STARTS[start]
     folder = runs_of(settings.output) / f"start-{start.replace(',', '').replace(' ', '-')}-{seed}"

@@ -77,7 +77,7 @@ def main(settings: KindsSettings) -> None:
                 runs_of(settings.output) / f"{name}-{settings.tokens}-{seed}",
                 ["--tokenizer", directory, "--preset", "tiny", "--seed", seed]
                 + ["--max-tokens", settings.tokens]
-                + ["--recipe", "electra"],
+                + ["--recipe", "rtd"],
                 corpus=corpus,
             )
             record = read_record(encoder)

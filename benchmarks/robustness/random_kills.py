@@ -47,7 +47,7 @@ class KillSettings:
     corpus: Path = ROOT / "corpora" / "comments"
     """Texts to train on."""
     flags: str = (
-        "--init random --recipe electra --vocab-size 1024 --tokens-per-batch 256 "
+        "--init random --recipe rtd --vocab-size 1024 --tokens-per-batch 256 "
         "--set optimizer.average_fraction=0.2"
     )
     """Other flags of pretrain/run.py."""

@@ -148,7 +148,7 @@ class Ours:
     ) -> None:
         given = PretrainSettings(
             corpus=Path("-"),
-            recipe="electra",
+            recipe="rtd",
             max_steps=10**9,
             max_length=MAX_LENGTH,
             preset=speed.preset,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from malmoi.errors import InputError
 from malmoi.model_folders import check_discriminator_files, check_generator_files, is_hub_id
 from malmoi.text.reading.sources import find_sources
-from pretrain.config.objective import DISCRIMINATING, Recipe, Sharing
+from pretrain.config.objective import DISCRIMINATING, GENERATOR_SIZE, Recipe, Sharing
 from pretrain.config.settings import RunConfig, shown
 from tokenizer.kinds import MAX_VOCABULARY
 
@@ -79,7 +79,7 @@ def check(config: RunConfig) -> None:
     check_recipe(
         recipe,
         sharing=sharing_of(config),
-        generator_size=keys.generator.size,
+        generator_size=generator_size_of(config),
         generator_layers=keys.generator.layers,
         generator_init=None if keys.generator.init is None else str(keys.generator.init),
         asked=config.asked,
@@ -117,6 +117,16 @@ def sharing_of(config: RunConfig) -> Sharing:
         return config.keys.generator.sharing
     alone = config.keys.objective.schedule in ("two-stage", "frozen-generator")
     return "none" if alone else "instance"
+
+
+def generator_size_of(config: RunConfig, default: float = GENERATOR_SIZE) -> float:
+    """Width of the generator as a fraction: the key, 1 where both have to be of one size, else
+    `default`."""
+    keys = config.keys
+    if keys.generator.size is not None:
+        return keys.generator.size
+    one_size = keys.generator.sharing == "all" or keys.objective.schedule == "two-stage"
+    return 1.0 if one_size else default
 
 
 def limits_given(config: RunConfig) -> list[str]:
@@ -166,7 +176,6 @@ def _check_start(config: RunConfig) -> None:
             keys.optimizer.name != "muon",
             "optimizer.name=adamw has no Muon",
         ),
-        ("model.initializer_range", continues, "--init has weights"),
         (
             "optimizer.decay_all",
             keys.optimizer.weight_decay == 0,
@@ -175,6 +184,9 @@ def _check_start(config: RunConfig) -> None:
     ):
         if is_idle and name in given:
             raise InputError(f"{why}, so {shown(name)} has no effect; leave it out")
+    for name in ("model.initializer", "model.initializer_range"):
+        if continues and name in config.given.by_hand:  # a recipe may be of new networks, too
+            raise InputError(f"--init has weights, so {name} has no effect; leave it out")
     if keys.objective.schedule == "frozen-discriminator" and not continues:
         raise InputError(
             "objective.schedule=frozen-discriminator trains a generator for a discriminator that "
@@ -207,7 +219,7 @@ class _Combination:
 
 
 Rule = tuple[Callable[[_Combination], bool], str]
-_LEAVE_UNIGRAM = "leave out objective.unigram_fraction"
+_LEAVE_UNIGRAM = "take objective.unigram_fraction=0"
 # Each with its reason, in which c is the combination.
 _NETWORKS: tuple[Rule, ...] = (
     (
@@ -217,8 +229,7 @@ _NETWORKS: tuple[Rule, ...] = (
     ),
     (
         lambda c: c.one_network and c.r.unigram_fraction > 0,
-        "objective.name=mlm replaces nothing, so objective.unigram_fraction has no effect; leave "
-        "it out",
+        f"objective.name=mlm replaces nothing; {_LEAVE_UNIGRAM}",
     ),
     (
         lambda c: c.one_network and c.sharing not in ("instance", "none"),
@@ -237,7 +248,7 @@ _NETWORKS: tuple[Rule, ...] = (
     (
         lambda c: c.r.schedule == "two-stage" and c.size != 1,
         "objective.schedule=two-stage starts the discriminator from the generator's weights, so "
-        "both must be of one size, found generator.size={c.size:g}; take 1",
+        "both must be of one size, found generator.size={c.size:g}; leave it out",
     ),
     (
         lambda c: c.r.schedule == "two-stage" and c.layers is not None,
@@ -261,7 +272,8 @@ _NETWORKS: tuple[Rule, ...] = (
     ),
     (
         lambda c: c.sharing == "all" and c.size != 1,
-        "generator.sharing=all needs networks of one size, found generator.size={c.size:g}; take 1",
+        "generator.sharing=all needs networks of one size, found generator.size={c.size:g}; leave "
+        "it out",
     ),
     (
         lambda c: c.sharing == "all" and c.layers is not None,
@@ -334,6 +346,14 @@ _LOSSES: tuple[Rule, ...] = (
         f"objective.schedule=frozen-discriminator replaces nothing; {_LEAVE_UNIGRAM}",
     ),
     (
+        lambda c: (
+            c.r.schedule == "frozen-discriminator" and (c.r.bag_weight + c.r.correction_weight) > 0
+        ),
+        "objective.schedule=frozen-discriminator trains the generator alone, so "
+        "objective.bag_weight={c.r.bag_weight:g} and "
+        "objective.correction_weight={c.r.correction_weight:g} have no effect; take 0 for both",
+    ),
+    (
         lambda c: c.r.schedule == "frozen-generator" and c.r.unigram_fraction > 0,
         f"objective.schedule=frozen-generator draws from its generator; {_LEAVE_UNIGRAM}",
     ),
@@ -357,8 +377,7 @@ _LOSSES: tuple[Rule, ...] = (
     (
         lambda c: c.r.correction_weight > 0 and not c.discriminates,
         "objective.correction_weight lets a discriminator guess too what stood at masked "
-        "positions, and objective.name={c.r.objective} lets it guess anyway; leave it out, or take "
-        "rtd",
+        "positions, and objective.name={c.r.objective} lets it guess anyway; take 0, or rtd",
     ),
     (
         lambda c: (
@@ -424,8 +443,6 @@ _IDLE: tuple[tuple[Callable[[_Combination], bool], str, tuple[str, ...]], ...] =
             "objective.name",
             "objective.forbid_original",
             "objective.sentence_weight",
-            "objective.bag_weight",
-            "objective.correction_weight",
             "objective.loss_mean",
             "objective.replaced_spans",
         ),

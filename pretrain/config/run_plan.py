@@ -7,10 +7,15 @@ from typing import Any, Literal
 from malmoi.config import read_sections
 from malmoi.text.reading.options import ReadOptions
 from pretrain.config.objective import Recipe, Sharing
-from pretrain.config.schema import Compiling, Rows
+from pretrain.config.schema import Compiling, Initializer, Rows
 from pretrain.config.settings import PRESETS, Preset, PresetName, shown
 
 Limit = Literal["max_steps", "max_minutes", "max_tokens", "max_flops"]
+# What plans had before there was a choice.
+_ADDED: dict[str, dict[str, Any]] = {
+    "networks": {"initializer": "normal"},
+    "optimizer": {"decay_from_start": False},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,8 @@ class NetworksPlan:
 
     preset: PresetName
     """Sizes, of a checkpoint to go on from the nearest ones: it has its own."""
+    initializer: Initializer
+    """How new weights are drawn."""
     initializer_range: float | None
     """Standard deviation of new weights; None where a checkpoint has its own."""
     dropout: float
@@ -94,6 +101,8 @@ class OptimizerPlan:
     muon_learning_rate: float
     adam_bias_correction: bool
     warmup_fraction: float
+    decay_from_start: bool
+    """Whether the rate falls over the whole run, multiplied by the warm-up."""
     weight_decay: float
     decay_all: bool
     max_gradient_norm: float
@@ -171,9 +180,15 @@ class RunPlan:
 
 
 def plan_from_json(values: Any, source: Path) -> RunPlan:
-    """The plan that `RunPlan.as_json` wrote.
+    """The plan that `RunPlan.as_json` wrote, now or before keys were added.
 
     Raises:
         InputError: it is damaged.
     """
+    if isinstance(values, dict):
+        values = values | {
+            name: added | values[name]
+            for name, added in _ADDED.items()
+            if isinstance(values.get(name), dict)
+        }
     return read_sections(RunPlan, values, str(source))

@@ -1,6 +1,6 @@
 """What a recipe, or `--set section.key=value`, says of a pre-training run.
 
-`pretrain/recipes/electra.toml` explains every key with its source; the defaults stand here.
+`pretrain/recipes/default.toml` explains every key with its source; the defaults stand here.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from typing import Literal
 
 from malmoi.text.reading.options import ReadingKeys
 from pretrain.config.objective import (
-    GENERATOR_SIZE,
     GeneratorHead,
     Masking,
     Objective,
@@ -21,11 +20,15 @@ from pretrain.config.objective import (
 
 Rows = Literal["length", "packed"]
 Compiling = Literal["graphs", "on", "off"]
+Initializer = Literal["normal", "truncated"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveKeys:
-    """[objective]: see `Recipe`, which has these under the same names but for `name`."""
+    """[objective]: see `Recipe`, which has these under the same names but for `name`.
+
+    A `Recipe` by itself is the paper's; what a run learns by default is said here.
+    """
 
     name: Objective = Recipe.objective
     schedule: Schedule = Recipe.schedule
@@ -35,9 +38,9 @@ class ObjectiveKeys:
     loss_mean: Literal["tokens", "texts"] = Recipe.loss_mean
     sentence_weight: float = Recipe.sentence_weight
     unchanged_fraction: float = Recipe.unchanged_fraction
-    bag_weight: float = Recipe.bag_weight
-    correction_weight: float = Recipe.correction_weight
-    unigram_fraction: float = Recipe.unigram_fraction
+    bag_weight: float = 5.0
+    correction_weight: float = 5.0
+    unigram_fraction: float = 0.3
     sampling: Sampling = Recipe.sampling
     temperature: float = Recipe.temperature
     first_temperature: float | None = Recipe.first_temperature
@@ -60,8 +63,9 @@ class MaskingKeys:
 class GeneratorKeys:
     """[generator]: the network that proposes replacements."""
 
-    size: float = GENERATOR_SIZE
-    """Width as a fraction of the discriminator's."""
+    size: float | None = None
+    """Width as a fraction of the discriminator's; None: the preset's, or 1 where both have to be
+    of one size."""
     layers: int | None = None
     """None: as many as the discriminator has."""
     head: GeneratorHead = Recipe.generator_head
@@ -76,6 +80,7 @@ class ModelKeys:
     """[model]: both networks."""
 
     dropout: float = 0.0
+    initializer: Initializer = "normal"
     initializer_range: float | None = None
     """None: the preset's."""
 
@@ -88,6 +93,7 @@ class OptimizerKeys:
     muon_learning_rate: float = 5e-3
     adam_bias_correction: bool = True
     warmup_fraction: float = 0.06
+    decay_from_start: bool = False
     weight_decay: float = 0.01
     decay_all: bool = False
     max_gradient_norm: float = 1.0

@@ -15,6 +15,7 @@ from malmoi.config import (
     read_assignments,
     read_recipe,
 )
+from pretrain.config.objective import GENERATOR_SIZE
 from pretrain.config.schema import OTHER_NAMES, PretrainKeys
 
 PresetName = Literal["tiny", "small", "base"]
@@ -33,6 +34,8 @@ class Preset:
     """Tokens in one optimizer step, padding included."""
     initializer_range: float = 0.02
     """Standard deviation of new weights (paper: 0.02)."""
+    generator_size: float = GENERATOR_SIZE
+    """Width of a new generator as a fraction of the discriminator's (paper, Table 6)."""
 
 
 # The paper's 0.02 suits base; at 256 wide it lets so little of the other tokens into [CLS] that a
@@ -69,6 +72,7 @@ PRESETS: dict[str, Preset] = {
         embedding_size=768,
         learning_rate=2e-4,
         tokens_per_batch=32_768,
+        generator_size=1 / 3,
     ),
 }
 
@@ -83,15 +87,10 @@ EPOCHS = 10
 SEED = 42
 
 RECIPES = Path(__file__).parents[1] / "recipes"
-# Recipes taken by themselves, see `pretrain.plan.choose_recipe`.
-ELECTRA, NOISE, FEW = "electra", "noise", "few-tokens"
-# Up to here runs learn by default from noise and a bag of words: above joint RTD from 1 to 20
-# million tokens (three seeds each; docs/log, "Token budgets"). Beyond 20 million nothing
-# was compared with joint RTD.
-FEW_TOKENS = 50_000_000
-# And up to here from correction, which makes a token a third dearer: ahead at 5 million tokens for
-# the same time, level at 20 (three seeds each).
-CORRECTION_TOKENS = 10_000_000
+# What a run learns when nobody says it, and when --set asks for another objective or schedule than
+# noise, a bag and correction go with.
+DEFAULT, PLAIN = "default", "rtd"
+_OTHER_TASKS = ("objective.name", "objective.schedule")
 
 # Flags that say how a command runs, not what a run is.
 _OF_COMMAND = ("output", "resume", "recipe", "set")
@@ -151,10 +150,10 @@ class PretrainSettings:
     revision: str | None = None
     """Branch, tag or commit of the Hub id in --init, such as refs/pr/1; by default main."""
     recipe: str | None = None
-    """What and how the run learns: a name of pretrain/recipes (electra, which explains every key,
-    bert, few-tokens, gdes, spans, two-stage, ...) or a TOML file of your own. By default few-tokens
-    or noise, without a generator, where a run sees few tokens (up to 50 million, or --max-minutes
-    on a CPU) and --set asks for nothing else, or electra; the run says which, and why."""
+    """What and how the run learns: a name of pretrain/recipes (default, which explains every key,
+    electra, bert, few-tokens, gdes, spans, two-stage, ...) or a TOML file of your own. By default a
+    generator and a discriminator learn together, from noise at first; where --set asks for another
+    objective or schedule: rtd."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """One key of a recipe, such as objective.temperature=1.2, which holds before what the recipe
     says; may be given again for another."""
@@ -183,12 +182,14 @@ class RunConfig:
     """What was given, and nothing decided: flags, and the values of a recipe and of `--set`.
 
     Attributes:
-        recipe: name or file; None where the length of the run decides.
+        recipe: name or file.
+        reason: why this one.
         given: keys with their defaults where nobody chose.
     """
 
     flags: PretrainSettings
-    recipe: str | None
+    recipe: str
+    reason: str
     given: Given[PretrainKeys]
 
     @property
@@ -219,14 +220,10 @@ class RunConfig:
 
     def as_json(self) -> dict[str, Any]:
         """What was given, by flags and by keys, for run.json."""
-        given = {"recipe": self.recipe} if self.recipe is not None else {}
+        given = {} if self.flags.recipe is None else {"recipe": self.flags.recipe}
         given |= self.flags_given()
         given |= {key: self.value(key) for key in sorted(self.given.by_hand)}
         return {name: str(v) if isinstance(v, Path) else v for name, v in given.items()}
-
-    def with_recipe(self, name: str) -> "RunConfig":
-        """The same with another recipe below what `--set` says."""
-        return _configured(self.flags, name)
 
     @property
     def init(self) -> str:
@@ -250,13 +247,24 @@ def read_config(flags: PretrainSettings) -> RunConfig:
     Raises:
         InputError: no such recipe or key, or a value of another type.
     """
-    return _configured(flags, flags.recipe)
+    by_hand = read_assignments(flags.set)
+    recipe, reason = _recipe_of(flags, by_hand)
+    # Of the default's values nobody has chosen any, nor of a resumed run's, whose plan has them.
+    open_still = flags.recipe is None and (recipe == DEFAULT or flags.resume)
+    values = {} if open_still else read_recipe(recipe, RECIPES)
+    given = fill(PretrainKeys, values, by_hand, f"recipe {recipe}")
+    return RunConfig(flags=flags, recipe=recipe, reason=reason, given=given)
 
 
-def _configured(flags: PretrainSettings, recipe: str | None) -> RunConfig:
-    values = {} if recipe is None else read_recipe(recipe, RECIPES)
-    given = fill(PretrainKeys, values, read_assignments(flags.set), f"recipe {recipe}")
-    return RunConfig(flags=flags, recipe=recipe, given=given)
+def _recipe_of(flags: PretrainSettings, by_hand: dict[str, Any]) -> tuple[str, str]:
+    """Name of the recipe, and why this one."""
+    if flags.recipe is not None:
+        return flags.recipe, "as given"
+    defaults = keys_of(PretrainKeys)
+    for key in _OTHER_TASKS:
+        if by_hand.get(key, defaults[key]) != defaults[key]:
+            return PLAIN, f"for {key} is given"
+    return DEFAULT, "the default"
 
 
 def shown(name: str, value: object = "") -> str:

@@ -17,7 +17,6 @@ from malmoi.command_line import raise_if_stopped
 from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
-from malmoi.schedule import warmup_then_decay
 from pretrain.config.objective import Recipe
 from pretrain.config.run_plan import ExecutionPlan, RunPlan
 from pretrain.config.schema import Rows
@@ -25,7 +24,12 @@ from pretrain.data.batches import Batch, BatchPlan, Prefetcher, iter_plans
 from pretrain.data.tokenized import TokenizedCorpus
 from pretrain.engine.checkpoint import TrainerState, save_state
 from pretrain.engine.monitor import Monitor
-from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
+from pretrain.engine.optimizer import (
+    Optimizers,
+    WeightAverage,
+    clip_gradients,
+    learning_rate_at,
+)
 from pretrain.engine.processes import Processes
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import SEED_STRIDE, Moment, StepResult, TrainingObjective
@@ -339,7 +343,7 @@ class Trainer:
         # which knows no step's length before it, the first is). The last may be cut short.
         middle = fraction + 0.5 * min(self._fraction_of(batch), 1 - fraction)
         optimizer = plan.optimizer
-        rate = warmup_then_decay(middle, 1, optimizer.warmup_fraction, peak=optimizer.learning_rate)
+        rate = learning_rate_at(middle, optimizer)
         self.optimizers.set_rate(rate)
         counter = FlopCounterMode(display=False)
         with self._counting(counter):

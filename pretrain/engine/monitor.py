@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 _FIRST_WARNING_STEP = 100
 # A discriminator finds nothing while the learning rate still rises.
 _STUCK_FRACTION = 0.1
-# A generator that is no better than guessing by frequency after so much of the run has stalled.
+# A generator that is no better than guessing by frequency after so much of the run, and in so many
+# rows of metrics one after the other, has stalled (assumption).
 _STALLED_FRACTION = 0.5
+_STALLED_ROWS = 3
 # By so many nats more than at the start: nothing but a learning rate too high does that, save for
 # a generator that is trained to mislead.
 _EXPLODED_BY = 2.0
@@ -71,6 +73,7 @@ class Monitor:
         # Steps and mean of the watched loss, by row: the run's first ones, this sitting's last.
         self._first_losses: dict[str, list[tuple[int, float]]] = {}
         self._recent: dict[str, deque[tuple[int, float]]] = {}
+        self._stalled_rows = 0
         self.last: dict[str, float] = {}
         """The last row, of all processes; of a resumed run's earlier sittings in the main one."""
         self._metrics: TextIO | None = None
@@ -184,7 +187,7 @@ class Monitor:
         elif self._processes.is_main:
             print(line, flush=True)
         self._warn_if_stuck(step, count, fraction)
-        self._warn_if_stalled(step, row["generator_loss"], row["unigram_loss"], fraction)
+        self._warn_if_stalled(step, row, fraction)
         self._reset()
 
     def _make_row(
@@ -198,12 +201,8 @@ class Monitor:
         count = dict(zip(COUNT_NAMES, self._sum([r.counts for r in results]), strict=True))
         # Where two stages meet, those steps only that train it.
         trained = [r for r in results if r.trains_discriminator] or results
-        unigram = self._sum([r.unigram for r in results])
-        row = so_far | {
-            "generator_loss": self._mean([r.generator_loss for r in results]),
-            "generator_accuracy": count["guessed"] / max(1, count["masked"]),
-            # What guessing the same tokens by their frequency alone would have.
-            "unigram_loss": unigram[0] / max(1.0, unigram[1]),
+        row = so_far | self._guessing(count)
+        row |= {
             "discriminator_loss": self._mean([r.discriminator_loss for r in trained]),
             "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
             "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
@@ -225,6 +224,25 @@ class Monitor:
             if tokens:
                 row[f"loss_by_frequency_{number}"] = loss / tokens
         return count, row
+
+    def _guessing(self, count: dict[str, int]) -> dict[str, float]:
+        """Figures of the network that guesses what [MASK] hides; none where there is none.
+
+        The loss that it learns from is that of all masked positions. All else counts those that
+        show [MASK], for a token that was kept needs no guess.
+        """
+        if not self._recipe.guesses_masked:
+            return {}
+        hidden = max(1, count["hidden"])
+        own, by_frequency = self._sum([r.hidden_losses for r in self._results])
+        return {
+            "generator_loss": self._mean([r.generator_loss for r in self._results]),
+            "generator_hidden_loss": own / hidden,
+            "generator_accuracy": count["guessed"] / hidden,
+            # What guessing the same tokens by their frequency alone would have.
+            "unigram_loss": by_frequency / hidden,
+            "unigram_accuracy": count["commonest"] / hidden,
+        }
 
     def _sum(self, tensors: list[torch.Tensor]) -> Any:
         """Over steps and processes, as lists of Python numbers."""
@@ -279,16 +297,24 @@ class Monitor:
     def _first(self, watched: WatchedLoss) -> float:
         return median_low(loss for _, loss in self._first_losses[watched.key])
 
-    def _warn_if_stalled(self, step: int, loss: float, trivial: float, fraction: float) -> None:
+    def _warn_if_stalled(self, step: int, row: dict[str, float], fraction: float) -> None:
+        """Say so where what guesses is for long no better than word frequencies."""
         network = self._recipe.guessing_network()
-        if not network or step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION:
+        if not network:
             return
-        if loss < trivial or any("stalled" in warning for warning in self.warnings):
+        loss, trivial = row["generator_hidden_loss"], row["unigram_loss"]
+        right, commonest = row["generator_accuracy"], row["unigram_accuracy"]
+        is_worse = loss >= trivial or right <= commonest
+        self._stalled_rows = self._stalled_rows + 1 if is_worse else 0
+        early = step < _FIRST_WARNING_STEP or fraction < _STALLED_FRACTION
+        already = any("stalled" in warning for warning in self.warnings)
+        if early or already or self._stalled_rows < _STALLED_ROWS:
             return
         self.warn(
-            f"step {step:,}: the {network} has stalled: its loss of {loss:.2f} is no better than "
-            f"the {trivial:.2f} of guessing by frequency alone; it needs more tokens or "
-            "another --learning-rate"
+            f"step {step:,}: the {network} has stalled: where [MASK] stands its loss is {loss:.2f} "
+            f"and {right:.1%} of its guesses are right, no better than the {trivial:.2f} and "
+            f"{commonest:.1%} of guessing by word frequency; it needs more tokens, another "
+            "--learning-rate, or --init from a released checkpoint"
         )
 
     def _warn_if_stuck(self, step: int, count: dict[str, int], fraction: float) -> None:
@@ -330,7 +356,7 @@ def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
         try:
             row = json.loads(line)
             keep = row["step"] <= step
-            _ = row["generator_loss"] + row["discriminator_loss"]
+            _ = 0.0 + row["discriminator_loss"]
         except (ValueError, TypeError, KeyError):
             continue  # the last line of a killed run may be half a line
         if keep:

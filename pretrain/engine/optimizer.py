@@ -8,11 +8,23 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from malmoi.schedule import warmup_then_decay
 from pretrain.config.run_plan import OptimizerPlan
 from pretrain.model.networks import ElectraPair
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-6
+
+
+def learning_rate_at(fraction: float, plan: OptimizerPlan) -> float:
+    """The learning rate when `fraction` of the run is done, 0 to 1."""
+    peak, warmup = plan.learning_rate, plan.warmup_fraction
+    if not plan.decay_from_start:
+        return warmup_then_decay(fraction, 1, warmup, peak=peak)
+    # google-research/electra, model/optimization.py, create_optimizer: the decay of the whole run
+    # times the ramp, so that the peak is not reached.
+    ramp = min(1.0, fraction / warmup) if warmup > 0 else 1.0
+    return peak * max(0.0, 1 - fraction) * ramp
 
 
 class Optimizers:

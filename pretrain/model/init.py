@@ -19,6 +19,7 @@ from malmoi.model_folders import (
     weight_files,
 )
 from malmoi.model_loading import complete_config
+from pretrain.config.objective import GENERATOR_SIZE
 from pretrain.config.settings import PRESETS, PresetName
 from pretrain.data.batches import WIDTH_MULTIPLE
 
@@ -102,6 +103,19 @@ def preset_of(directory: str | Path) -> PresetName:
     if config.hidden_size > PRESETS["small"].hidden_size:
         return "base"
     return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
+
+
+def new_generator_size(directory: str | Path) -> float:
+    """Width of a generator that is to begin beside the discriminator in `directory`, a fraction.
+
+    Raises:
+        InputError: no run or checkpoint is there.
+    """
+    check_files(directory)
+    base = PRESETS["base"]
+    width = config_in(discriminator_folder(directory), directory).hidden_size
+    begins = not (Path(directory) / "generator").is_dir() and width == base.hidden_size
+    return base.generator_size if begins else GENERATOR_SIZE
 
 
 def config_in(folder: Path, directory: str | Path) -> Any:

@@ -22,6 +22,8 @@ COUNT_NAMES = (
     "tokens",
     "encoder_places",
     "encoder_guessed",
+    "hidden",
+    "commonest",
 )
 Counts = dict[str, torch.Tensor]
 """Names of `COUNT_NAMES` and int64 [] each; what is not there is 0."""

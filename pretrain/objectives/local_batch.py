@@ -55,6 +55,15 @@ class LocalBatch:
         """int64 [N]: the tokens that stood at `places`."""
         return self.input_ids.flatten()[self.places]
 
+    def hidden(self, tables: VocabularyTables) -> torch.Tensor:
+        """bool [N]: places that show [MASK] and whose token can be proposed.
+
+        Of the others the generator may read the token, or read a wrong one: what it gets right
+        there says little of what it can guess.
+        """
+        shows_mask = self.masked_ids.flatten()[self.places] == tables.mask_id
+        return shows_mask & self.is_place & tables.may_stand(self.targets)
+
 
 def mask_batch(
     batch: Batch,

@@ -14,15 +14,20 @@ from pretrain.objectives.replacing import blockwise_argmax
 from pretrain.objectives.watched import guessing
 
 
-def encoder_masked_lm(run: EncoderPass) -> TokenLosses:
-    """Cross entropy of the encoder's guesses at the masked positions, 0 elsewhere."""
+def encoder_masked_lm(run: EncoderPass, *, hidden_only: bool = False) -> TokenLosses:
+    """Cross entropy of the encoder's guesses at the masked positions, 0 elsewhere.
+
+    Args:
+        hidden_only: count what it guesses where [MASK] stands only; the loss stays that of all.
+    """
     batch, tables = run.batch, run.context.tables
     logits = run.pair.encoder_lm_logits(run.states.flatten(0, 1)[batch.places])
     guesses = masked_cross_entropy(logits, batch.targets, batch.is_place, tables)
     with torch.no_grad():
         right = blockwise_argmax(guesses.logits) == batch.targets
-        run.counts["encoder_places"] = guesses.counted.sum()
-        run.counts["encoder_guessed"] = (right & guesses.counted).sum()
+        asked = batch.hidden(tables) if hidden_only else guesses.counted
+        run.counts["encoder_places"] = asked.sum()
+        run.counts["encoder_guessed"] = (right & asked).sum()
     none = guesses.losses.new_zeros(batch.input_ids.numel())
     # Filled-up places add nothing, wherever they point.
     losses = none.index_add(0, batch.places, guesses.losses)
@@ -45,7 +50,7 @@ class MaskedLM(EncoderObjective):
 
     def token_losses(self, run: EncoderPass) -> TokenLosses:
         """Cross entropy at the masked positions."""
-        losses = encoder_masked_lm(run)
+        losses = encoder_masked_lm(run, hidden_only=True)
         run.counts["guessed"] = run.counts["encoder_guessed"]
         return losses
 

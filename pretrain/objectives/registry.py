@@ -62,6 +62,11 @@ class ResolvedRecipe:
         """Whether a generator network takes part."""
         return self.objective.replaces_tokens and self.recipe.unigram_fraction < 1
 
+    @property
+    def guesses_masked(self) -> bool:
+        """Whether a network guesses what [MASK] hides: a generator, or a masked-LM encoder."""
+        return self.has_generator or not self.objective.replaces_tokens
+
     def pair_shape(
         self, *, sharing: Sharing, generator_size: float, generator_layers: int | None
     ) -> PairShape:

@@ -48,10 +48,10 @@ class StepResult:
     trains_discriminator: bool = True
     """False where the generator learns alone and in masked LM, where that loss is 0."""
     counts: torch.Tensor
-    """int64 [8], see `COUNT_NAMES`."""
-    unigram: torch.Tensor
-    """float32 [2]: sum of what guessing the masked tokens by their frequency would lose, nats, and
-    how many of them are guessed."""
+    """int64 [10], see `COUNT_NAMES`; "guessed" is of the "hidden" ones."""
+    hidden_losses: torch.Tensor
+    """float32 [2], nats, sums over the tokens that [MASK] hides: what guessing them lost, 0 where
+    no network guesses, and what guessing them by their frequency would lose."""
     binned_loss: torch.Tensor
     """float32 [2, 5]: sums of the encoder's loss, and numbers of tokens it was taken at, by how
     common the original token is; all 0 while the generator learns alone."""
@@ -207,7 +207,7 @@ class TrainingObjective(StepContext):
             discriminator_loss=torch.zeros_like(generator.shown_loss),
             trains_discriminator=False,
             counts=_stack_counts(self._generator_counts(batch, generator)),
-            unigram=self._unigram_baseline(batch),
+            hidden_losses=self._hidden_losses(batch, generator.predictions[-1].losses.detach()),
             binned_loss=generator.loss.new_zeros((2, NUM_FREQUENCY_BINS)),
         )
 
@@ -240,6 +240,11 @@ class TrainingObjective(StepContext):
         for each, its_loss in beside:
             loss = loss + each.weight * its_loss
         alone = not objective.replaces_tokens
+        guesses = None
+        if alone:
+            guesses = tokens.losses.detach().flatten()[run.batch.places]
+        elif generator.predictions:
+            guesses = generator.predictions[-1].losses.detach()
         return StepResult(
             loss=loss,
             generator_loss=own.detach() if alone else generator.shown_loss,
@@ -247,23 +252,30 @@ class TrainingObjective(StepContext):
             trains_discriminator=not alone,
             auxiliary={each.name: its_loss.detach() for each, its_loss in beside},
             counts=_stack_counts(self._generator_counts(run.batch, generator) | run.counts),
-            unigram=self._unigram_baseline(run.batch),
+            hidden_losses=self._hidden_losses(run.batch, guesses),
             binned_loss=self._loss_by_frequency(run.batch, tokens.losses.detach(), weights),
         )
 
     def _generator_counts(self, batch: LocalBatch, generator: GeneratorPass) -> Counts:
         with torch.no_grad():
-            counts = {"masked": batch.is_place.sum(), "tokens": batch.real.sum()}
+            hidden = batch.hidden(self.tables)
+            counts = {
+                "masked": batch.is_place.sum(),
+                "tokens": batch.real.sum(),
+                "hidden": hidden.sum(),
+                "commonest": (hidden & (batch.targets == self.tables.commonest)).sum(),
+            }
             if generator.predictions:
-                sampled = generator.predictions[-1]
-                right = blockwise_argmax(sampled.logits) == batch.targets
-                counts["guessed"] = (right & sampled.counted).sum()
+                right = blockwise_argmax(generator.predictions[-1].logits) == batch.targets
+                counts["guessed"] = (right & hidden).sum()
         return counts
 
-    def _unigram_baseline(self, batch: LocalBatch) -> torch.Tensor:
-        """What guessing by frequency alone would lose. -> float32 [2], see `StepResult`."""
-        guessed = (batch.is_place & self.tables.may_stand(batch.targets)).float()
-        return torch.stack([(self.tables.surprisal[batch.targets] * guessed).sum(), guessed.sum()])
+    def _hidden_losses(self, batch: LocalBatch, losses: torch.Tensor | None) -> torch.Tensor:
+        """Sums over the hidden tokens, see `StepResult`. float32 [N] or None -> float32 [2]."""
+        hidden = batch.hidden(self.tables)
+        by_frequency = self.tables.surprisal[batch.targets]
+        own = torch.zeros_like(by_frequency) if losses is None else losses
+        return torch.stack([torch.where(hidden, each, 0.0).sum() for each in (own, by_frequency)])
 
     def _loss_by_frequency(
         self, batch: LocalBatch, losses: torch.Tensor, weights: torch.Tensor
@@ -280,7 +292,7 @@ class TrainingObjective(StepContext):
 
 
 def _stack_counts(counts: Counts) -> torch.Tensor:
-    """int64 [8] in the order of `COUNT_NAMES`."""
+    """int64 [10] in the order of `COUNT_NAMES`."""
     zero = torch.zeros_like(counts["masked"])
     return torch.stack([counts.get(name, zero) for name in COUNT_NAMES])
 

@@ -35,6 +35,8 @@ class VocabularyTables:
     """int64 [V]: 0 for the commonest entries, which make up a fifth of the corpus, to 4."""
     surprisal: torch.Tensor
     """float32 [V], nats: the loss of guessing a token by how common it is in the corpus."""
+    commonest: int
+    """The entry that is the most common in the corpus."""
 
     def may_stand(self, tokens: torch.Tensor) -> torch.Tensor:
         """Whether each token may be proposed. int64 [...] -> bool [...]."""
@@ -78,4 +80,5 @@ def vocabulary_tables(
         frequency_bin=bins.to(device),
         # One of no token of the corpus is guessed as if it came once.
         surprisal=-share.clamp(min=1 / float(seen.sum().clamp(min=1))).log().float().to(device),
+        commonest=int(seen.argmax()),
     )

@@ -77,8 +77,8 @@ def pretrain_here(
 ) -> Command:
     """The command in this process, with a tiny preset of two layers: (exit code, stdout, stderr).
 
-    It begins with random weights, trains a generator too and is written to `run`, unless --init,
-    --recipe and --output say otherwise; a key that is set here may be set again.
+    It begins with random weights, trains a generator too (recipe rtd) and is written to `run`,
+    unless --init, --recipe and --output say otherwise; a key that is set here may be set again.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrain.data.corpus, "CACHE", cache)
@@ -87,7 +87,7 @@ def pretrain_here(
         tokenizer.save_pretrained(cache / "tokenizer")
     anew = ["--init", "random", "--tokenizer", str(cache / "tokenizer")]
     fixed = ["--corpus", str(corpus), "--tokens-per-batch", "256", "--device", "cpu"]
-    fixed += ["--recipe", "electra"]
+    fixed += ["--recipe", "rtd"]
 
     def call(*flags: str) -> tuple[int, str, str]:
         output = [] if "--output" in flags else ["--output", "run"]

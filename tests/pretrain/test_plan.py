@@ -116,7 +116,7 @@ def test_a_checkpoint_says_what_it_is_gone_on_with(given: dict[str, Any], sharin
 
 def test_a_frozen_discriminator_shares_no_difference_to_a_table() -> None:
     gdes = replace(KNOWN, sharing="gdes")
-    for recipe, expected in (("frozen-discriminator", "none"), ("electra", "gdes")):
+    for recipe, expected in (("frozen-discriminator", "none"), ("rtd", "gdes")):
         assert plan_of(init="run", checkpoint=gdes, recipe=recipe).networks.sharing == expected
 
 
@@ -141,7 +141,7 @@ def test_a_plan_gives_itself_again_by_flags_and_keys() -> None:
     del given["corpus"], given["optimizer.muon_learning_rate"]  # there is no Muon
     del given["objective.first_stage"], given["objective.unchanged_fraction"]
     again = plan_of(
-        recipe="electra",
+        recipe="rtd",
         max_steps=3,
         **{name.replace(".", "_"): value for name, value in given.items()},
     )
@@ -159,14 +159,14 @@ def test_a_plan_gives_itself_again_by_flags_and_keys() -> None:
         ({"recipe": "mlm"}, "it has objective.name=rtd, found objective.name=mlm"),
         ({"batching": "packed"}, "it has batching.rows=length, found batching.rows=packed"),
         # The same, and what may change.
-        ({"seed": 42, "recipe": "electra", "generator_size": 0.25}, ""),
+        ({"seed": 42, "recipe": "rtd", "generator_size": 0.25}, ""),
         ({"max_tokens": 1e6, "learning_rate": 1.0, "device": "cuda", "save_steps": 1}, ""),
         ({"batching": "auto", "sharing": "auto", "precision": "auto"}, ""),
     ],
     ids=str,
 )
 def test_what_a_resumed_run_cannot_have_otherwise(given: dict[str, Any], expected: str) -> None:
-    found = difference(config_of(**given), plan_of(recipe="electra", max_steps=9))
+    found = difference(config_of(**given), plan_of(recipe="rtd", max_steps=9))
     assert found.startswith(expected) if not expected else expected in found
     assert bool(found) == bool(expected)
 

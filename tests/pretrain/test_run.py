@@ -35,11 +35,9 @@ COMMENTS = ROOT / "corpora" / "comments"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole run of 24 steps by the real command, with the default preset and warm start, and a
-    generator."""
+    """A whole run of 24 steps by the real command: default recipe, preset and warm start."""
     folder = tmp_path_factory.mktemp("runs")
     flags = ["--corpus", str(COMMENTS), "--max-steps", "24", "--output", "run", "--device", "cpu"]
-    flags += ["--set", "objective.unigram_fraction=0"]
     done = subprocess.run(
         [
             sys.executable,
@@ -184,6 +182,8 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
         ["--recipe", "one-encoder"],
         ["--set", "objective.unigram_fraction=1"],
         ["--recipe", "few-tokens"],
+        ["--recipe", "default"],
+        ["--recipe", "electra"],
     ],
     ids=" ".join,
 )
@@ -421,12 +421,18 @@ def test_a_bad_corpus_is_one_line_and_writes_nothing(
         ("--recipe mlm --set generator.sharing=gdes", "generator.sharing=gdes"),
         ("--set generator.head=sbo", "add --set masking.strategy=span"),
         ("--set objective.replaced_spans=true", "masking.strategy=token has none"),
-        ("--set objective.schedule=two-stage", "found generator.size=0.25; take 1"),
+        (
+            "--set objective.schedule=two-stage --set generator.size=0.25",
+            "found generator.size=0.25; leave it out",
+        ),
         (
             "--recipe two-stage --set generator.sharing=word",
             "leave out generator.sharing=word",
         ),
-        ("--set generator.sharing=all", "generator.sharing=all needs networks of one size"),
+        (
+            "--set generator.sharing=all --set generator.size=0.5",
+            "generator.sharing=all needs networks of one size",
+        ),
         ("--recipe frozen-generator", "--set generator.init=DIRECTORY"),
         ("--set generator.init=somewhere", "generator.init is read by"),
         (

@@ -71,6 +71,7 @@ def release() -> ModuleType:
 def small_recipe() -> list[str]:
     """A recipe of seconds."""
     recipe = ["--init", "random", "--vocab-size", "2000", "--tokens-per-batch", "512"]
+    recipe += ["--recipe", "few-tokens"]
     return [
         *recipe,
         "--set",

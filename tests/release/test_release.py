@@ -231,14 +231,13 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
     given = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
     # What the run made of defaults counts, for they may be others today, or on another device.
     assert read_config(given).as_json() == {
-        "recipe": "electra",
+        "recipe": "default",
         "corpus": "c",
         "seed": 7,
         "preset": "tiny",
         "learning_rate": 5e-4,
         "tokens_per_batch": 8192,
         "objective.unigram_fraction": 1.0,
-        "objective.bag_weight": 5.0,
         "objective.correction_weight": 2.5,
         "optimizer.adam_bias_correction": False,
         "generator.sharing": "instance",

@@ -1,4 +1,4 @@
-"""What a run learns from when nobody says it: its length decides (docs/log)."""
+"""What a run learns from when nobody says it: a generator and a discriminator, noise at first."""
 
 import json
 from pathlib import Path
@@ -7,68 +7,58 @@ from typing import Any
 import pytest
 import torch
 
-import pretrain.plan
 from pretrain.config.objective import Recipe
-from pretrain.config.settings import CORRECTION_TOKENS, FEW_TOKENS
-from pretrain.plan import Checkpoint, Machine
+from pretrain.engine.monitor import Monitor
+from pretrain.plan import Checkpoint
 from tests.pretrain.conftest import CPU, GPU, Breaking, Command, metric_rows, plan_of, weights_of
 
 # Of a flag given twice the last counts: takes back what the fixture fixes.
 LEFT_OUT = ["--recipe", "None"]
-MANY = str(FEW_TOKENS // 256 + 1)
-
-
-def learnt(tokens: float, **given: Any) -> Recipe:
-    return plan_of(max_tokens=tokens, **given).objective
-
-
-def test_few_tokens_are_learnt_from_by_noise_a_bag_and_correction() -> None:
-    for tokens in (1, 1_000, CORRECTION_TOKENS, CORRECTION_TOKENS + 1, FEW_TOKENS):
-        recipe = learnt(tokens)
-        assert (recipe.unigram_fraction, recipe.bag_weight) == (1.0, 5.0)
-        assert recipe.correction_weight == (5 if tokens <= CORRECTION_TOKENS else 0)
-        assert not recipe.needs_generator
+DEFAULT = Recipe(unigram_fraction=0.3, bag_weight=5.0, correction_weight=5.0)
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        {"max_tokens": FEW_TOKENS + 1},
-        # Comparisons at equal compute are of what is asked for; and --max-steps 0 writes what any
-        # recipe may begin with.
+        *({"max_tokens": tokens} for tokens in (1, 1e6, 20e6, 1e9)),
         {"max_flops": 1e15},
         {"max_steps": 0},
-        {"machine": GPU, "max_minutes": 1.5},
+        {"max_minutes": 150},
+        {"epochs": 3},
     ],
     ids=str,
 )
-def test_many_tokens_and_unknown_numbers_of_them_are_learnt_from_as_in_the_paper(
-    given: dict[str, Any],
-) -> None:
-    planned = plan_of(**given)
-    assert planned.objective == Recipe() and planned.start.recipe == "electra"
+def test_every_run_trains_a_generator_and_a_discriminator(given: dict[str, Any]) -> None:
+    for machine in (CPU, GPU):
+        planned = plan_of(machine=machine, **given)
+        assert planned.objective == DEFAULT and planned.objective.needs_generator
+        assert (planned.start.recipe, planned.start.reason) == ("default", "the default")
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"unigram_fraction": 0.0}, (0.0, 0.0, 0.0)),
-        ({"unigram_fraction": 0.5}, (0.5, 0.0, 0.0)),
-        ({"unigram_fraction": 1.0}, (1.0, 0.0, 0.0)),
-        ({"unigram_fraction": 0.0, "bag_weight": 2.0}, (0.0, 2.0, 0.0)),
-        ({"unigram_fraction": 0.0, "correction_weight": 2.0}, (0.0, 0.0, 2.0)),
-        ({"bag_weight": 2.0}, (1.0, 2.0, 5.0)),
-        ({"bag_weight": 0.0}, (1.0, 0.0, 5.0)),
-        ({"correction_weight": 0.0}, (1.0, 5.0, 0.0)),
+        ({"unigram_fraction": 0.0}, (0.0, 5.0, 5.0)),
+        ({"unigram_fraction": 1.0}, (1.0, 5.0, 5.0)),
+        ({"bag_weight": 2.0}, (0.3, 2.0, 5.0)),
+        ({"correction_weight": 0.0}, (0.3, 5.0, 0.0)),
+        ({"generator_size": 0.5}, (0.3, 5.0, 5.0)),
+        ({"sharing": "gdes"}, (0.3, 5.0, 5.0)),
+        ({"sharing": "all"}, (0.3, 5.0, 5.0)),
+        ({"masking": "word"}, (0.3, 5.0, 5.0)),
+        ({"objective": "rtd"}, (0.3, 5.0, 5.0)),
+        ({"recipe": "default"}, (0.3, 5.0, 5.0)),
         ({"recipe": "electra"}, (0.0, 0.0, 0.0)),
+        ({"recipe": "rtd"}, (0.0, 0.0, 0.0)),
         ({"recipe": "noise"}, (1.0, 5.0, 0.0)),
         ({"recipe": "few-tokens"}, (1.0, 5.0, 5.0)),
     ],
+    ids=str,
 )
-def test_what_is_given_counts_more_than_the_length(
+def test_what_is_given_counts_more(
     given: dict[str, Any], expected: tuple[float, float, float]
 ) -> None:
-    recipe = learnt(1e6, **given)
+    recipe = plan_of(max_tokens=1e6, **given).objective
     assert (recipe.unigram_fraction, recipe.bag_weight, recipe.correction_weight) == expected
 
 
@@ -78,100 +68,103 @@ def test_what_is_given_counts_more_than_the_length(
         {"objective": "mlm"},
         {"objective": "electra-15"},
         {"objective": "all-tokens-mlm"},
-        {"schedule": "two-stage", "generator_size": 1.0},
+        {"schedule": "two-stage"},
         {"schedule": "adversarial"},
         {"schedule": "frozen-generator", "generator_from": Path("run")},
-        {"sharing": "gdes"},
-        {"generator_size": 0.5},
-        {"generator_layers": 2},
-        {"temperature": 2.0},
-        {"sampling": "gumbel"},
-        {"kept_fraction": 0.1},
-        {"discriminator_weight": 0.0},
-        {"discriminator_weight": 10.0},
-        {"weight_warmup": 0.5},
-        {"sharing": "none"},
-        {"first_temperature": 2.0},
-        {"random_fraction": 0.1},
-        {"masking": "span", "generator_head": "sbo"},
-        # The defaults, given: the paper's values.
-        {"generator_size": 0.25},
-        {"discriminator_weight": 50.0},
-        {"temperature": 1.0},
-        {"objective": "rtd"},
-        {"kept_fraction": 0.15},
     ],
     ids=str,
 )
-def test_who_asks_for_another_objective_or_a_generator_gets_it(given: dict[str, Any]) -> None:
+def test_who_asks_for_another_task_gets_it_without_noise(given: dict[str, Any]) -> None:
     planned = plan_of(max_tokens=1e6, **given)
-    assert planned.objective == plan_of(max_tokens=1e6, recipe="electra", **given).objective
-    assert planned.objective.unigram_fraction == 0
-
-
-@pytest.mark.parametrize("given", [{"masking": "word"}, {"forbid_original": True}], ids=str)
-def test_what_goes_with_noise_does_not_keep_it_away(given: dict[str, Any]) -> None:
-    assert learnt(1e6, **given).unigram_fraction == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "machine", "expected"),
-    [
-        ({"epochs": 3}, CPU, "few-tokens"),
-        ({"epochs": FEW_TOKENS // 1_000}, CPU, "noise"),
-        ({"epochs": FEW_TOKENS // 1_000 + 1}, CPU, "electra"),
-        ({"max_steps": 10, "tokens_per_batch": 512}, CPU, "few-tokens"),
-        ({"max_steps": FEW_TOKENS // 512 + 1, "tokens_per_batch": 512}, CPU, "electra"),
-        # Minutes are few tokens on a CPU and any number on a GPU.
-        ({"max_minutes": 150}, CPU, "few-tokens"),
-        ({"max_minutes": 1.5}, GPU, "electra"),
-    ],
-    ids=str,
-)
-def test_the_tokens_of_a_run_are_known_before_it(
-    given: dict[str, Any], machine: Machine, expected: str
-) -> None:
-    """Of a corpus of 1,000 tokens."""
-    assert plan_of(machine=machine, **given).start.recipe == expected
+    assert planned.objective == plan_of(max_tokens=1e6, recipe="rtd", **given).objective
+    assert planned.start.recipe == "rtd" and planned.start.reason.startswith("for objective.")
 
 
 def test_what_has_learnt_from_a_generator_goes_on_with_one() -> None:
     known = {"preset": "tiny", "has_generator": True, "sharing": "instance"}
-    for learnt_with, expected in ((True, "electra"), (False, "few-tokens")):
+    for learnt_with, expected in ((True, 0.0), (False, 0.3)):
         checkpoint = Checkpoint(**known, learnt_with_generator=learnt_with)
         planned = plan_of(init="run", max_steps=1, checkpoint=checkpoint)
-        assert planned.start.recipe == expected
+        assert planned.objective.unigram_fraction == expected
+        assert planned.objective.bag_weight == 5
+        assert ("without noise" in planned.start.reason) == learnt_with
+        for given in ({"unigram_fraction": 0.2}, {"recipe": "noise-first"}):
+            asked = plan_of(init="run", max_steps=1, checkpoint=checkpoint, **given)
+            assert asked.objective.unigram_fraction == given.get("unigram_fraction", 0.5)
 
 
-def test_a_short_run_needs_no_flag_to_learn_something(
+def test_a_run_without_a_recipe_writes_both_networks_and_shows_both_losses(
     pretrain_here: Command, tmp_path: Path
 ) -> None:
     code, output, errors = pretrain_here(*LEFT_OUT, "--max-steps", "8")
     assert code == 0, errors
-    assert "recipe few-tokens, for the run sees at most 10 million tokens" in output
+    assert "recipe default, the default: replacements change from noise" in output
+    line = next(line for line in output.splitlines() if line.startswith("step 8 "))
+    assert "generator loss" in line and "discriminator loss" in line
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    learnt = record["plan"]["objective"]
-    assert (learnt["unigram_fraction"], learnt["bag_weight"]) == (1.0, 5.0)
-    assert learnt["correction_weight"] == 5
-    assert not [name for name in record["given"] if name.startswith("objective.")]
-    assert list(record["networks"]) == ["discriminator"]
-    assert not (tmp_path / "run" / "generator").exists()
-    assert all(row["bag_loss"] > row["generator_loss"] == 0 for row in metric_rows(Path("run")))
+    assert not [name for name in record["given"] if name.startswith(("objective.", "recipe"))]
+    assert list(record["networks"]) == ["discriminator", "generator"]
+    for network in record["networks"]:
+        assert (tmp_path / "run" / network / "model.safetensors").is_file()
+    for row in metric_rows(Path("run")):
+        assert all(row[f"{name}_loss"] > 0 for name in ("generator", "bag", "correction"))
+
+
+def test_replacements_are_noise_at_first_and_the_generators_later(
+    pretrain_here: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained generator's samples are as rare as any, noise is what stands in the corpus."""
+    shares: list[float] = []
+    add = Monitor.add
+
+    def look(self: Monitor, result: Any, **rest: Any) -> None:
+        shares.append(rest["fraction"])
+        add(self, result, **rest)
+
+    monkeypatch.setattr(Monitor, "add", look)
+    from pretrain.objectives import step
+
+    drawn: list[int] = []
+    noise = step.sample_unigram
+
+    def counted(*args: Any) -> torch.Tensor:
+        drawn.append(len(shares))
+        return noise(*args)
+
+    monkeypatch.setattr(step, "sample_unigram", counted)
+    assert pretrain_here(*LEFT_OUT, "--max-steps", "10")[0] == 0
+    # Of ten steps the fourth begins when 30% are done.
+    assert drawn == [0, 1, 2]
 
 
 def test_a_resumed_run_keeps_what_it_began_with(
-    pretrain_here: Command, break_off: Breaking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path
 ) -> None:
-    """Even where it will be longer now, or another version of ours would decide otherwise."""
     flags = [*LEFT_OUT, "--max-steps", "8"]
     assert pretrain_here(*flags, "--output", "through")[0] == 0
     broken = break_off(6, *flags)
-    monkeypatch.setattr(pretrain.plan, "FEW_TOKENS", 0)
     code, _, errors = pretrain_here(*flags, "--resume")
     assert code == 0, errors
     expected, found = weights_of(tmp_path / "through"), weights_of(broken)
     assert expected.keys() == found.keys()
     assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_a_run_of_another_recipe_needs_none_said_to_be_resumed(
+    pretrain_here: Command, break_off: Breaking
+) -> None:
+    """Also one that another version of ours has begun by another default."""
+    broken = break_off(6, "--recipe", "few-tokens", "--max-steps", "8")
+    path = broken / "run.json"
+    record = json.loads(path.read_text())
+    # As plans were before there was a choice.
+    del record["plan"]["networks"]["initializer"]
+    del record["plan"]["optimizer"]["decay_from_start"]
+    path.write_text(json.dumps(record))
+    code, _, errors = pretrain_here(*LEFT_OUT, "--max-steps", "8", "--resume")
+    assert code == 0, errors
+    learnt = json.loads(path.read_text())["plan"]["objective"]
+    assert learnt["unigram_fraction"] == 1 and not (broken / "generator").exists()
 
 
 def test_another_replacement_is_another_run(pretrain_here: Command, break_off: Breaking) -> None:
@@ -180,25 +173,17 @@ def test_another_replacement_is_another_run(pretrain_here: Command, break_off: B
         code, _, errors = pretrain_here(*flags, "--max-steps", "8", "--resume")
         assert code == 2 and "found objective." in errors and "give the same" in errors
     # What was decided may be said.
-    flags = ["--recipe", "few-tokens", "--set", "objective.unigram_fraction=1"]
+    flags = ["--recipe", "default", "--set", "objective.unigram_fraction=0.3"]
     assert pretrain_here(*flags, "--max-steps", "8", "--resume")[0] == 0
-
-
-def test_a_longer_resumed_run_is_no_other_run(pretrain_here: Command, break_off: Breaking) -> None:
-    broken = break_off(6, *LEFT_OUT, "--max-steps", "8")
-    break_off(10, *LEFT_OUT, "--max-steps", MANY, "--resume")
-    assert metric_rows(broken)[-1]["step"] == 10
-    record = json.loads((broken / "run.json").read_text())
-    assert record["plan"]["objective"]["unigram_fraction"] == 1
 
 
 @pytest.mark.parametrize(
     ("first", "steps", "expected"),
     [
-        (["--recipe", "electra"], "8", 0.0),
-        (["--recipe", "electra"], "0", 1.0),
-        (["--recipe", "noise"], "8", 1.0),
-        (["--recipe", "mlm"], "8", 1.0),
+        (["--recipe", "rtd"], "8", 0.0),
+        (["--recipe", "rtd"], "0", 0.3),
+        (["--recipe", "noise"], "8", 0.3),
+        (["--recipe", "mlm"], "8", 0.3),
     ],
     ids=["a generator", "begun, not trained", "noise", "masked LM"],
 )
@@ -206,21 +191,27 @@ def test_a_checkpoint_goes_on_as_it_was_trained(
     pretrain_here: Command, tmp_path: Path, first: list[str], steps: str, expected: float
 ) -> None:
     """Where it learnt from a generator's replacements, noise would be a step back."""
+
+    def noise_of(name: str) -> float:
+        record = json.loads((tmp_path / name / "run.json").read_text())
+        assert (tmp_path / name / "generator").is_dir()
+        return float(record["plan"]["objective"]["unigram_fraction"])
+
     assert pretrain_here(*first, "--max-steps", steps, "--output", "first")[0] == 0
+    if "mlm" in first:  # as large as the discriminator, for it is its encoder
+        assert (tmp_path / "first" / "generator").is_dir()
     go_on = [*LEFT_OUT, "--init", "first", "--max-steps", "2"]
-    assert pretrain_here(*go_on)[0] == 0
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert record["plan"]["objective"]["unigram_fraction"] == expected
+    code, _, errors = pretrain_here(*go_on)
+    assert code == 0, errors
+    assert noise_of("run") == expected
     # A checkpoint from elsewhere has no record: a generator beside it has been there for something.
     (tmp_path / "first" / "run.json").unlink()
     assert pretrain_here(*go_on, "--output", "no record")[0] == 0
-    record = json.loads((tmp_path / "no record" / "run.json").read_text())
-    alone = 0.0 if Path("first/generator").is_dir() else 1.0
-    assert record["plan"]["objective"]["unigram_fraction"] == alone
+    assert noise_of("no record") == (0.0 if Path("first/generator").is_dir() else 0.3)
 
 
-def test_the_line_about_noise_is_said_only_of_a_default(pretrain_here: Command) -> None:
-    for recipe in ("noise", "electra"):
+def test_the_line_about_noise_is_said_where_it_fades(pretrain_here: Command) -> None:
+    for recipe in ("noise", "rtd"):
         output = pretrain_here("--max-steps", "1", "--recipe", recipe)[1]
-        assert f"recipe {recipe}, as given" in output and "by word frequency" not in output
+        assert f"recipe {recipe}, as given\n" in output
         Path("run").rename(f"run-{recipe}")

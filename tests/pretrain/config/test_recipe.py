@@ -17,7 +17,7 @@ from pretrain.objectives.step import Moment, TrainingObjective
 from tests.pretrain.conftest import Toy, config_of
 
 ADVERSARIAL = {"schedule": "adversarial"}
-TWO_STAGE = {"schedule": "two-stage", "generator_size": 1.0}
+TWO_STAGE = {"schedule": "two-stage"}
 FROZEN = {"schedule": "frozen-generator", "generator_from": Path("run")}
 ALONE = {"schedule": "frozen-discriminator", "init": "run"}
 OF_GENERATOR = {
@@ -33,7 +33,7 @@ SBO = {"generator_head": "sbo", "masking": "span"}
 
 
 def check(**given: Any) -> None:
-    checks.check(config_of(**given))
+    checks.check(config_of(**{"recipe": "rtd"} | given))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def check(**given: Any) -> None:
         ),
         (
             {"objective": "mlm", "unigram_fraction": 0.1},
-            "replaces nothing, so objective.unigram_fraction",
+            "replaces nothing; take objective.unigram_fraction=0",
         ),
         (
             {"objective": "mlm", "sharing": "gdes"},
@@ -91,26 +91,29 @@ def check(**given: Any) -> None:
         ),
         ({**ADVERSARIAL, "unigram_fraction": 0.2}, "rewards the generator's own samples"),
         ({**ADVERSARIAL, **SBO}, "no loss for the span boundary head"),
-        ({**TWO_STAGE, "generator_size": 0.25}, "found generator.size=0.25; take 1"),
+        ({**TWO_STAGE, "generator_size": 0.25}, "found generator.size=0.25; leave it out"),
         ({**TWO_STAGE, "generator_layers": 2}, "same layers; leave out generator.layers"),
         (
             {**TWO_STAGE, "sharing": "word"},
             "shares none after it; leave out generator.sharing=word",
         ),
         ({**TWO_STAGE, "unigram_fraction": 0.2}, "has no stage for unigram noise"),
-        ({"sharing": "all"}, "networks of one size, found generator.size=0.25; take 1"),
         (
-            {"sharing": "all", "generator_size": 1.0, "generator_layers": 2},
+            {"sharing": "all", "generator_size": 0.25},
+            "networks of one size, found generator.size=0.25; leave it out",
+        ),
+        (
+            {"sharing": "all", "generator_layers": 2},
             "so the generator has its layers; leave out generator.layers",
         ),
         (
-            {"sharing": "all", "generator_size": 1.0, **ADVERSARIAL},
+            {"sharing": "all", **ADVERSARIAL},
             "which objective.schedule=adversarial would have to train and keep at once",
         ),
         ({"schedule": "frozen-generator"}, "give a run's directory by --set generator.init"),
         ({"generator_from": Path("run")}, "found joint; leave it out, or use --init"),
         ({**FROZEN, "sharing": "instance"}, "would freeze the discriminator's too"),
-        ({**FROZEN, "unigram_fraction": 0.5}, "leave out objective.unigram_fraction"),
+        ({**FROZEN, "unigram_fraction": 0.5}, "take objective.unigram_fraction=0"),
         ({**FROZEN, **SBO}, "a span boundary head that nothing has trained"),
         ({"sentence_weight": 1.0, "objective": "mlm"}, "objective.name=mlm has none; take rtd"),
         ({"kept_fraction": 0.6, "random_fraction": 0.5}, "found 0.6 + 0.5; together at most 1"),
@@ -171,16 +174,16 @@ def check(**given: Any) -> None:
             for name, flag in {
                 **OF_SAMPLES,
                 "objective.name": {"objective": "replace-mlm"},
-                "objective.bag_weight": {"bag_weight": 5.0},
-                "objective.correction_weight": {"correction_weight": 5.0},
                 "objective.sentence_weight": {"sentence_weight": 1.0},
                 "objective.discriminator_weight": {"discriminator_weight": 10.0},
                 "objective.loss_mean": {"loss_mean": "texts"},
             }.items()
         ),
+        ({**ALONE, "bag_weight": 5.0}, "objective.bag_weight=5 and objective.correction_weight=0"),
+        ({**ALONE, "correction_weight": 2.0}, "have no effect; take 0 for both"),
         (
             {**ALONE, "unigram_fraction": 0.5},
-            "replaces nothing; leave out objective.unigram_fraction",
+            "replaces nothing; take objective.unigram_fraction=0",
         ),
         ({**ALONE, "sharing": "gdes"}, "would change the table that the discriminator's is a"),
         (
@@ -207,7 +210,7 @@ def check(**given: Any) -> None:
         *(
             (
                 {"objective": objective, "correction_weight": 1.0},
-                f"objective.name={objective} lets it guess anyway; leave it out, or take rtd",
+                f"objective.name={objective} lets it guess anyway; take 0, or rtd",
             )
             for objective in ("mlm", "replace-mlm", "all-tokens-mlm")
         ),
@@ -236,7 +239,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(flags: dict[str, Any], r
         {"objective": "mlm", "sharing": "none", "masking": "word", "random_fraction": 0.1},
         {"objective": "electra-15", "sentence_weight": 1.0},
         {"objective": "replace-mlm", **TWO_STAGE},
-        {"objective": "all-tokens-mlm", "sharing": "all", "generator_size": 1.0},
+        {"objective": "all-tokens-mlm", "sharing": "all"},
         {"unigram_fraction": 1.0},
         {"unigram_fraction": 0.3, "sharing": "gdes", "forbid_original": True},
         {**SBO, "replaced_spans": True, "objective": "electra-15"},

@@ -26,13 +26,17 @@ def result(
     generator: float = 5.0,
     discriminator: float = 0.3,
     *,
+    hidden: float | None = None,
+    guessed: int = 50,
     found: int = 50,
     replaced: int = 100,
     correction: float = 0.0,
 ) -> StepResult:
     counts = dict.fromkeys(COUNT_NAMES, 0) | {
         "masked": 150,
-        "guessed": 50,
+        "guessed": guessed,
+        "hidden": 125,
+        "commonest": 5,
         "true_positive": found,
         "predicted_replaced": 2 * found,
         "replaced": replaced,
@@ -47,7 +51,7 @@ def result(
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),
-        unigram=torch.tensor([150 * UNIGRAM_LOSS, 150]),
+        hidden_losses=125 * torch.tensor([generator if hidden is None else hidden, UNIGRAM_LOSS]),
         binned_loss=torch.ones(2, 5),
     )
 
@@ -101,7 +105,25 @@ def test_rates_are_those_of_all_steps_since_the_last_row(tmp_path: Path) -> None
     assert row["discriminator_recall"] == pytest.approx(100 / 200)
     assert row["discriminator_precision"] == pytest.approx(100 / 200)
     assert row["replaced_fraction"] == pytest.approx(200 / 2_000)
-    assert row["generator_accuracy"] == pytest.approx(1 / 3)
+    assert row["generator_accuracy"] == pytest.approx(50 / 125)
+    assert row["unigram_loss"] == pytest.approx(UNIGRAM_LOSS)
+    assert row["unigram_accuracy"] == pytest.approx(5 / 125)
+
+
+def test_no_generator_has_no_loss_of_a_generator(tmp_path: Path) -> None:
+    for name, recipe, has_figures in (
+        ("noise", NOISE, False),
+        ("mlm", Recipe(objective="mlm"), True),
+        ("frozen", Recipe(schedule="frozen-generator"), True),
+    ):
+        (tmp_path / name).mkdir()
+        row = watch(tmp_path / name, [result()], recipe=recipe).last
+        found = {"generator_loss", "generator_hidden_loss", "generator_accuracy"} <= row.keys()
+        assert found == ("unigram_loss" in row) == has_figures
+        assert has_figures or not [key for key in row if key.startswith("generator")]
+        # Rows with and without are read again by a run that goes on.
+        more = watch(tmp_path / name, [result()], recipe=recipe, first_step=100)
+        assert more.last["step"] == 200
 
 
 def test_no_loss_at_tokens_of_some_frequency_is_not_a_loss_of_zero(tmp_path: Path) -> None:
@@ -176,9 +198,35 @@ def test_a_generator_no_better_than_word_frequencies_is_named_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (warning,) = watch(tmp_path, [result(generator=6.4)] * 10).warnings
-    assert warning.startswith("step 500: the generator has stalled: its loss of 6.40 is no better")
-    assert "6.00" in warning and "--learning-rate" in warning
+    assert warning.startswith(
+        "step 500: the generator has stalled: where [MASK] stands its loss is"
+    )
+    assert "6.40 and 40.0%" in warning and "the 6.00 and 4.0%" in warning
+    assert "--learning-rate" in warning
     assert f"warning: {warning}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("each", "stalls"),
+    [
+        # Tokens that were kept are no loss, and hide that the others are not guessed.
+        (result(generator=5.5, hidden=6.4), True),
+        (result(generator=5.5, hidden=5.9), False),
+        # Always the commonest token, or never a right one.
+        (result(guessed=5), True),
+        (result(guessed=0), True),
+        (result(guessed=6), False),
+    ],
+)
+def test_what_a_generator_guesses_is_asked_where_mask_stands(
+    tmp_path: Path, each: StepResult, stalls: bool
+) -> None:
+    assert bool(watch(tmp_path, [each] * 10).warnings) == stalls
+
+
+def test_a_generator_that_is_worse_for_a_moment_has_not_stalled(tmp_path: Path) -> None:
+    now_and_then = [result(), result(), result(generator=6.4), result(generator=6.4)] * 5
+    assert watch(tmp_path, now_and_then[:10]).warnings == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ import torch
 
 from pretrain.config.objective import Recipe
 from pretrain.config.run_plan import OptimizerPlan
-from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients
+from pretrain.engine.optimizer import (
+    Optimizers,
+    WeightAverage,
+    clip_gradients,
+    learning_rate_at,
+)
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Toy, plan_of
@@ -37,6 +42,21 @@ def give_gradients(pair: ElectraPair, seed: int, *, names: str = "") -> dict[str
 
 def is_plain(name: str, parameter: torch.Tensor) -> bool:
     return "LayerNorm" in name or name.endswith("bias")
+
+
+def test_the_papers_rate_is_its_decay_times_its_warm_up() -> None:
+    """create_optimizer of model/optimization.py, step by step."""
+    steps, warmup = 1_000_000, 10_000
+    paper = plan_of(recipe="electra", max_steps=steps).optimizer
+    for step in (0, 1, 2_500, 9_999, 10_000, 10_001, 500_000, 999_999, 1_000_000):
+        decayed = PEAK * (1 - step / steps)
+        expected = decayed * min(1.0, step / warmup)
+        assert learning_rate_at(step / steps, paper) == pytest.approx(expected, abs=1e-15)
+    # Ours reaches its peak.
+    ours = plan_of(max_steps=steps).optimizer
+    assert learning_rate_at(ours.warmup_fraction, ours) == pytest.approx(PEAK)
+    at_once = plan_of(recipe="electra", warmup_fraction=0.0, max_steps=9).optimizer
+    assert learning_rate_at(0.0, at_once) == PEAK
 
 
 @pytest.mark.parametrize("decay_all", [False, True])

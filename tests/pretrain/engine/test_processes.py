@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -39,13 +40,13 @@ from tests.pretrain.engine.in_processes import Scenario, perform
 
 ROOT = Path(__file__).parents[3]
 FLAGS = ["--corpus", "comments.txt", "--init", "random", "--tokenizer", "tokenizer"]
-FLAGS += ["--max-steps", "10", "--device", "cpu", "--recipe", "electra"]
+FLAGS += ["--max-steps", "10", "--device", "cpu", "--recipe", "rtd"]
 FLAGS += ["--set", "execution.save_steps=4", "--set", "execution.log_steps=1"]
 # Few enough that some batches have one row, and the second process none.
 FLAGS += ["--tokens-per-batch", "192", "--max-length", "96"]
 FLAGS += ["--set", "objective.bag_weight=2", "--set", "objective.correction_weight=2"]
-# The default of a short run, which the main process decides.
-BY_LENGTH = [*FLAGS, "--recipe", "None", "--max-steps", "2"]
+# One pass over the corpus, which only the main process has read.
+BY_LENGTH = [*FLAGS, "--recipe", "None", "--max-steps", "None", "--epochs", "1"]
 
 
 def free_port() -> int:
@@ -153,7 +154,9 @@ def test_all_processes_learn_what_the_first_decides(
     """Of the length of a run, which only the process that has read the corpus knows."""
     assert [rank["by length"]["code"] for rank in ranks] == [0, 0]
     record = json.loads((folder / "by length" / "run.json").read_text())
-    assert record["plan"]["start"]["recipe"] == "few-tokens" and "recipe" not in record["given"]
+    assert record["plan"]["start"]["recipe"] == "default" and "recipe" not in record["given"]
+    length = record["plan"]["length"]
+    assert length["epochs"] == 1 and record["progress"]["step"] == length["amount"]
     assert ranks[0]["by length"]["weights"] == ranks[1]["by length"]["weights"]
 
 
@@ -190,6 +193,25 @@ def test_sigterm_to_one_of_them_saves_and_ends_all(
     assert "resumed at step 5" in ranks[0]["resumed"]["stdout"]
     expected, found = weights_of(folder / "two"), weights_of(folder / "ended")
     assert all(torch.equal(expected[key], found[key]) for key in expected)
+
+
+def test_a_stopped_torchrun_does_not_end_as_if_it_were_done(folder: Path) -> None:
+    """Each process ends with 143 after its checkpoint; what torchrun makes of that is not 0."""
+    flags = [*FLAGS, "--max-steps", "100000", "--output", "stopped"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--master-port", str(free_port()), str(ROOT / "pretrain" / "run.py"), *flags]
+    with (folder / "stopped.log").open("w") as log:
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        started = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        until = time.monotonic() + 300
+        while "step 2 " not in (folder / "stopped.log").read_text():
+            assert started.poll() is None and time.monotonic() < until
+            time.sleep(0.2)
+        started.terminate()
+        code = started.wait(timeout=60)
+    assert code != 0
+    assert "SIGTERM: saved at step" in (folder / "stopped.log").read_text()
+    assert json.loads((folder / "stopped" / "run.json").read_text())["status"] == "running"
 
 
 def test_two_go_on_with_a_run_of_one(folder: Path, ranks: list[dict[str, dict[str, Any]]]) -> None:
@@ -255,7 +277,7 @@ def test_every_process_drops_out_units_of_its_own(
     monkeypatch.setattr(Processes, "add_up", lambda self, tensor: tensor)
     monkeypatch.setattr(Processes, "add_up_gradients", lambda self, parameters: None)
     monkeypatch.setattr(Processes, "from_main", lambda self, value: value)
-    planned = plan_of(recipe="electra", max_steps=100, dropout=0.5)
+    planned = plan_of(recipe="rtd", max_steps=100, dropout=0.5)
 
     def seed_of(rank: int, world_size: int, step: int) -> int:
         pair = toy.pair()

@@ -51,7 +51,7 @@ def moved(tensors: Tensors, device: torch.device) -> Tensors:
 
 def trainer_on(device: torch.device, toy: Toy, flags: dict[str, Any]) -> Trainer:
     """In the middle of a run; the step that counts operations is over."""
-    planned = plan_of(recipe="electra", max_steps=100, **flags)
+    planned = plan_of(recipe="rtd", max_steps=100, **flags)
     pair = toy.pair_for(planned.objective, flags.get("sharing", "instance")).to(device)
     pair.set_attention("sdpa")
     return Trainer(

@@ -143,7 +143,7 @@ def test_parameters_are_counted_with_and_without_embeddings(toy: Toy) -> None:
 
 def trainer_of(pair: ElectraPair, toy: Toy, *, compiled: bool = False, **flags: Any) -> Trainer:
     """One that stands before its first step of ten."""
-    planned = plan_of(**{"recipe": "electra", "max_steps": 10} | flags)
+    planned = plan_of(**{"recipe": "rtd", "max_steps": 10} | flags)
     return Trainer(
         pair,
         Optimizers(pair, planned.optimizer),
