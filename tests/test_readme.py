@@ -46,6 +46,8 @@ def commands_in(name: str) -> list[list[str]]:
 def made_by(words: list[str]) -> list[Path]:
     """Where a command writes, relative to the repository."""
     made = [Path(value) for flag, value in pairwise(words) if flag in _WRITES]
+    if words[:2] == ["malmoi", "labels"]:
+        made += [Path(file) for file in words[3:4]]
     if words[:2] == ["malmoi", "fetch"]:
         source = find_source(words[2])
         made += [Path("data", source.name)]
