@@ -11,6 +11,7 @@ from malmoi.text.public import (
     kote,
     naver_shopping,
     nsmc,
+    nsmc_rated,
     petitions,
     question_pair,
     steam,
@@ -18,7 +19,7 @@ from malmoi.text.public import (
 from malmoi.text.public.description import PublicSource
 
 _MODULES = (
-    *(nsmc, kote, korean_hate_speech, kmhas, naver_shopping, steam),
+    *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
     *(korsts, question_pair, chatbot, petitions),
 )
 

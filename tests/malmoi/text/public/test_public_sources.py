@@ -42,9 +42,14 @@ def test_a_source_says_what_it_is(source: PublicSource) -> None:
 @pytest.mark.parametrize(("source", "file"), FILES, ids=lambda value: value.name)
 def test_a_file_can_be_fetched_verified_and_read(source: PublicSource, file: RemoteFile) -> None:
     url = urlsplit(file.url)
-    assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
     # A commit, not a branch: what has a hash must not change.
-    assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
+    if file.making is None:
+        assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
+        assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
+    else:
+        assert (url.scheme, url.hostname) == ("https", "github.com")
+        assert re.fullmatch(r"/[^/]+/[^/]+/archive/[0-9a-f]{40}\.tar\.gz", url.path)
+        assert file.sha256 is not None
     assert is_supported(file.name)
     assert not Path(file.name).is_absolute()
     assert ".." not in file.name
@@ -67,6 +72,10 @@ def test_no_two_files_are_the_same() -> None:
 
 WRITTEN = {
     "nsmc": ("ratings_test.txt", 'id\tdocument\tlabel\n7\t재밌다 "최고\t1\n8\t별로\t0\n'),
+    "nsmc_rated": (
+        "reviews_rated.tsv",
+        'id\tmovie_id\tdate\trating\tdocument\n7\t10001\t15.08.25\t10\t재밌다 "최고\n',
+    ),
     "kote": ("val.tsv", '12\t와 진짜 ㅋㅋ\t0,28,43\n13\t"그래?"\t24\n'),
     "korean_hate_speech": (
         "labeled/dev.tsv",
@@ -96,6 +105,7 @@ WRITTEN = {
 }
 READ = {
     "nsmc": [("7", '재밌다 "최고', "긍정"), ("8", "별로", "부정")],
+    "nsmc_rated": [("7", '재밌다 "최고', "10")],
     "kote": [("12", "와 진짜 ㅋㅋ", "불평/불만,즐거움/신남,안심/신뢰"), ("13", "그래?", "없음")],
     "korean_hate_speech": [
         ("labeled/dev.tsv:2", "믿고 본다", "none"),
@@ -229,6 +239,7 @@ def test_a_misspelt_source_is_answered_with_the_nearest() -> None:
 # Rows as the mirror's README.md counts them; of pairs, both texts.
 MIRRORED = {
     "nsmc": {"ratings_train.txt": 150_000, "ratings_test.txt": 50_000},
+    "nsmc_rated": {"reviews_rated.tsv": 615_199},
     "kote": {"val.tsv": 5_000, "test.tsv": 5_000},
     "korean_hate_speech": {
         "labeled/train.tsv": 7_896,
@@ -247,6 +258,7 @@ MIRRORED = {
 }
 LABELS = {
     "nsmc": {"긍정", "부정"},
+    "nsmc_rated": {str(rating) for rating in range(1, 11)},
     "korean_hate_speech": {"hate", "offensive", "none", None},
     "korsts": {None},
     "question_pair": {None},
