@@ -4,14 +4,19 @@ import difflib
 
 from malmoi.errors import InputError
 from malmoi.text.public import (
+    boddari_tales,
     chatbot,
+    goemotions_ko,
     kmhas,
     korean_hate_speech,
+    korean_safety,
     korsts,
     kote,
+    malicious_comments,
     naver_shopping,
     nsmc,
     nsmc_rated,
+    okt_tweets,
     petitions,
     question_pair,
     steam,
@@ -21,6 +26,7 @@ from malmoi.text.public.description import PublicSource
 _MODULES = (
     *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
     *(korsts, question_pair, chatbot, petitions),
+    *(goemotions_ko, korean_safety, malicious_comments, okt_tweets, boddari_tales),
 )
 
 SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}

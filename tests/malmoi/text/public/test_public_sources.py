@@ -98,6 +98,17 @@ WRITTEN = {
         "ChatbotData.csv",
         'Q,A,label\r\n12시 땡!,"하루가, 또 가네요.",0\r\n보고 싶다,연락해요,2\r\n',
     ),
+    "goemotions_ko": ("train.tsv", "좋아요\t18,17\n그래\t27\n"),
+    "korean_safety": (
+        "question_test_ood.json",
+        '[{"question": "왜?", "question_en": "Why?", "sensitive?": 1, "category": "ethical"}]',
+    ),
+    "malicious_comments": (
+        "Dataset.csv",
+        '\ufeffcontent\tlable\n좋은 글이네요\t1\n"그는 ""바보""라며 떠났다\t0"\n',
+    ),
+    "okt_tweets": ("example_tweets.txt", "투표......ㅋㅋ\n@user 안녕\n"),
+    "boddari_tales": ("fairytale01.csv", 'title,writer,body\n오리,누구,"옛날,\n오리가 살았다."\n'),
     "petitions": (
         "petitions_2018-01.jsonl",
         '{"category": "육아/교육", "content": "바꿔\\n주세요", "num_agree": 1, "title": "제목"}\n',
@@ -136,6 +147,20 @@ READ = {
         ("ChatbotData.csv:2:A", "하루가, 또 가네요.", "일상다반사"),
         ("ChatbotData.csv:3:A", "연락해요", "사랑(긍정)"),
     ],
+    "goemotions_ko": [
+        ("train.tsv:1", "좋아요", "love,joy"),
+        ("train.tsv:2", "그래", "neutral"),
+    ],
+    "korean_safety": [("question_test_ood.json:1", "왜?", "ethical")],
+    "malicious_comments": [
+        ("Dataset.csv:2", "좋은 글이네요", "정상"),
+        ("Dataset.csv:3", '"그는 ""바보""라며 떠났다', "악성"),
+    ],
+    "okt_tweets": [
+        ("example_tweets.txt:1", "투표......ㅋㅋ", None),
+        ("example_tweets.txt:2", "@user 안녕", None),
+    ],
+    "boddari_tales": [("fairytale01.csv:2", "옛날,\n오리가 살았다.", None)],
     "petitions": [("petitions_2018-01.jsonl:1", "바꿔\n주세요", "육아/교육")],
 }
 
