@@ -6,7 +6,9 @@ from malmoi.errors import InputError
 from malmoi.text.public import (
     boddari_tales,
     chatbot,
+    curse_detection,
     goemotions_ko,
+    hgtods,
     kmhas,
     korean_hate_speech,
     korean_safety,
@@ -26,7 +28,8 @@ from malmoi.text.public.description import PublicSource
 _MODULES = (
     *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
     *(korsts, question_pair, chatbot, petitions),
-    *(goemotions_ko, korean_safety, malicious_comments, okt_tweets, boddari_tales),
+    *(goemotions_ko, korean_safety, hgtods, curse_detection, malicious_comments),
+    *(okt_tweets, boddari_tales),
 )
 
 SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}

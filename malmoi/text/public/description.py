@@ -49,13 +49,13 @@ class Making:
     """How one file is made of many of a repository.
 
     Attributes:
-        members: the end of the paths of those that it is made of, as `PurePath.match` takes it,
+        members: the ends of the paths of those that it is made of, as `PurePath.match` takes them,
             such as `raw/*.json`.
         make: yields the lines of the file, given path and content of each of those; the lines must
             not depend on the order of these, nor on the folders above.
     """
 
-    members: str
+    members: tuple[str, ...]
     make: Callable[[Iterator[tuple[str, bytes]]], Iterable[str]]
 
 

@@ -215,7 +215,7 @@ class _Fetch:
         )
         try:
             download.run(client)
-            write_made(making, archive_members(archive, making.members), part)
+            write_made(making, archive_members(archive, making), part)
         finally:
             archive.unlink(missing_ok=True)
 

@@ -9,7 +9,12 @@ from malmoi.errors import InputError
 from malmoi.files import file_sha256, walk_once
 from malmoi.text.public.catalog import SOURCES
 from malmoi.text.public.description import Making, RemoteFile, Variant
-from malmoi.text.public.repository_files import archive_members, folder_members, write_made
+from malmoi.text.public.repository_files import (
+    archive_members,
+    folder_members,
+    is_member,
+    write_made,
+)
 from malmoi.text.reading.sources import COMPRESSIONS, Source
 
 # Many sources have a `train.tsv`: one that is known as a file of another source is no wrong one.
@@ -107,9 +112,9 @@ class Mirror:
         """Make a file of the repository's archive, or of a folder of its files."""
         # Browsers and curl save archives as NAME-COMMIT.tar.gz or COMMIT.tar.gz.
         archive = next((p for p in self._sizes if p.name.endswith(_name_there(file))), None)
-        paths = [path for path in self._sizes if path.match(making.members)]
+        paths = [path for path in self._sizes if is_member(path, making)]
         if archive is not None:
-            write_made(making, archive_members(archive, making.members), part)
+            write_made(making, archive_members(archive, making), part)
         elif paths:
             write_made(making, folder_members(paths), part)
         else:

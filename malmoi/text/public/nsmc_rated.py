@@ -76,7 +76,7 @@ SOURCE = PublicSource(
                 ),
             ),
             layout=Layout(texts=("document",), label="rating"),
-            making=Making(members="raw/*.json", make=rated_table),
+            making=Making(members=("raw/*.json",), make=rated_table),
         ),
     ),
 )

@@ -3,7 +3,7 @@
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from malmoi.errors import InputError
 from malmoi.text.public.description import Making
@@ -11,11 +11,8 @@ from malmoi.text.public.description import Making
 Members = Iterator[tuple[str, bytes]]
 
 
-def archive_members(archive: Path, pattern: str) -> Members:
-    """Names and contents of the files of a `.tar.gz` that fit a pattern; nothing is unpacked.
-
-    Args:
-        pattern: the end of their paths, as `PurePath.match` takes it.
+def archive_members(archive: Path, making: Making) -> Members:
+    """Names and contents of those files of a `.tar.gz` that are wanted; nothing is unpacked.
 
     Raises:
         InputError: it is no such archive, or is damaged.
@@ -23,7 +20,7 @@ def archive_members(archive: Path, pattern: str) -> Members:
     try:
         with tarfile.open(archive, "r:*") as packed:
             for member in packed:
-                if member.isfile() and PurePosixPath(member.name).match(pattern):
+                if member.isfile() and is_member(PurePosixPath(member.name), making):
                     file = packed.extractfile(member)
                     if file is not None:
                         yield member.name, file.read()
@@ -32,6 +29,11 @@ def archive_members(archive: Path, pattern: str) -> Members:
             f"{archive}: expected a .tar.gz of a repository, found something else or a damaged "
             f"one ({error}); fetch it again"
         ) from error
+
+
+def is_member(path: PurePath, making: Making) -> bool:
+    """Whether a file is one of those that another is made of."""
+    return any(path.match(pattern) for pattern in making.members)
 
 
 def folder_members(paths: Iterable[Path]) -> Members:

@@ -107,6 +107,8 @@ WRITTEN = {
         "Dataset.csv",
         '\ufeffcontent\tlable\n좋은 글이네요\t1\n"그는 ""바보""라며 떠났다\t0"\n',
     ),
+    "curse_detection": ("curse.tsv", "text\tlabel\n뭐 이런 |게 다\t1\n"),
+    "hgtods": ("utterances.tsv", "speaker\ttext\nuser\t노래 틀어줘\n"),
     "okt_tweets": ("example_tweets.txt", "투표......ㅋㅋ\n@user 안녕\n"),
     "boddari_tales": ("fairytale01.csv", 'title,writer,body\n오리,누구,"옛날,\n오리가 살았다."\n'),
     "petitions": (
@@ -156,6 +158,8 @@ READ = {
         ("Dataset.csv:2", "좋은 글이네요", "정상"),
         ("Dataset.csv:3", '"그는 ""바보""라며 떠났다', "악성"),
     ],
+    "curse_detection": [("curse.tsv:2", "뭐 이런 |게 다", "욕설")],
+    "hgtods": [("utterances.tsv:2", "노래 틀어줘", "user")],
     "okt_tweets": [
         ("example_tweets.txt:1", "투표......ㅋㅋ", None),
         ("example_tweets.txt:2", "@user 안녕", None),
