@@ -60,7 +60,7 @@ bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of m
 	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
 	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }
 
-release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with reviews_rated.tsv.gz, see the card)
+release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with what malmoi fetch nsmc_rated makes)
 	@$(BIN)/python -m release.make --data $(or $(DATA),data) \
 	  --work $(or $(WORK),runs/release) --output $(or $(OUTPUT),$(or $(WORK),runs/release)/checkpoints)
 

@@ -82,7 +82,9 @@ _NOT_PUBLISHED = (
     "it is made of the raw release of e9t/nsmc (see checkpoints/malmoi-small/README.md); name its "
     "folder by --data FOLDER"
 )
-RATED_REVIEWS = DataFile("nsmc", ("reviews_rated.tsv",), _NOT_PUBLISHED)
+RATED_REVIEWS = DataFile(
+    "nsmc", ("reviews_rated.tsv",), "malmoi fetch nsmc_rated, or --data FOLDER"
+)
 THREE_CLASSES_TEST = DataFile("nsmc", ("sentiment3_test.tsv",), _NOT_PUBLISHED)
 HATE_TRAIN = _of("korean_hate_speech", "train.tsv")
 HATE_DEV = _of("korean_hate_speech", "dev.tsv")

@@ -8,11 +8,12 @@
     python -m release.make --data PATH --generator
     python -m release.make --cards
 
-You need `reviews_rated.tsv.gz`, somewhere below --data. It cannot be downloaded: it is the raw
-release of e9t/nsmc (film reviews with ratings from 1 to 10) minus the draws for this project's test
-files, a table with tabs, without quotes, with the columns id, movie_id, date, rating, document. The
-recipe runs with any such file, but only the project's own repeats what was done; --check tells the
-difference. It repeats the released encoder by its record, which an earlier recipe may have made.
+You need `reviews_rated.tsv`, packed (.gz) or not, somewhere below --data: `malmoi fetch nsmc_rated
+--output PATH/nsmc_rated` makes it of the raw release of e9t/nsmc (film reviews with ratings from 1
+to 10), without the reviews of this project's test files. It is a table with tabs, without quotes,
+with the columns id, movie_id, date, rating, document; the recipe runs with any such file. The
+released encoders read the same reviews in another order; --check insists on that order. It repeats
+the released encoder by its record, which an earlier recipe may have made.
 Everything else is downloaded where --data lacks it.
 
 Each stage is kept under runs/release when it is done: a clean corpus; the reviews to classify; the
@@ -34,9 +35,9 @@ from pretrain.config.settings import PresetName
 from release.public_texts import REVIEWS
 
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
-classifiers. Needs {REVIEWS}, the raw release of e9t/nsmc minus the draws for this
-project's test files (a table with tabs; columns id, movie_id, date, rating, document), which cannot
-be downloaded: with another such file the recipe runs, but gives other models."""
+classifiers. Needs {REVIEWS}, which `malmoi fetch nsmc_rated` makes: the raw release of
+e9t/nsmc without the reviews of this project's test files (a table with tabs; columns id, movie_id,
+date, rating, document). With another such file the recipe runs, but gives other models."""
 
 # Tasks of the released classifiers.
 CLASSIFIED = ("reviews", "memos")
@@ -48,7 +49,7 @@ class ReleaseSettings:
     """Where the texts are, and how long to go on."""
 
     data: Path = Path("data")
-    """Folder with reviews_rated.tsv.gz somewhere below it; a source of which it has not all is
+    """Folder with reviews_rated.tsv somewhere below it; a source of which it has not all is
     downloaded."""
     tokens: float | None = None
     """Tokens that the encoder sees in all, 80 million by default; with --init, besides those that

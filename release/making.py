@@ -147,7 +147,7 @@ def _release(settings: ReleaseSettings) -> None:
         if (settings.work / "generator").is_dir():
             pack_generator(settings.work / "generator", scratch / NAME / "generator")
         read = read_json(settings.work / "corpus" / "report.json")
-        _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings)})
+        _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings, read)})
         _pack_classifiers(settings, scratch)
         write_cards(_released_in(scratch), home=settings.output)
         for folder in _folders(scratch):
@@ -290,11 +290,13 @@ def _corpus(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) -> Path
     return corpus
 
 
-def _hashes(settings: ReleaseSettings) -> dict[str, str]:
-    """SHA-256 of each file that the corpus was made from."""
+def _hashes(settings: ReleaseSettings, report: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of each file that the corpus of this report was made from."""
     kept = read_json(settings.work / SETTINGS)
     sources = hashes_of(settings.work / "sources", filter(None, kept["sources"].split(",")))
-    return {REVIEWS: kept["reviews_sha256"]} | sources
+    # Packed or not; the report knows under which name it was read.
+    reviews = next((name for name in report["sources"] if name.startswith(REVIEWS)), REVIEWS)
+    return {reviews: kept["reviews_sha256"]} | sources
 
 
 def _preset(settings: ReleaseSettings) -> str:

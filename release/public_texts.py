@@ -18,8 +18,9 @@ FILES = {
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ),
 }
-# Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from.
-REVIEWS = "reviews_rated.tsv.gz"
+# Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from: what
+# `malmoi fetch nsmc_rated` makes, or that file packed.
+REVIEWS = "reviews_rated.tsv"
 # What an encoder may have read, by the beginning of a file's name: the source and its licence.
 LICENCES = {
     REVIEWS: ("film reviews (e9t/nsmc)", "CC0 1.0"),

@@ -27,11 +27,11 @@ def find_reviews(data: Path) -> Path:
     Raises:
         InputError: it is not there, there are several, or it is no such table.
     """
-    found = find_files(data, REVIEWS)
+    found = [path for name in (REVIEWS, f"{REVIEWS}.gz") for path in find_files(data, name)]
     if not found:
         raise InputError(
-            f"expected {REVIEWS} below {data}, found none; it cannot be downloaded: --help says "
-            "how it is made; name its folder with --data"
+            f"expected {REVIEWS} or {REVIEWS}.gz below {data}, found none; `malmoi fetch "
+            f"nsmc_rated --output {data / 'nsmc_rated'}` makes it, or name its folder with --data"
         )
     if len(found) > 1:
         raise InputError(

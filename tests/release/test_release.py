@@ -152,7 +152,7 @@ def test_reviews_that_cannot_be_used_are_refused_before_any_work(
     data, work = tmp_path / "data", tmp_path / "work"
     settings = release.ReleaseSettings(data=data, work=work, output=tmp_path / "output")
     with pytest.raises(
-        InputError, match=r"expected reviews_rated\.tsv\.gz below .*--help says how"
+        InputError, match=r"expected reviews_rated\.tsv or .* below .*malmoi fetch nsmc_rated"
     ):
         release.make(settings)
     write_reviews(data / "nsmc", ["1\t좋다\t10\n"], "id\tdocument\tlabel\n")
@@ -482,7 +482,7 @@ def test_a_release_appears_whole_or_not_at_all(
     assert all((settings.output / name / "README.md").is_file() for name in names)
     corpus = json.loads((settings.output / "malmoi-small" / "corpus.json").read_text())
     sha256 = release.file_sha256(tmp_path / "data" / "reviews_rated.tsv.gz")
-    assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv.gz": sha256}}
+    assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv": sha256}}
     report = json.loads((settings.output / "malmoi-small-reviews" / "report.json").read_text())
     assert report["by_origin"]["written"] == {"texts": 1, "macro_f1": 1.0}
 

@@ -4,13 +4,21 @@ import difflib
 
 from malmoi.errors import InputError
 from malmoi.text.public import (
+    boddari_tales,
     chatbot,
+    curse_detection,
+    goemotions_ko,
+    hgtods,
     kmhas,
     korean_hate_speech,
+    korean_safety,
     korsts,
     kote,
+    malicious_comments,
     naver_shopping,
     nsmc,
+    nsmc_rated,
+    okt_tweets,
     petitions,
     question_pair,
     steam,
@@ -18,8 +26,10 @@ from malmoi.text.public import (
 from malmoi.text.public.description import PublicSource
 
 _MODULES = (
-    *(nsmc, kote, korean_hate_speech, kmhas, naver_shopping, steam),
+    *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
     *(korsts, question_pair, chatbot, petitions),
+    *(goemotions_ko, korean_safety, hgtods, curse_detection, malicious_comments),
+    *(okt_tweets, boddari_tales),
 )
 
 SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}

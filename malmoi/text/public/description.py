@@ -5,6 +5,7 @@ the `checksums.tsv` of https://github.com/jeongukjae/tfds-korean, which agree wi
 that could be had here. Each source says which; what could not be verified says so.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -44,6 +45,21 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Making:
+    """How one file is made of many of a repository.
+
+    Attributes:
+        members: the ends of the paths of those that it is made of, as `PurePath.match` takes them,
+            such as `raw/*.json`.
+        make: yields the lines of the file, given path and content of each of those; the lines must
+            not depend on the order of these, nor on the folders above.
+    """
+
+    members: tuple[str, ...]
+    make: Callable[[Iterator[tuple[str, bytes]]], Iterable[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteFile:
     """One file of a source.
 
@@ -55,6 +71,9 @@ class RemoteFile:
         size: of the original in bytes, None where it is not known.
         variants: files that a mirror may have in its place.
         layout: how it is read; None: as any file of its kind.
+        making: how it is made, where no server has it as it is: `url` is then the `.tar.gz` of a
+            repository at a commit, and `sha256` and `size` are those of the file that is made of
+            it, because servers may pack the same files differently.
     """
 
     name: str
@@ -63,6 +82,7 @@ class RemoteFile:
     size: int | None
     variants: tuple[Variant, ...] = ()
     layout: Layout | None = None
+    making: Making | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,11 +11,12 @@ from filelock import FileLock, Timeout
 
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
-from malmoi.text.public.description import PublicSource, RemoteFile, Variant
+from malmoi.text.public.description import Making, PublicSource, RemoteFile, Variant
 from malmoi.text.public.download import Download, Retries
-from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public.fetch_progress import Advance, FetchProgress
 from malmoi.text.public.fetched import Fetched, FetchedFile, read_fetched, write_fetched
 from malmoi.text.public.mirror import Mirror, NotInMirrorError
+from malmoi.text.public.repository_files import archive_members, write_made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,6 +161,9 @@ class _Fetch:
             if self._mirror is not None:
                 variant = self._mirror.copy(file, expected, part)
                 found = file_sha256(part)
+            elif file.making is not None:
+                self._download_and_make(file, file.making, part, client, advance)
+                found = file_sha256(part)
             else:
                 download = Download(
                     file.url,
@@ -176,12 +180,12 @@ class _Fetch:
                     part.unlink()
                     download.run(client)
                     found = file_sha256(part)
-                if expected is not None and found != expected:
-                    part.unlink()
-                    raise InputError(
-                        f"{file.url}: expected SHA-256 {expected}, found {found}; nothing is kept "
-                        "of it: the file there has changed or was damaged on its way"
-                    )
+            if self._mirror is None and expected is not None and found != expected:
+                part.unlink()
+                raise InputError(
+                    f"{file.url}: expected SHA-256 {expected}, found {found}; nothing is kept "
+                    "of it: the file there has changed or was damaged on its way"
+                )
             self._note(file, part, found, variant)
             part.replace(path)
         if variant is not None:
@@ -191,6 +195,29 @@ class _Fetch:
         else:
             verdict = "SHA-256 verified"
         self._progress.say(f"{file.name}: {path.stat().st_size:,} bytes, {verdict}")
+
+    def _download_and_make(
+        self,
+        file: RemoteFile,
+        making: Making,
+        part: Path,
+        client: httpx2.Client,
+        advance: Advance,
+    ) -> None:
+        archive = part.with_name(file.name.rsplit("/", 1)[-1] + ".tar.gz.part")
+        # Servers make archives as they are asked for: no size, no hash, nothing to go on with.
+        download = Download(
+            *(file.url, archive),
+            size=None,
+            resume=False,
+            patience=self._patience,
+            advance=advance,
+        )
+        try:
+            download.run(client)
+            write_made(making, archive_members(archive, making), part)
+        finally:
+            archive.unlink(missing_ok=True)
 
     def _note(self, file: RemoteFile, path: Path, sha256: str, variant: Variant | None) -> None:
         entry = FetchedFile(

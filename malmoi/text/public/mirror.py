@@ -8,7 +8,13 @@ from urllib.parse import unquote, urlsplit
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, walk_once
 from malmoi.text.public.catalog import SOURCES
-from malmoi.text.public.description import RemoteFile, Variant
+from malmoi.text.public.description import Making, RemoteFile, Variant
+from malmoi.text.public.repository_files import (
+    archive_members,
+    folder_members,
+    is_member,
+    write_made,
+)
 from malmoi.text.reading.sources import COMPRESSIONS, Source
 
 # Many sources have a `train.tsv`: one that is known as a file of another source is no wrong one.
@@ -49,7 +55,7 @@ class Mirror:
                     self._sizes[path] = path.stat().st_size
 
     def copy(self, file: RemoteFile, sha256: str | None, part: Path) -> Variant | None:
-        """Write a file to `part`, unpacked if the mirror has it packed.
+        """Write a file to `part`, unpacked if the mirror has it packed, made if it must be made.
 
         Args:
             file: what is wanted.
@@ -70,7 +76,10 @@ class Mirror:
                 return variant
         named = list(self._with_name_of(file))
         if not named:
-            raise NotInMirrorError(file.name)
+            if file.making is None:
+                raise NotInMirrorError(file.name)
+            self._make(file, file.making, sha256, part)
+            return None
         if sha256 is None and len(named) > 1:  # nothing could tell the right one
             raise InputError(
                 f"{self._folder}: expected one file for {file.name}, found "
@@ -82,6 +91,9 @@ class Mirror:
             found = file_sha256(part)
             if found == sha256 or (sha256 is None and found not in _KNOWN):
                 return None
+            same = next((variant for variant in file.variants if variant.sha256 == found), None)
+            if same is not None:
+                return same
             part.unlink()
             if found not in _KNOWN:
                 wrong = f"{path}: expected SHA-256 {sha256}, found {found}"
@@ -96,11 +108,36 @@ class Mirror:
                 return True
         return False
 
+    def _make(self, file: RemoteFile, making: Making, sha256: str | None, part: Path) -> None:
+        """Make a file of the repository's archive, or of a folder of its files."""
+        # Browsers and curl save archives as NAME-COMMIT.tar.gz or COMMIT.tar.gz.
+        archive = next((p for p in self._sizes if p.name.endswith(_name_there(file))), None)
+        paths = [path for path in self._sizes if is_member(path, making)]
+        if archive is not None:
+            write_made(making, archive_members(archive, making), part)
+        elif paths:
+            write_made(making, folder_members(paths), part)
+        else:
+            raise NotInMirrorError(file.name)
+        found = file_sha256(part)
+        if sha256 not in (None, found):
+            part.unlink()
+            raise InputError(
+                f"{archive or paths[0].parent}: expected files that make a {file.name} of SHA-256 "
+                f"{sha256}, found some that make {found}; they are not the original ones, all of "
+                "them and no others, and nothing is taken"
+            )
+
     def _with_name_of(self, file: RemoteFile) -> Iterator[Path]:
-        original = PurePosixPath(unquote(urlsplit(file.url).path)).name
-        plain = {PurePosixPath(file.name).name, original}
+        plain = {PurePosixPath(file.name).name}
+        if file.making is None:
+            plain.add(_name_there(file))
         names = plain | {name + suffix for name in plain for suffix in COMPRESSIONS}
         yield from sorted(path for path in self._sizes if path.name in names)
+
+
+def _name_there(file: RemoteFile) -> str:
+    return PurePosixPath(unquote(urlsplit(file.url).path)).name
 
 
 def _unpack(path: Path, part: Path) -> None:

@@ -492,7 +492,7 @@ def test_the_command(
     ("arguments", "message"),
     [
         (["fetch", "nsmcc"], "did you mean nsmc?"),
-        (["fetch", "zzz"], "expected the name of a public source (nsmc, kote,"),
+        (["fetch", "zzz"], "expected the name of a public source (nsmc, nsmc_rated, kote,"),
         (["fetch", "steam", "--from", "."], "expected files of steam (steam.txt, …), found none"),
         (["fetch", "steam", "--from", "nowhere"], "expected a folder for --from, found nowhere"),
         (["fetch", "hub:a/b", "--from", "."], "expected no --from with hub:a/b"),

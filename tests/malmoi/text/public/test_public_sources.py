@@ -42,9 +42,14 @@ def test_a_source_says_what_it_is(source: PublicSource) -> None:
 @pytest.mark.parametrize(("source", "file"), FILES, ids=lambda value: value.name)
 def test_a_file_can_be_fetched_verified_and_read(source: PublicSource, file: RemoteFile) -> None:
     url = urlsplit(file.url)
-    assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
     # A commit, not a branch: what has a hash must not change.
-    assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
+    if file.making is None:
+        assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
+        assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
+    else:
+        assert (url.scheme, url.hostname) == ("https", "github.com")
+        assert re.fullmatch(r"/[^/]+/[^/]+/archive/[0-9a-f]{40}\.tar\.gz", url.path)
+        assert file.sha256 is not None
     assert is_supported(file.name)
     assert not Path(file.name).is_absolute()
     assert ".." not in file.name
@@ -67,6 +72,10 @@ def test_no_two_files_are_the_same() -> None:
 
 WRITTEN = {
     "nsmc": ("ratings_test.txt", 'id\tdocument\tlabel\n7\t재밌다 "최고\t1\n8\t별로\t0\n'),
+    "nsmc_rated": (
+        "reviews_rated.tsv",
+        'id\tmovie_id\tdate\trating\tdocument\n7\t10001\t15.08.25\t10\t재밌다 "최고\n',
+    ),
     "kote": ("val.tsv", '12\t와 진짜 ㅋㅋ\t0,28,43\n13\t"그래?"\t24\n'),
     "korean_hate_speech": (
         "labeled/dev.tsv",
@@ -89,6 +98,19 @@ WRITTEN = {
         "ChatbotData.csv",
         'Q,A,label\r\n12시 땡!,"하루가, 또 가네요.",0\r\n보고 싶다,연락해요,2\r\n',
     ),
+    "goemotions_ko": ("train.tsv", "좋아요\t18,17\n그래\t27\n"),
+    "korean_safety": (
+        "question_test_ood.json",
+        '[{"question": "왜?", "question_en": "Why?", "sensitive?": 1, "category": "ethical"}]',
+    ),
+    "malicious_comments": (
+        "Dataset.csv",
+        '\ufeffcontent\tlable\n좋은 글이네요\t1\n"그는 ""바보""라며 떠났다\t0"\n',
+    ),
+    "curse_detection": ("curse.tsv", "text\tlabel\n뭐 이런 |게 다\t1\n"),
+    "hgtods": ("utterances.tsv", "speaker\ttext\nuser\t노래 틀어줘\n"),
+    "okt_tweets": ("example_tweets.txt", "투표......ㅋㅋ\n@user 안녕\n"),
+    "boddari_tales": ("fairytale01.csv", 'title,writer,body\n오리,누구,"옛날,\n오리가 살았다."\n'),
     "petitions": (
         "petitions_2018-01.jsonl",
         '{"category": "육아/교육", "content": "바꿔\\n주세요", "num_agree": 1, "title": "제목"}\n',
@@ -96,6 +118,7 @@ WRITTEN = {
 }
 READ = {
     "nsmc": [("7", '재밌다 "최고', "긍정"), ("8", "별로", "부정")],
+    "nsmc_rated": [("7", '재밌다 "최고', "10")],
     "kote": [("12", "와 진짜 ㅋㅋ", "불평/불만,즐거움/신남,안심/신뢰"), ("13", "그래?", "없음")],
     "korean_hate_speech": [
         ("labeled/dev.tsv:2", "믿고 본다", "none"),
@@ -126,6 +149,22 @@ READ = {
         ("ChatbotData.csv:2:A", "하루가, 또 가네요.", "일상다반사"),
         ("ChatbotData.csv:3:A", "연락해요", "사랑(긍정)"),
     ],
+    "goemotions_ko": [
+        ("train.tsv:1", "좋아요", "love,joy"),
+        ("train.tsv:2", "그래", "neutral"),
+    ],
+    "korean_safety": [("question_test_ood.json:1", "왜?", "ethical")],
+    "malicious_comments": [
+        ("Dataset.csv:2", "좋은 글이네요", "정상"),
+        ("Dataset.csv:3", '"그는 ""바보""라며 떠났다', "악성"),
+    ],
+    "curse_detection": [("curse.tsv:2", "뭐 이런 |게 다", "욕설")],
+    "hgtods": [("utterances.tsv:2", "노래 틀어줘", "user")],
+    "okt_tweets": [
+        ("example_tweets.txt:1", "투표......ㅋㅋ", None),
+        ("example_tweets.txt:2", "@user 안녕", None),
+    ],
+    "boddari_tales": [("fairytale01.csv:2", "옛날,\n오리가 살았다.", None)],
     "petitions": [("petitions_2018-01.jsonl:1", "바꿔\n주세요", "육아/교육")],
 }
 
@@ -229,6 +268,7 @@ def test_a_misspelt_source_is_answered_with_the_nearest() -> None:
 # Rows as the mirror's README.md counts them; of pairs, both texts.
 MIRRORED = {
     "nsmc": {"ratings_train.txt": 150_000, "ratings_test.txt": 50_000},
+    "nsmc_rated": {"reviews_rated.tsv": 615_199},
     "kote": {"val.tsv": 5_000, "test.tsv": 5_000},
     "korean_hate_speech": {
         "labeled/train.tsv": 7_896,
@@ -247,6 +287,7 @@ MIRRORED = {
 }
 LABELS = {
     "nsmc": {"긍정", "부정"},
+    "nsmc_rated": {str(rating) for rating in range(1, 11)},
     "korean_hate_speech": {"hate", "offensive", "none", None},
     "korsts": {None},
     "question_pair": {None},
