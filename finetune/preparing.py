@@ -101,14 +101,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
             device=device.type,
         ),
     )
-    if values.training.max_length > max(decided.training.max_length, TrainSettings.max_length):
-        print(
-            f"warning: {decided.encoder.model} reads {decided.training.max_length} tokens, not the "
-            f"{values.training.max_length} of --max-length: behind them it has learnt no "
-            "positions; longer texts are predicted in windows",
-            file=sys.stderr,
-            flush=True,
-        )
+    _warn_of_length(values, decided)
     experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
     return Prepared(
         plan=decided,
@@ -122,6 +115,18 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
         parameters=sum(parameter.numel() for parameter in untrained.parameters()),
         identity=_identity(decided, experiment, untrained),
     )
+
+
+def _warn_of_length(values: KfoldRecipe, decided: KfoldPlan) -> None:
+    read = decided.training.max_length
+    if values.training.max_length > max(read, TrainSettings.max_length):
+        print(
+            f"warning: {decided.encoder.model} reads {read} tokens, not the "
+            f"{values.training.max_length} of --max-length: behind them it has learnt no "
+            "positions; longer texts are predicted in windows",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def read_texts(

@@ -168,10 +168,9 @@ def train(
     tokens = DeviceTokens(data.tokens, device)
     # A long text is learnt from its beginning, and predicted in windows.
     learnt = replace(data, tokens=data.tokens.beginnings())
+    beginnings = DeviceTokens(learnt.tokens, device)
     with deterministic(device):
-        loop = _Loop(
-            model, learnt, DeviceTokens(learnt.tokens, device), places, training, seed, device
-        )
+        loop = _Loop(model, learnt, beginnings, places, training, seed, device)
         best = _Best(training.patience)
         epoch = 0
         for epoch in range(1, training.epochs + 1):
@@ -188,11 +187,9 @@ def train(
     if data.task == "multi":
         found = predict_probabilities(model, tokens, dev, data.task, device)
         thresholds = choose_thresholds(data.targets[dev], found)
+    best_epoch = best.epoch or epoch
     return TrainingOutcome(
-        epochs=epoch,
-        best_epoch=best.epoch or epoch,
-        dev_texts=len(dev),
-        thresholds=thresholds,
+        epochs=epoch, best_epoch=best_epoch, dev_texts=len(dev), thresholds=thresholds
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malmoi.inference.windows import Frame, Rows, in_windows
+from malmoi.inference.windows import Frame, WindowRows, in_windows
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -121,7 +121,7 @@ def calls(texts: Sequence[str], most_texts: int = _TEXTS_IN_CALL) -> Iterator[sl
         yield slice(first, len(texts))
 
 
-def joined(parts: Sequence[Rows], pad: int) -> TokenizedTexts:
+def joined(parts: Sequence[WindowRows], pad: int) -> TokenizedTexts:
     """The rows of one call after the other; one call at least."""
     if len(parts) == 1:
         whole = parts[0]
@@ -131,7 +131,7 @@ def joined(parts: Sequence[Rows], pad: int) -> TokenizedTexts:
             np.ones(len(part.was_cut), dtype=np.int64) if part.windows is None else part.windows
             for part in parts
         )
-        whole = Rows(
+        whole = WindowRows(
             flat=np.concatenate([part.flat for part in parts]),
             counts=np.concatenate([part.counts for part in parts]),
             windows=np.concatenate(list(counted)) if some else None,

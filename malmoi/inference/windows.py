@@ -70,7 +70,7 @@ def window_starts(tokens: int, room: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class WindowRows:
     """N texts as R rows.
 
     Attributes:
@@ -86,7 +86,7 @@ class Rows:
     was_cut: np.ndarray
 
 
-def in_windows(flat: np.ndarray, counts: np.ndarray, max_length: int, frame: Frame) -> Rows:
+def in_windows(flat: np.ndarray, counts: np.ndarray, max_length: int, frame: Frame) -> WindowRows:
     """Cut what is longer than a model reads into windows, each with its special tokens.
 
     Args:
@@ -98,7 +98,7 @@ def in_windows(flat: np.ndarray, counts: np.ndarray, max_length: int, frame: Fra
     was_cut = np.zeros(len(counts), dtype=bool)
     long = np.flatnonzero(counts > max_length)
     if not len(long):
-        return Rows(flat, counts, None, was_cut)
+        return WindowRows(flat, counts, None, was_cut)
     windows = np.ones(len(counts), dtype=np.int64)
     room = max(1, max_length - frame.before - frame.behind)
     ends = np.cumsum(counts)
@@ -122,4 +122,4 @@ def in_windows(flat: np.ndarray, counts: np.ndarray, max_length: int, frame: Fra
     parts.append(flat[done:])
     kept = counts.copy()
     kept[long] = room + frame.before + frame.behind
-    return Rows(np.concatenate(parts), np.repeat(kept, windows), windows, was_cut)
+    return WindowRows(np.concatenate(parts), np.repeat(kept, windows), windows, was_cut)

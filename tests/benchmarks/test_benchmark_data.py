@@ -48,7 +48,7 @@ def test_a_file_is_found_by_its_source_and_name(tmp_path: Path) -> None:
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     for file, remedy in (
         (NSMC_TRAIN, "malmoi fetch nsmc, or --data FOLDER"),
-        (RATED_REVIEWS, "raw release .* by --data FOLDER"),
+        (RATED_REVIEWS, "malmoi fetch nsmc_rated, or --data FOLDER"),
     ):
         with pytest.raises(
             InputError, match=f"^expected {file.name} below {tmp_path}, found none; .*{remedy}$"
