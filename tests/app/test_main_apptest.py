@@ -96,7 +96,7 @@ def test_label_correct_and_save(trained_workplace: Path) -> None:
         ("  ", "비어 있습니다"),
         ("<br>", "남는 글이 없습니다"),
         ("좋다", "아주 짧습니다"),
-        ("좋다 " * 70, "앞부분만 읽고"),
+        ("좋다 " * 4_000, "앞부분만 읽고"),  # more than 64 windows
     ],
 )
 def test_unusual_texts_are_commented(trained_workplace: Path, text: str, said: str) -> None:

@@ -171,7 +171,8 @@ def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> N
         (1, "plain"),
     ]
     assert (leased[0].suggested_label, leased[0].suggested_score) == ("부정", 0.5)
-    change_settings(access, ProjectSettings(show_suggestion=False))
+    hidden = ProjectSettings(show_suggestion=False, text_order="scores", random_share=0.0)
+    change_settings(access, hidden)
     assert {one.suggested_label for one in lease_texts(access, 3)} == {None}
     label(access, 4)
     return_leases(access)
