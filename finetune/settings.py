@@ -323,7 +323,7 @@ class KfoldSettings:
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
-    else the released one. Of a finished classifier the head is left out."""
+    else the smallest released one. Of a finished classifier the head is left out."""
     epochs: int | None = None
     """Passes over the training texts; by default 10, or what the recipe says."""
     learning_rate: float | None = None

@@ -56,7 +56,7 @@ class KfoldSpeedSettings:
     """What is trained."""
 
     model: str | None = None
-    """Encoder; by default the newest finished pre-training run, else the released one."""
+    """Encoder; by default the newest finished pre-training run, else the smallest released."""
     epochs: int = 5
     """Passes over the training texts."""
     folds: int = 5
