@@ -35,6 +35,8 @@ from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.model_folders import discriminator_folder
+from pretrain.data.masking import choose_masked
+from pretrain.model.networks import load_network
 
 RESULTS = Path(__file__).parents[1] / "results" / "detection.json"
 # Table 6 of the paper; its code hides 85% of the masked tokens, the others stay to be seen.
@@ -90,7 +92,8 @@ def _load(name: str) -> Networks:
     """The pair that is named.
 
     Raises:
-        InputError: there is no generator, or the two have other vocabularies.
+        InputError: there is no generator, weights are damaged or missing, or the two have other
+            vocabularies.
     """
     first, _, second = name.partition("+")
     own = Path(first)
@@ -101,8 +104,8 @@ def _load(name: str) -> Networks:
             raise InputError(f"expected a network in {place}, found none; see --help")
     device = choose_device()
     pair = Networks(
-        ElectraForPreTraining.from_pretrained(discriminator, dtype=torch.float32).eval().to(device),
-        ElectraForMaskedLM.from_pretrained(generator, dtype=torch.float32).eval().to(device),
+        load_network(discriminator, ElectraForPreTraining).eval().to(device),
+        load_network(generator, ElectraForMaskedLM).eval().to(device),
         AutoTokenizer.from_pretrained(discriminator),
     )
     sizes = [network.config.vocab_size for network in (pair.discriminator, pair.generator)]
@@ -153,7 +156,7 @@ def _of_seed(
             {"input_ids": encoded[start : start + BATCH]}, return_tensors="pt"
         )
         ids, real = batch["input_ids"], batch["attention_mask"].bool()
-        masked = _choose(real & ~torch.isin(ids, special), draw)
+        masked = choose_masked(real & ~torch.isin(ids, special), MASKED, draw)
         hidden = masked & (torch.rand(ids.shape, generator=draw) < HIDDEN)
         inputs = ids.masked_fill(hidden, pair.tokenizer.mask_token_id)
         with torch.inference_mode():
@@ -182,14 +185,6 @@ def _of_seed(
     found_by = {way: _figures(torch.cat(logits[way]), torch.cat(replaced[way])) for way in WAYS}
     found_by["own generator"]["generator_accuracy"] = 100 * accuracy
     return found_by
-
-
-def _choose(maskable: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
-    """Places to mask in each row, bool [B, L]: a fraction of its maskable ones, at least one."""
-    order = torch.rand(maskable.shape, generator=draw).masked_fill(~maskable, 2.0)
-    ranks = order.argsort(dim=1).argsort(dim=1)
-    budget = (maskable.sum(dim=1, keepdim=True) * MASKED).round().clamp(min=1)
-    return (ranks < budget) & maskable
 
 
 def _figures(logits: torch.Tensor, replaced: torch.Tensor) -> dict[str, float]:

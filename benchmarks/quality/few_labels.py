@@ -6,8 +6,8 @@ Of each task's training texts a part is kept to score on; from the others a few 
 would label them: at random, the same for every way. Ways are a linear SVM over characters,
 `finetune/kfold.py --quick`, and `finetune/kfold.py` as it is, whose classifier is scored whole
 (encoder + linear) and without its linear part. `--settings="--epochs 20"` gives kfold.py other
-flags, under a name of their own: the defaults by number of labels are chosen by this table, so test
-files have no part in it. SetFit (Tunstall et al. 2022) is a fifth way where it is installed.
+flags, under a name of their own: settings may be chosen by this table, so test files have no part
+in it. SetFit (Tunstall et al. 2022) is a fifth way where it is installed.
 
 What is measured is kept, so that the same command goes on; each row is one draw.
 """
@@ -129,7 +129,7 @@ def _draw(targets: np.ndarray, number: int, draw: int) -> np.ndarray:
         for label in np.unique(targets)
         for place in order[targets[order] == label][:LEAST_OF_LABEL]
     ]
-    rest = [place for place in order if place not in set(first)]
+    rest = order[~np.isin(order, first)]
     return np.sort(np.array([*first, *rest])[:number])
 
 
@@ -142,23 +142,24 @@ def _score(
     seed: int,
 ) -> dict[str, float]:
     """Macro F1 in percent of a way; of `encoder + linear` also that of its encoder."""
-    if way == SVM:
-        from benchmarks.quality.fitting import fit_linear
+    from benchmarks.quality.fitting import fit_linear, score_labels
 
+    if way == SVM:
         return {way: fit_linear(comparison, drawn, test)["macro_f1"]}
     if way == SETFIT:
-        return {way: _score_setfit(comparison, drawn, test, settings.model, seed)}
+        predicted = _by_setfit(drawn, test.texts, settings.model, seed)
+        return {way: score_labels(comparison, test, predicted)["macro_f1"]}
     flags = ["--quick"] if way == QUICK else shlex.split(settings.settings)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _train(comparison, drawn, [*flags, "--model", settings.model, "--seed", str(seed)], folder)
         model = folder / "run" / "model"
-        scores = {way: _macro_f1(model, comparison, test)}
+        found = {way: _by_classifier(model, comparison.labels, test.texts)}
         if way == BOTH:
             for part in (LINEAR, LINEAR_WEIGHTS):
                 (model / part).unlink(missing_ok=True)
-            scores[ENCODER] = _macro_f1(model, comparison, test)
-    return scores
+            found[ENCODER] = _by_classifier(model, comparison.labels, test.texts)
+    return {one: score_labels(comparison, test, row)["macro_f1"] for one, row in found.items()}
 
 
 def _train(comparison: Comparison, drawn: Rows, flags: list[str], folder: Path) -> None:
@@ -174,21 +175,18 @@ def _train(comparison: Comparison, drawn: Rows, flags: list[str], folder: Path) 
         raise InputError(f"kfold.py failed: {done.stderr.strip().splitlines()[-1]}")
 
 
-def _macro_f1(model: Path, comparison: Comparison, test: Rows) -> float:
-    from sklearn.metrics import f1_score
-
+def _by_classifier(model: Path, labels: list[str], texts: list[str]) -> np.ndarray:
+    """Places of the predicted labels, int64 [N]."""
     from malmoi import Classifier
 
     classifier = Classifier.load(model, engine="torch")
-    found = [one.label for one in classifier.predict(test.texts)]
-    names = [comparison.labels[target] for target in test.targets]
-    return 100 * float(f1_score(names, found, average="macro", labels=comparison.labels))
+    return np.array([labels.index(one.label) for one in classifier.predict(texts)])
 
 
-def _score_setfit(comparison: Comparison, drawn: Rows, test: Rows, model: str, seed: int) -> float:
+def _by_setfit(drawn: Rows, texts: list[str], model: str, seed: int) -> np.ndarray:
+    """Places of the labels that SetFit predicts, int64 [N]."""
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
-    from sklearn.metrics import f1_score
 
     from malmoi.model_folders import local_source
 
@@ -202,9 +200,7 @@ def _score_setfit(comparison: Comparison, drawn: Rows, test: Rows, model: str, s
             train_dataset=Dataset.from_dict({"text": drawn.texts, "label": drawn.targets}),
         )
         trainer.train()
-        found = np.asarray(trainer.model.predict(test.texts))
-    every = np.arange(len(comparison.labels))
-    return 100 * float(f1_score(test.targets, found, average="macro", labels=every))
+        return np.asarray(trainer.model.predict(texts), dtype=np.int64)
 
 
 def _table(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[int, list[float]]]]:

@@ -21,6 +21,7 @@ from finetune.data.folds import strata_of
 from finetune.evaluation.scores import (
     choose_thresholds,
     decide,
+    score,
     score_multi,
     score_regression,
     score_task,
@@ -49,7 +50,7 @@ class FittedEncoder:
 
     Attributes:
         thresholds: [K] of `multi`, else None.
-        max_length: tokens to which texts are cut.
+        max_length: tokens of a text that were learnt, and of a window that is asked about.
         seconds: of training alone.
     """
 
@@ -202,8 +203,12 @@ def fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, flo
         return percent(score_multi(test.targets, predicted, comparison.labels))
     model.fit(features[0], learn.targets)
     predicted = np.asarray(model.predict(features[1]))
-    certain = np.eye(len(comparison.labels))[predicted]
-    return percent(score_task(comparison.task, test.targets, certain, comparison.labels))
+    return score_labels(comparison, test, predicted)
+
+
+def score_labels(comparison: Comparison, rows: Rows, predicted: np.ndarray) -> dict[str, float]:
+    """Scores in percent of one label a text, given as its place among the labels, int64 [N]."""
+    return percent(score(rows.targets.tolist(), predicted.tolist(), comparison.labels))
 
 
 def _features(vectorizer: TfidfVectorizer, rows: Rows) -> Any:

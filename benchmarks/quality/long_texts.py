@@ -7,7 +7,6 @@ held-out petitions are then cut or read in windows by the same classifier. Runs 
 kept.
 """
 
-import json
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -19,18 +18,15 @@ import torch
 from sklearn.model_selection import train_test_split
 
 from benchmarks.data import PETITIONS, DataSettings
-from benchmarks.quality.fitting import percent
+from benchmarks.quality.downstream import Results, mean_and_spread
+from benchmarks.quality.fitting import fit_encoder, percent
+from benchmarks.quality.tasks import Rows
 from finetune.evaluation.scores import score_task
-from finetune.plan import plan_training
 from finetune.settings import TrainSettings
-from finetune.training.encoders import load_encoder_tokenizer, load_for_classification
-from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.command_line import run_command
 from malmoi.devices import choose_device
-from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
-from malmoi.model_loading import longest_input
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 
@@ -64,76 +60,67 @@ class LongTextSettings(DataSettings):
 def main(settings: LongTextSettings) -> None:
     """Train, and score each way of reading; print and write the table."""
     torch.set_num_threads(settings.threads)
-    texts, targets, labels = petitions(settings.folder, settings.labels)
-    found = json.loads(settings.output.read_text()) if settings.output.is_file() else {}
-    runs: list[dict[str, Any]] = found.get("runs", [])
-    for seed in range(len(runs), settings.seeds):
-        runs.append(_measured(settings, texts, targets, labels, seed))
-        print(runs[-1], flush=True)
-        values = {
-            "command": "python -m benchmarks.quality.long_texts",
-            "model": settings.model,
-            "epochs": settings.epochs,
-            "labels": labels,
-            "learnt": settings.learn,
-            "held_out": settings.test,
-            "runs": runs,
-        }
-        write_at_once(settings.output, json.dumps(values, ensure_ascii=False, indent=1))
+    rows, labels = petitions(settings.folder, settings.labels)
+    results = Results(
+        settings.output,
+        model=settings.model,
+        epochs=settings.epochs,
+        labels=labels,
+        learnt=settings.learn,
+        held_out=settings.test,
+    )
+    for seed in range(settings.seeds):
+        if not results.of(seed=seed):
+            results.add(_measured(settings, rows, labels, seed))
     for way in ("cut", "windows"):
-        scores = [run[way]["macro_f1"] for run in runs]
-        print(f"{way:8}{np.mean(scores):6.1f} ± {np.std(scores, ddof=1):.1f}")
+        print(f"{way:8}{mean_and_spread([run[way]['macro_f1'] for run in results.rows])}")
 
 
-def petitions(folder: Path, count: int) -> tuple[list[str], np.ndarray, list[str]]:
-    """Clean petitions of the most frequent categories: texts, places of the labels, labels."""
-    rows = [
+def petitions(folder: Path, count: int) -> tuple[Rows, list[str]]:
+    """Clean petitions of the most frequent categories, each text once, and those categories."""
+    found = [
         (clean_text(record.text), record.label)
         for file in PETITIONS.values()
         for record in iter_records(
             file.find(folder), text_column="content", label_column="category"
         )
     ]
-    often = Counter(label for _, label in rows if label and label != _OTHER)
+    often = Counter(label for _, label in found if label and label != _OTHER)
     labels = [label for label, _ in often.most_common(count)]
-    unique = {text: label for text, label in rows if text and label in labels}
+    unique = {text: label for text, label in found if text and label in labels}
     targets = np.array([labels.index(label) for label in unique.values()], dtype=np.int64)
-    return list(unique), targets, labels
+    return Rows(texts=list(unique), targets=targets), labels
 
 
 def _measured(
-    settings: LongTextSettings,
-    texts: list[str],
-    targets: np.ndarray,
-    labels: list[str],
-    seed: int,
+    settings: LongTextSettings, rows: Rows, labels: list[str], seed: int
 ) -> dict[str, Any]:
-    learnt, test = train_test_split(
-        np.arange(len(texts)),
+    """Scores in percent of both ways of reading, by one training."""
+    learnt, held_out = train_test_split(
+        np.arange(len(rows.texts)),
         train_size=settings.learn,
         test_size=settings.test,
-        stratify=targets,
+        stratify=rows.targets,
         random_state=seed,
     )
-    tokenizer = load_encoder_tokenizer(settings.model)
-    shape = load_for_classification(settings.model, labels)
-    plan = plan_training(
+    fitted = fit_encoder(
+        settings.model,
+        rows.at(np.sort(learnt)),
         TrainSettings(epochs=settings.epochs),
-        hidden_size=hidden_size(shape),
-        longest_input=longest_input(shape, tokenizer),
+        task="single",
+        labels=labels,
+        seed=seed,
     )
-    tokens = tokenize_all(tokenizer, texts, plan.max_length)
-    data = TrainingData(
-        task="single", labels=labels, tokens=tokens, targets=targets, strata=targets
-    )
-    model = load_for_classification(settings.model, labels, seed=seed)
-    train(model, data, np.sort(learnt), plan, seed=seed)
-    device = choose_device()
-    rows, _ = tokens.rows_of(test)
-    scores: dict[str, Any] = {"seed": seed, "windows_per_text": round(len(rows) / len(test), 2)}
+    test = rows.at(held_out)
+    tokens = tokenize_all(fitted.tokenizer, test.texts, fitted.max_length)
+    windows = round(len(tokens.lengths) / tokens.texts, 2)
+    scores: dict[str, Any] = {"seed": seed, "windows_per_text": windows}
+    device, places = choose_device(), np.arange(tokens.texts)
     for way, read in (("cut", tokens.beginnings()), ("windows", tokens)):
-        found = predict_probabilities(model, DeviceTokens(read, device), test, "single", device)
-        scores[way] = percent(score_task("single", targets[test], found, labels, None))
+        found = predict_probabilities(
+            fitted.model, DeviceTokens(read, device), places, "single", device
+        )
+        scores[way] = percent(score_task("single", test.targets, found, labels))
     return scores
 
 

@@ -168,9 +168,8 @@ def train(
     tokens = DeviceTokens(data.tokens, device)
     # A long text is learnt from its beginning, and predicted in windows.
     learnt = replace(data, tokens=data.tokens.beginnings())
-    beginnings = DeviceTokens(learnt.tokens, device)
     with deterministic(device):
-        loop = _Loop(model, learnt, beginnings, places, training, seed, device)
+        loop = _Loop(model, learnt, places, training, seed, device)
         best = _Best(training.patience)
         epoch = 0
         for epoch in range(1, training.epochs + 1):
@@ -248,13 +247,13 @@ class _Loop:
         self,
         model: PreTrainedModel,
         data: TrainingData,
-        tokens: DeviceTokens,
         places: np.ndarray,
         training: TrainingPlan,
         seed: int,
         device: torch.device,
     ) -> None:
-        self._logits, self._tokens, self._places = logits_of(model), tokens, places
+        self._logits, self._places = logits_of(model), places
+        self._tokens = DeviceTokens(data.tokens, device)
         self._training, self._device = training, device
         self._data = data
         self._anew: SubwordDropout | None = None

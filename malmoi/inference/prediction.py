@@ -21,8 +21,8 @@ class Prediction:
     Attributes:
         label: the most probable label.
         probabilities: label to probability, in the model's order of labels; they add up to 1.
-        cut: whether the text was longer than what is read of it: `MOST_WINDOWS` windows, of a pair
-            as many tokens as the model reads.
+        cut: whether the text was longer than what an encoder reads of it:
+            `malmoi.inference.windows.MOST_WINDOWS` windows, one of a pair. A linear part reads all.
     """
 
     label: str

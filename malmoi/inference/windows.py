@@ -17,7 +17,7 @@ import numpy as np
 # Bounds the time and memory that one text takes; with 128 tokens a window, the beginning of about
 # 6,000 tokens is read.
 MOST_WINDOWS = 64
-# Of a window, at least, that the next one has too.
+# One token in so many of a window, at least, stands in the next one too.
 _SHARED = 4
 
 
@@ -61,6 +61,9 @@ def window_starts(tokens: int, room: int) -> list[int]:
     Args:
         tokens: of the text, without special tokens.
         room: tokens of a text that fit into a window.
+
+    Returns:
+        Rising places from 0 on; the last window ends with the text, unless that has more windows.
     """
     if tokens <= room:
         return [0]

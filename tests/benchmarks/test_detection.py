@@ -8,8 +8,9 @@ import pytest
 import torch
 from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-from benchmarks.quality.detection import DetectionSettings, _choose, _figures, main
+from benchmarks.quality.detection import MASKED, DetectionSettings, _figures, main
 from malmoi.errors import InputError
+from pretrain.data.masking import choose_masked
 from tests.finetune.conftest import make_tokenizer, tiny_config
 
 
@@ -17,7 +18,7 @@ def test_a_fraction_of_each_text_is_masked_and_at_least_one_token() -> None:
     maskable = torch.ones(400, 42, dtype=torch.bool)
     maskable[:, 0] = maskable[:, -1] = False  # [CLS] and [SEP]
     maskable[:200, 3:] = False
-    masked = _choose(maskable, torch.Generator().manual_seed(0))
+    masked = choose_masked(maskable, MASKED, torch.Generator().manual_seed(0))
     assert not (masked & ~maskable).any()
     assert masked[:200].sum(dim=1).unique().tolist() == [1]
     assert masked[200:].sum(dim=1).unique().tolist() == [6]  # 15% of 40

@@ -1,5 +1,6 @@
 """Petitions, which are long: the encoder that is released knows more of one when it reads all."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from benchmarks.quality.long_texts import petitions
+from benchmarks.quality.long_texts import RESULTS, petitions
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.running import logits_by_length
@@ -33,7 +34,8 @@ def macro_f1(encoder: FrozenEncoder, tokens: TokenizedTexts, targets: np.ndarray
 
 @pytest.mark.skipif(not (SHARED / "petitions").is_dir(), reason=f"no petitions at {SHARED}")
 def test_the_category_of_a_petition_is_told_better_from_all_of_it() -> None:
-    texts, targets, labels = petitions(SHARED, 4)
+    rows, labels = petitions(SHARED, 4)
+    texts, targets = rows.texts, rows.targets
     assert len(labels) == 4 and len(texts) == len(targets) > 1000
     chosen = np.random.default_rng(0).permutation(len(texts))[:COUNT]
     encoder = FrozenEncoder.load(ROOT / "checkpoints" / "malmoi-small")
@@ -41,3 +43,14 @@ def test_the_category_of_a_petition_is_told_better_from_all_of_it() -> None:
     assert len(tokens.lengths) > 4 * COUNT
     whole = macro_f1(encoder, tokens, targets[chosen])
     assert whole > macro_f1(encoder, tokens.beginnings(), targets[chosen]) + 0.01
+
+
+def test_the_documented_figures_are_those_measured() -> None:
+    page = (ROOT / "docs" / "reference" / "classifier.md").read_text(encoding="utf-8")
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for row, way in (("cut at 128 tokens", "cut"), ("in windows", "windows")):
+        scores = [run[way]["macro_f1"] for run in found["runs"]]
+        assert f"| {row} | {np.mean(scores):.1f} ± {np.std(scores, ddof=1):.1f} |" in page
+    windows = np.mean([run["windows_per_text"] for run in found["runs"]])
+    assert f"{windows:.1f} windows a petition" in page
+    assert f"{found['setting']['learnt']} petitions" in page

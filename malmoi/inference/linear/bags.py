@@ -1,4 +1,4 @@
-"""CountedTexts as bags of n-grams: 64-bit keys, found and counted in bulk by numpy.
+"""Texts as bags of n-grams: 64-bit keys, found and counted in bulk by numpy.
 
 Legend: N texts, M n-grams of all texts, V n-grams of a vocabulary, E different ones of every text,
 K labels.

@@ -33,7 +33,7 @@ _Morphemes = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class MorphemeTexts:
-    """CountedTexts as morphemes.
+    """Texts as morphemes.
 
     Attributes:
         keys: n-grams of one and two morphemes.
