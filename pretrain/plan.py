@@ -151,7 +151,8 @@ def _objective(config: RunConfig, checkpoint: Checkpoint | None) -> tuple[Recipe
     recipe, reason = recipe_of(config), config.reason
     key = "objective.unigram_fraction"
     is_open = config.flags.recipe is None and key not in config.given.by_hand
-    if is_open and checkpoint is not None and checkpoint.learnt_with_generator:
+    has_learnt = checkpoint is not None and checkpoint.learnt_with_generator
+    if is_open and has_learnt and recipe.unigram_fraction > 0:
         recipe = replace(recipe, unigram_fraction=0.0)
         reason += ", without noise, for what --init names has learnt from a generator"
     return recipe, reason

@@ -44,9 +44,9 @@ from malmoi.files import directory_at_once, file_sha256, write_at_once
 
 ROOT = Path(__file__).parents[1]
 CONTENTS = "pack.json"
-# What malmoi-medium learnt with, in 13 minutes of an H200 (docs/log).
+# What malmoi-medium learnt with, in 13 minutes of an H200 (docs/log; `rtd` was `electra` then).
 FLAGS = (
-    "--preset small --recipe electra --tokens-per-batch 32768 --learning-rate 1e-3 "
+    "--preset small --recipe rtd --tokens-per-batch 32768 --learning-rate 1e-3 "
     "--set objective.unigram_fraction=0.1 --set objective.bag_weight=5 "
     "--set objective.correction_weight=5 --set model.dropout=0.1 --set execution.save_steps=2000"
 )

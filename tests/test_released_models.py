@@ -206,8 +206,8 @@ def test_the_cards_have_the_numbers_of_the_records_and_results_of_today() -> Non
     [
         # It finds replaced tokens from its first step; a new network finds none.
         (["--set", "objective.unigram_fraction=1"], "discriminator_recall", 0.3),
-        # Nor does a new generator guess any.
-        (["--set", "objective.unigram_fraction=0"], "generator_accuracy", 0.05),
+        # Nor does a new generator guess any of what [MASK] hides.
+        (["--set", "objective.unigram_fraction=0"], "generator_accuracy", 0.07),
     ],
     ids=["noise", "both networks"],
 )
@@ -218,8 +218,10 @@ def test_pre_training_goes_on_from_the_encoder(
     lines = (ROOT / "corpora" / "comments" / "shops.txt").read_text("utf-8").splitlines()
     corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
     command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
-    command += ["--init", str(released), *flags, "--max-steps", "3"]
-    command += ["--set", "execution.log_steps=1", "--tokens-per-batch", "1024", "--output", "run"]
+    # One step of all the lines, by the weights as they are released.
+    command += ["--init", str(released), *flags, "--max-steps", "1"]
+    command += ["--set", "execution.log_steps=1", "--tokens-per-batch", "8192", "--output", "run"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(rows[0])[metric] > least
+    (row,) = map(json.loads, rows)
+    assert row[metric] > least

@@ -227,9 +227,13 @@ def test_a_generator_trained_alone_has_a_column(measured: ModuleType, released: 
         "| tokens seen | 50 million | 20 million |",
         "| hours | 2.0 | 0.5 |",
         "| last loss |  | 4.50 |",
-        "| masked tokens guessed |  | 30% |",
+        "| masked tokens, kept ones counted, guessed |  | 30% |",
     ):
         assert line in card.splitlines()
+    # Runs of today count what [MASK] hides alone.
+    rows = [row | {"generator_hidden_loss": 5.0} for row in rows]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "| tokens at [MASK] guessed |  | 30% |" in card_of(released).splitlines()
 
 
 @pytest.mark.parametrize(

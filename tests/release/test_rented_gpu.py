@@ -1,6 +1,7 @@
 """A rented machine: what travels, sittings that end in time and go on, what comes home."""
 
 import json
+import shlex
 import subprocess
 import tarfile
 import time
@@ -8,11 +9,16 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForPreTraining, AutoTokenizer
 
 from malmoi.errors import InputError
+from malmoi.flags import parse_flags
+from pretrain.config.run_plan import plan_from_json
+from pretrain.config.settings import PretrainSettings, read_config
+from pretrain.plan import Machine, plan
 from release import rented_gpu
 from release.rented_gpu import RentedGpuSettings
 from tests.release.conftest import STEPS, Encoder
@@ -42,6 +48,18 @@ def settings_in(home: Path, step: str, **more: Any) -> RentedGpuSettings:
         "output": home / "results",
     }
     return RentedGpuSettings(step=step, **places | more)  # type: ignore[arg-type]
+
+
+def test_the_flags_are_what_the_released_encoder_learnt_with() -> None:
+    path = Path(__file__).parents[2] / "checkpoints" / "malmoi-medium" / "run.json"
+    released = plan_from_json(json.loads(path.read_text())["plan"], path)
+    flags = ["--corpus", "tokenized", *shlex.split(rented_gpu.FLAGS)]
+    given = read_config(parse_flags(PretrainSettings, program=None, about="", arguments=flags))
+    lengths = np.full(100, 8)
+    gpu = Machine(device="cuda", prefers_bf16=True)
+    planned = plan(given, lengths=lengths, checkpoint=None, machine=gpu)
+    for part in ("networks", "objective", "optimizer", "batching"):
+        assert getattr(planned, part) == getattr(released, part)
 
 
 def test_a_pack_has_corpus_and_tasks_and_is_not_too_large(home: Path) -> None:

@@ -91,6 +91,9 @@ def test_what_has_learnt_from_a_generator_goes_on_with_one() -> None:
         for given in ({"unigram_fraction": 0.2}, {"recipe": "noise-first"}):
             asked = plan_of(init="run", max_steps=1, checkpoint=checkpoint, **given)
             assert asked.objective.unigram_fraction == given.get("unigram_fraction", 0.5)
+        # Where none would be, nothing is said of it.
+        other = plan_of(init="run", max_steps=1, checkpoint=checkpoint, objective="electra-15")
+        assert other.start.reason == "for objective.name is given"
 
 
 def test_a_run_without_a_recipe_writes_both_networks_and_shows_both_losses(
