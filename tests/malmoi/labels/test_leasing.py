@@ -6,15 +6,17 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, select, text
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.leasing import lease_texts, next_text, return_leases
 from malmoi.labels.project import ProjectSettings
+from malmoi.labels.project_models import TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
 from tests.malmoi.labels.conftest import Make, for_person
@@ -197,6 +199,28 @@ def test_wrong_scores_leave_the_order_as_it_was(make: Make) -> None:
     with pytest.raises(InputError, match="expected a finite priority, found nan"):
         TextScore(text_id=1, priority=float("nan"))
     assert ids(access, 1) == [second]
+
+
+def test_the_newer_of_two_orders_that_are_written_at_once_holds(make: Make) -> None:
+    access = make("하나", "둘", "셋", text_order="scores", random_share=0.0)
+
+    def older() -> Iterator[TextScore]:
+        yield from [TextScore(text_id=n, priority=float(-n)) for n in (1, 2, 3)]
+        # A second model begins and ends while this one still hands in.
+        write_scores(access, "m2", [TextScore(text_id=n, priority=float(n)) for n in (1, 2, 3)])
+
+    with pytest.raises(InputError, match="found a newer one that was written meanwhile"):
+        write_scores(access, "m1", older())
+    assert ids(access, 3) == [3, 2, 1]
+
+
+def test_a_text_that_is_done_leaves_the_order_and_no_other(make: Make) -> None:
+    access = make("하나", "둘", text_order="scores", random_share=0.0)
+    write_scores(access, "m", [TextScore(text_id=n, priority=1.0) for n in (1, 2)])
+    label(access, 1)
+    with access.reading() as connection:
+        query = select(TextScoreRow.text_id, TextScoreRow.priority).order_by(TextScoreRow.text_id)
+        assert connection.execute(query).all() == [(1, None), (2, 1.0)]
 
 
 def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> None:
