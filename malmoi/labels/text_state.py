@@ -33,7 +33,9 @@ def recount(connection: Connection, text_id: int, annotators_per_text: int) -> N
     if not is_open:
         # Out of the order of scores, so that nobody looks through what is done. By version first,
         # as the key of the table is: by text alone every row would be looked at.
-        version = select(ProjectRow.scores_version).join(TextRow, TextRow.project_id == ProjectRow.id)
+        version = select(ProjectRow.scores_version).join(
+            TextRow, TextRow.project_id == ProjectRow.id
+        )
         connection.execute(
             update(TextScoreRow)
             .where(

@@ -15,7 +15,6 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.leasing import lease_texts, next_text, return_leases
-from malmoi.labels.project import ProjectSettings
 from malmoi.labels.project_models import TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
@@ -173,8 +172,7 @@ def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> N
         (1, "plain"),
     ]
     assert (leased[0].suggested_label, leased[0].suggested_score) == ("부정", 0.5)
-    hidden = ProjectSettings(show_suggestion=False, text_order="scores", random_share=0.0)
-    change_settings(access, hidden)
+    change_settings(access, show_suggestion=False)
     assert {one.suggested_label for one in lease_texts(access, 3)} == {None}
     label(access, 4)
     return_leases(access)
