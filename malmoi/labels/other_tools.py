@@ -16,7 +16,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, select
 
 from malmoi.errors import InputError
-from malmoi.files import full_disk_as_oserror
+from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.exporting import first_sources
@@ -232,26 +232,21 @@ def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
     Raises:
         InputError: the person is no reviewer.
     """
-    scratch = path.with_name(f".{path.stem}.part{path.suffix}")
     written = 0
-    try:
-        with (
-            access.reading("reviewer") as connection,
-            full_disk_as_oserror(scratch),
-            scratch.open("w", encoding="utf-8") as file,
-        ):
-            for line in _lines(access, connection, tool):
-                if tool == "label-studio":
-                    file.write("[\n" if not written else ",\n")
-                file.write(line)
-                if tool == "doccano":
-                    file.write("\n")
-                written += 1
+    with (
+        access.reading("reviewer") as connection,
+        file_at_once(path) as scratch,
+        scratch.open("w", encoding="utf-8") as file,
+    ):
+        for line in _lines(access, connection, tool):
             if tool == "label-studio":
-                file.write("\n]\n" if written else "[]\n")
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+                file.write("[\n" if not written else ",\n")
+            file.write(line)
+            if tool == "doccano":
+                file.write("\n")
+            written += 1
+        if tool == "label-studio":
+            file.write("\n]\n" if written else "[]\n")
     return written
 
 
@@ -307,6 +302,5 @@ def _annotation(vote: Vote) -> dict[str, Any]:
 
 def _example(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:
     final = final_label(text)
-    notes = [f"{vote.annotator}: {vote.note}" for vote in text.votes if vote.note]
     labels = [] if final is None else list(final.labels)
-    return cells | {"id": text.text_id, "text": text.text, "label": labels, "Comments": notes}
+    return cells | {"id": text.text_id, "text": text.text, "label": labels, "Comments": text.notes}

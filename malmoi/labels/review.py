@@ -40,10 +40,20 @@ class Vote:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remark:
+    """The flag and the note of one annotator on a text, who need not have labelled it."""
+
+    annotator: str
+    flagged: bool
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReviewedText:
     """A text with all votes.
 
     Attributes:
+        remarks: of all annotators that made one, by name; a vote repeats its own.
         adjudicated: the reviewer's labels; None where nobody has decided.
         reviewer: who decided.
     """
@@ -53,6 +63,12 @@ class ReviewedText:
     votes: tuple[Vote, ...]
     adjudicated: tuple[str, ...] | None
     reviewer: str | None
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Each as "annotator: note"."""
+        return [f"{one.annotator}: {one.note}" for one in self.remarks if one.note]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +154,9 @@ def reviewed_texts(
                 note=note,
             )
         )
+    made: dict[int, list[Remark]] = {one: [] for one in text_ids}
+    for (text_id, annotator), (flagged, note) in sorted(remarks.items()):
+        made[text_id].append(Remark(annotator=annotator, flagged=flagged, note=note))
     query = (
         select(TextRow.id, TextRow.text, AdjudicationRow.choice, AdjudicationRow.reviewer)
         .join(AdjudicationRow, AdjudicationRow.id == TextRow.adjudication_id, isouter=True)
@@ -151,6 +170,7 @@ def reviewed_texts(
             votes=tuple(votes[text_id]),
             adjudicated=None if choice is None else book.labels(choice),
             reviewer=reviewer,
+            remarks=tuple(made[text_id]),
         )
         for text_id, text, choice, reviewer in connection.execute(query)
     ]
