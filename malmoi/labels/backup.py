@@ -8,9 +8,9 @@ from sqlalchemy.engine import URL
 
 from malmoi.errors import InputError
 from malmoi.files import file_at_once
-from malmoi.labels.connection import BUSY_SECONDS, database_url_of
+from malmoi.labels.connection import BUSY_SECONDS
 from malmoi.labels.database import without_password
-from malmoi.labels.store import DATABASE_VARIABLE, database_url
+from malmoi.labels.store import existing_database
 
 _PAGES = 2_000
 
@@ -31,7 +31,7 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
         InputError: there is no such file, the copy's name is taken, the database is damaged, or it
             is PostgreSQL, which has a program for this.
     """
-    parsed = database_url_of(url or database_url(), DATABASE_VARIABLE)
+    parsed = existing_database(url)
     shown = without_password(parsed.render_as_string(hide_password=False))
     if parsed.get_backend_name() != "sqlite":
         plain = URL.create(
@@ -41,13 +41,10 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
             f"{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
             f"--file={path} {plain}"
         )
-    source = Path(parsed.database or "")
-    if not source.is_file():
-        raise InputError(f"expected a label database to back up, found no file {source}")
     if path.exists():
         raise InputError(f"expected a new file for the backup, found {path}; name another one")
     with file_at_once(path) as scratch:
-        _copy(source, scratch)
+        _copy(Path(parsed.database or ""), scratch)
     return path.stat().st_size
 
 

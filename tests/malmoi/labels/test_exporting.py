@@ -233,6 +233,9 @@ def test_the_command_lists_exports_and_backs_up(
     assert wrong.returncode == 2 and wrong.stderr.startswith(
         "error: expected --project with one of"
     )
+    missing = run("list", f"--database=sqlite:///{tmp_path}/typo.db")
+    assert missing.returncode == 2 and "found no file" in missing.stderr
+    assert not (tmp_path / "typo.db").exists()
     copied = run("backup", str(tmp_path / "copy.db"), database)
     if any_url.startswith("sqlite"):
         assert copied.returncode == 0
