@@ -17,7 +17,7 @@ from malmoi.labels.choices import LabelBook
 from malmoi.labels.project_models import AdjudicationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
-from malmoi.labels.stored_text import checked, checked_request
+from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.text_state import require_text
 
 ReviewState = Literal["disagreeing", "adjudicated"]
@@ -106,6 +106,9 @@ def texts_to_review(
         state: which of the two.
         limit: how many at most.
         after: the id of the last text of the page before.
+
+    Raises:
+        AccessError: the person is no reviewer.
     """
     query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id > after)
     if state == "disagreeing":
@@ -123,6 +126,9 @@ def texts_with_votes(access: ProjectAccess, text_ids: Sequence[int]) -> list[Rev
     Args:
         access: of a reviewer.
         text_ids: ids of other projects are passed over.
+
+    Raises:
+        AccessError: the person is no reviewer.
     """
     query = select(TextRow.id).where(
         TextRow.project_id == access.project_id, TextRow.id.in_(text_ids)
@@ -194,10 +200,11 @@ def adjudicate(
         note: why.
 
     Raises:
-        InputError: the person is no reviewer, or the labels do not fit the project.
+        InputError: the person is no reviewer, the labels do not fit the project, the note is too
+            long, or the request names another decision.
     """
     checked_request(request_id)
-    checked(note, "a note")
+    checked_note(note)
     with access.writing("reviewer") as connection:
         table = AdjudicationRow.__table__
         known = connection.execute(select(table).where(table.c.request_id == request_id))
@@ -235,7 +242,11 @@ def adjudicate(
 
 
 def progress(access: ProjectAccess) -> ProjectProgress:
-    """How far the project is, and what the person who asks has done."""
+    """How far the project is, and what the person who asks has done.
+
+    Raises:
+        AccessError: the person is no member.
+    """
     texts = select(func.count()).where(TextRow.project_id == access.project_id)
     differing = texts.where(TextRow.disagrees)
     places = select(func.count()).where(
