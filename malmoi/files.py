@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -109,6 +110,26 @@ def write_at_once(path: Path, content: str | bytes) -> None:
         scratch.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         sync(scratch)
         scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def file_at_once(path: Path) -> Iterator[Path]:
+    """Yield a hidden name beside `path`, of its ending, for a file that takes its place if all goes
+    well and vanishes if not; two who write the same path at once do not meet.
+
+    Raises:
+        OSError: errno.ENOSPC when the disk is full, whoever noticed it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+    try:
+        with full_disk_as_oserror(path):
+            yield scratch
+        sync(scratch)
+        scratch.replace(path)
+        sync(path.parent)
     finally:
         scratch.unlink(missing_ok=True)
 

@@ -3,11 +3,15 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
 from malmoi.errors import InputError
+
+if TYPE_CHECKING:
+    from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.project import Project
 
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
@@ -50,38 +54,41 @@ def main(settings: LabelsSettings) -> None:
 def _list(settings: LabelsSettings) -> None:
     from malmoi.labels.review import progress
 
-    for access, project in _projects(settings):
+    projects = _projects(settings)
+    for access, project in projects:
         done = progress(access)
         print(
             f"{project.name}: {done.finished:,} of {done.texts:,} texts labelled, "
             f"{done.to_review:,} to review, labels {', '.join(project.label_names)}"
             f"{' (archived)' if project.archived_at else ''}"
         )
+    if not projects:
+        print("The database has no projects.", file=sys.stderr)
 
 
 def _export(settings: LabelsSettings, file: Path) -> None:
     from malmoi.labels.exporting import export_table
+    from malmoi.labels.names import normal_label
 
-    found = _projects(settings)
-    if settings.project is not None:
-        found = [one for one in found if one[1].name == settings.project]
+    projects = _projects(settings)
+    wanted = None if settings.project is None else normal_label(settings.project)
+    found = [one for one in projects if wanted in (None, one[1].name)]
     if len(found) != 1:
-        names = ", ".join(project.name for _, project in _projects(settings)) or "none"
+        names = ", ".join(project.name for _, project in projects) or "none"
         raise InputError(f"expected --project with one of {names}, found {settings.project}")
     ((access, project),) = found
     written = export_table(access, file, labelled_only=not settings.all_texts)
     print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
 
 
-def _projects(settings: LabelsSettings):  # type: ignore[no-untyped-def]  # imported below
-    import getpass
-
-    from malmoi.labels.people import Person
+def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]":
+    from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.project_records import READER
     from malmoi.labels.projects import ProjectStore
+    from malmoi.labels.store import existing_database
 
-    # Whoever can open the file or the server can read all of it anyway.
-    person = Person(name=getpass.getuser(), is_local=True)
-    store = ProjectStore(settings.database)
+    store = ProjectStore(existing_database(settings.database))
     return [
-        (store.access(person, project.id), project) for project in store.list(person, archived=True)
+        (ProjectAccess(engine=store.engine, project_id=project.id, person=READER), project)
+        for project in store.list(READER, archived=True)
     ]

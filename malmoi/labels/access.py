@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from malmoi.errors import InputError
 from malmoi.labels.connection import reason
+from malmoi.labels.database import without_password
 from malmoi.labels.people import AccessError, Person, Role, allows
 from malmoi.labels.project_models import AuditRow, MemberRow, ProjectRow
 
@@ -37,13 +38,13 @@ class ProjectAccess:
 
     @contextmanager
     def reading(self, needed: Role = "annotator") -> Iterator[Connection]:
-        """A transaction that reads.
+        """A transaction that reads; all that it reads is of one moment.
 
         Raises:
             AccessError: the person has not this role.
-            InputError: there is no such project, or the database cannot be used.
+            InputError: the database cannot be used.
         """
-        with _said(self.engine), self.engine.connect() as connection:
+        with reading_of_one_moment(self.engine) as connection:
             self._require(connection, needed)
             yield connection
 
@@ -55,7 +56,7 @@ class ProjectAccess:
             AccessError: the person has not this role.
             InputError: there is no such project, it is archived, or the database cannot be used.
         """
-        with _said(self.engine), self.engine.begin() as connection:
+        with database_errors(self.engine), self.engine.begin() as connection:
             begin_writing(connection, self.project_id)
             self._require(connection, needed)
             if not even_archived and self.row(connection)["archived_at"] is not None:
@@ -141,12 +142,34 @@ def database_time(connection: Connection) -> datetime:
 
 
 @contextmanager
-def _said(engine: Engine) -> Iterator[None]:
-    """The database's refusals as one line, without a password."""
+def reading_of_one_moment(engine: Engine) -> Iterator[Connection]:
+    """A transaction whose reads do not see what others commit between them.
+
+    Else a choice could name a label that was made after the labels were read.
+
+    Raises:
+        InputError: the database cannot be used.
+    """
+    with database_errors(engine), engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            # The driver begins a transaction only where something is written.
+            connection.exec_driver_sql("BEGIN")
+        else:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
+@contextmanager
+def database_errors(engine: Engine) -> Iterator[None]:
+    """The database's refusals as one line, without a password.
+
+    Raises:
+        InputError: in place of SQLAlchemy's errors.
+    """
     try:
         yield
     except SQLAlchemyError as error:
         raise InputError(
             f"the label database could not do it ({reason(error)}); try again, and check that "
-            f"{engine.url.render_as_string(hide_password=True)} can be reached"
+            f"{without_password(engine.url.render_as_string(hide_password=False))} can be reached"
         ) from error

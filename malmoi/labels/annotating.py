@@ -19,12 +19,11 @@ from malmoi.labels.people import Person
 from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
-from malmoi.labels.stored_text import checked, checked_request
+from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.text_state import recount, require_text
 
 ActKind = Literal["label", "skip", "flag", "note", "undo"]
 _DECISIONS = ("label", "skip")
-_LONGEST_NOTE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +71,7 @@ class Act:
             )
         if (self.withdraws is None) != (self.kind != "undo"):
             raise InputError("expected the request that an undo withdraws, and of nothing else")
-        if len(checked(self.note, "a note")) > _LONGEST_NOTE:
-            raise InputError(
-                f"expected a note of at most {_LONGEST_NOTE:,} characters, found "
-                f"{len(self.note):,}; shorten it"
-            )
+        checked_note(self.note)
         if self.seconds is not None and not 0 <= self.seconds < float("inf"):
             raise InputError(f"expected seconds of 0 or more, found {self.seconds}")
         if self.suggestion is not None:
@@ -92,7 +87,7 @@ class OwnWork:
 
     Attributes:
         text: as it was imported.
-        state: labelled, skipped, leased or returned.
+        state: labelled or skipped.
         labels: of the label that holds; empty for a skip.
         flagged: whether the flag is up.
         note: the last one, or "".
@@ -135,6 +130,9 @@ def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) 
     Args:
         access: of an admin.
         acts: who did what; they need not be members.
+
+    Raises:
+        InputError: the person is no admin, or an act does not fit the project; nothing is saved.
     """
     with access.writing("admin") as connection:
         writer = _writer(access, connection)
@@ -145,7 +143,7 @@ def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) 
 
 
 def save_act(access: ProjectAccess, act: Act) -> Saved:
-    """Append one act; see `save_acts`."""
+    """Append one act; arguments and errors as `save_acts`."""
     return save_acts(access, [act])[0]
 
 
@@ -293,6 +291,9 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
     Args:
         access: of an annotator, who sees nobody else's work here.
         limit: how many texts at most.
+
+    Raises:
+        AccessError: the person is no member.
     """
     with access.reading() as connection:
         book = LabelBook(connection, access.project_id, access.row(connection)["kind"])

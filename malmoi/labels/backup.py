@@ -1,17 +1,16 @@
 """A copy of a label database while people work on it."""
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 
 from malmoi.errors import InputError
-from malmoi.files import sync
+from malmoi.files import file_at_once
 from malmoi.labels.connection import BUSY_SECONDS
 from malmoi.labels.database import without_password
-from malmoi.labels.store import database_url
+from malmoi.labels.store import existing_database
 
 _PAGES = 2_000
 
@@ -32,8 +31,7 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
         InputError: there is no such file, the copy's name is taken, the database is damaged, or it
             is PostgreSQL, which has a program for this.
     """
-    given = url or database_url()
-    parsed = make_url(given)
+    parsed = existing_database(url)
     shown = without_password(parsed.render_as_string(hide_password=False))
     if parsed.get_backend_name() != "sqlite":
         plain = URL.create(
@@ -43,20 +41,10 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
             f"{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
             f"--file={path} {plain}"
         )
-    source = Path(parsed.database or "")
-    if not source.is_file():
-        raise InputError(f"expected a label database to back up, found no file {source}")
     if path.exists():
         raise InputError(f"expected a new file for the backup, found {path}; name another one")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        _copy(source, scratch)
-        sync(scratch)
-        scratch.replace(path)
-        sync(path.parent)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with file_at_once(path) as scratch:
+        _copy(Path(parsed.database or ""), scratch)
     return path.stat().st_size
 
 

@@ -1,7 +1,7 @@
 """Choices of labels as they stand in the log: ids, so that a label can be renamed."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import Connection
 
@@ -52,7 +52,3 @@ class LabelBook:
         """The names of a choice, in the order of the project."""
         chosen = set(json.loads(choice))
         return tuple(name for identifier, name in self._names.items() if identifier in chosen)
-
-    def with_label(self, choices: Sequence[str], name: str) -> list[str]:
-        """Those of the choices that have a label."""
-        return [choice for choice in choices if name in self.labels(choice)]

@@ -31,7 +31,7 @@ def writing_engine(url: str | URL, place: str) -> Engine:
     Raises:
         InputError: it is no URL of such a database, is in memory, or its driver is missing.
     """
-    parsed = _parsed(url, place)
+    parsed = database_url_of(url, place)
     if parsed.get_backend_name() == "postgresql":
         return _postgres_engine(parsed, place, POSTGRES)
     if parsed.database and not parsed.database.startswith("file:"):
@@ -57,7 +57,7 @@ def reading_engine(database: LabelDatabase, place: str = "--data") -> Engine:
     """
     path = database.path
     if database.url is not None:
-        parsed = _parsed(database.url, place)
+        parsed = database_url_of(database.url, place)
         if parsed.get_backend_name() == "postgresql":
             options = POSTGRES | {"options": f"{POSTGRES['options']}{_READ_ONLY}"}
             return _postgres_engine(parsed, place, options)
@@ -86,7 +86,12 @@ def is_forbidden(error: DBAPIError) -> bool:
     return _FORBIDDEN in codes
 
 
-def _parsed(url: str | URL, place: str) -> URL:
+def database_url_of(url: str | URL, place: str) -> URL:
+    """The URL of a SQLite file or of PostgreSQL.
+
+    Raises:
+        InputError: it is no URL of such a database, or is in memory.
+    """
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()

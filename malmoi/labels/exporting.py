@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from malmoi.errors import InputError
-from malmoi.files import full_disk_as_oserror
+from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.final_labels import final_label, iter_reviewed
+from malmoi.labels.final_labels import as_cell, final_label, iter_reviewed, texts_of
+from malmoi.labels.project import TaskKind
 from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow, TextSourceRow
 from malmoi.labels.review import ReviewedText
 from malmoi.text.table_writing import check_writable, table_writer
@@ -56,7 +57,7 @@ def export_table(
     Args:
         access: of a reviewer.
         path: its ending decides the format.
-        labelled_only: leave out texts without any label.
+        labelled_only: leave out texts that nobody has labelled or decided.
         progress: called with the texts written so far.
 
     Returns:
@@ -67,31 +68,22 @@ def export_table(
     """
     with access.reading("reviewer") as connection:
         kind = access.row(connection)["kind"]
-        total = connection.scalar(
-            select(func.count()).where(
-                TextRow.project_id == access.project_id,
-                (TextRow.votes > 0) | (not labelled_only),
-            )
-        )
+        chosen = texts_of(access, labelled_only=labelled_only).subquery()
+        total = connection.scalar(select(func.count()).select_from(chosen))
         check_writable(path, total or 0)
         own = _own_columns(access, connection)
         names = [*COLUMNS, *own.values()]
-        scratch = path.with_name(f".{path.stem}.part{path.suffix}")
         written = 0
-        try:
-            with (
-                full_disk_as_oserror(scratch),
-                table_writer(scratch, names, [*COLUMNS.values(), *["str"] * len(own)]) as write,
-            ):
-                for texts in iter_reviewed(access, connection, labelled_only=labelled_only):
-                    for row in _rows(connection, texts, kind, list(own)):
-                        write(row)
-                    written += len(texts)
-                    if progress is not None:
-                        progress(written)
-            scratch.replace(path)
-        finally:
-            scratch.unlink(missing_ok=True)
+        with (
+            file_at_once(path) as scratch,
+            table_writer(scratch, names, [*COLUMNS.values(), *["str"] * len(own)]) as write,
+        ):
+            for texts in iter_reviewed(access, connection, labelled_only=labelled_only):
+                for row in _rows(connection, texts, kind, list(own)):
+                    write(row)
+                written += len(texts)
+                if progress is not None:
+                    progress(written)
     return written
 
 
@@ -124,7 +116,7 @@ def _own_columns(access: ProjectAccess, connection: Connection) -> dict[str, str
 
 
 def _rows(
-    connection: Connection, texts: Sequence[ReviewedText], kind: Any, own: Sequence[str]
+    connection: Connection, texts: Sequence[ReviewedText], kind: TaskKind, own: Sequence[str]
 ) -> Iterator[list[Any]]:
     ids = [text.text_id for text in texts]
     sources = first_sources(connection, ids)
@@ -139,13 +131,13 @@ def _rows(
             "text": text.text,
             "label": None if final is None else final.written(kind),
             "decided_by": None if final is None else final.decided_by,
-            "adjudicated_label": _list(text.adjudicated, kind),
+            "adjudicated_label": None
+            if text.adjudicated is None
+            else as_cell(text.adjudicated, kind),
             "reviewer": text.reviewer,
             "votes": json.dumps(cast, ensure_ascii=False),
-            "flagged_by": ", ".join(vote.annotator for vote in text.votes if vote.flagged),
-            "notes": "\n".join(
-                f"{vote.annotator}: {vote.note}" for vote in text.votes if vote.note
-            ),
+            "flagged_by": ", ".join(one.annotator for one in text.remarks if one.flagged),
+            "notes": "\n".join(text.notes),
             "labelled_at": None if made is None else made.isoformat(timespec="seconds"),
             "text_id": text.text_id,
             "source": source,
@@ -155,12 +147,6 @@ def _rows(
             *(values.get(name, latest.get(name)) for name in COLUMNS),
             *(cells.get(name) for name in own),
         ]
-
-
-def _list(labels: tuple[str, ...] | None, kind: Any) -> str | None:
-    if labels is None:
-        return None
-    return labels[0] if kind == "single" else json.dumps(labels, ensure_ascii=False)
 
 
 def first_sources(

@@ -2,11 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.project import TaskKind
@@ -30,8 +30,13 @@ class FinalLabel:
     decided_by: DecidedBy
 
     def written(self, kind: TaskKind) -> str:
-        """As a cell that `finetune/kfold.py` reads: a name, or a JSON list of names."""
-        return self.labels[0] if kind == "single" else json.dumps(self.labels, ensure_ascii=False)
+        """As `as_cell`."""
+        return as_cell(self.labels, kind)
+
+
+def as_cell(labels: tuple[str, ...], kind: TaskKind) -> str:
+    """The labels of a text as a cell that `finetune/kfold.py` reads: a name, or a JSON list."""
+    return labels[0] if kind == "single" else json.dumps(labels, ensure_ascii=False)
 
 
 def final_label(text: ReviewedText) -> FinalLabel | None:
@@ -49,6 +54,14 @@ def final_label(text: ReviewedText) -> FinalLabel | None:
     return None
 
 
+def texts_of(access: ProjectAccess, *, labelled_only: bool) -> Select[int]:
+    """The ids of all texts of the project, or of those with a vote or a decision."""
+    query = select(TextRow.id).where(TextRow.project_id == access.project_id)
+    if labelled_only:
+        query = query.where((TextRow.votes > 0) | TextRow.adjudication_id.is_not(None))
+    return query
+
+
 def iter_reviewed(
     access: ProjectAccess, connection: Connection, *, labelled_only: bool
 ) -> Iterator[list[ReviewedText]]:
@@ -61,10 +74,8 @@ def iter_reviewed(
     """
     last = 0
     while True:
-        query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id > last)
-        if labelled_only:
-            query = query.where((TextRow.votes > 0) | TextRow.adjudication_id.is_not(None))
-        ids: Sequence[int] = list(connection.scalars(query.order_by(TextRow.id).limit(_TEXTS)))
+        query = texts_of(access, labelled_only=labelled_only).where(TextRow.id > last)
+        ids = connection.scalars(query.order_by(TextRow.id).limit(_TEXTS)).all()
         if not ids:
             return
         yield reviewed_texts(access, connection, ids)

@@ -16,21 +16,21 @@ from typing import Any, Literal
 from sqlalchemy import Connection, select
 
 from malmoi.errors import InputError
-from malmoi.files import full_disk_as_oserror
+from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.exporting import first_sources
 from malmoi.labels.final_labels import final_label, iter_reviewed
 from malmoi.labels.project_models import TextSourceRow
 from malmoi.labels.review import ReviewedText, Vote, adjudicate
-from malmoi.labels.text_import import ImportReport, import_texts
+from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, import_texts
+from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 from malmoi.text.table_writing import json_line
 
 OtherTool = Literal["label-studio", "doccano"]
 _ROWS = 500
-_BAD_ROWS_KEPT = 10_000
 # What each tool writes beside the columns that a text came with.
 _OF_TOOL = {
     "label-studio": {
@@ -50,12 +50,15 @@ class LabelledImport:
     Attributes:
         texts: as of an import of texts alone.
         labels: acts that were new: labels, skips, notes and decisions.
-        bad_rows: as "file:place: what is wrong"; their texts are there, their labels are not.
+        bad_rows: as "file:place: what is wrong", the first 10,000; their texts are there, their
+            labels are not.
+        bad_row_count: how many there are.
     """
 
     texts: ImportReport
     labels: int
     bad_rows: Sequence[str]
+    bad_row_count: int
 
 
 @dataclass(kw_only=True)
@@ -95,7 +98,7 @@ def import_labelled(
     column = text_column or ("data.text" if tool == "label-studio" else "text")
     texts = import_texts(access, sources, ReadOptions(text_column=column), progress=progress)
     new, seen, last = 0, 0, 0
-    bad: list[str] = []
+    bad = BadRows(skip=True, keep=BAD_ROWS_KEPT)
     while rows := _rows(access, texts.import_id, last):
         acts: list[tuple[str, Act]] = []
         decisions = []
@@ -110,7 +113,7 @@ def import_labelled(
                 if found.decision is not None:
                     decisions.append((text_id, place, found.decision))
             except InputError as error:
-                bad.append(f"{place}: {error}")
+                bad.add(InputError(f"{place}: {error}"))
         new += _save(access, acts, bad)
         for text_id, place, (who, labels, request_id) in decisions:
             # The decision is the admin's who imports it, by word of whoever made it there.
@@ -119,14 +122,19 @@ def import_labelled(
                 decided = adjudicate(access, text_id, labels, request_id=request_id, note=note)
                 new += decided.new
             except InputError as error:
-                bad.append(f"{place}: {error}")
+                bad.add(InputError(f"{place}: {error}"))
         seen += len(rows)
         if progress is not None:
             progress(seen)
-    return LabelledImport(texts=texts, labels=new, bad_rows=bad[:_BAD_ROWS_KEPT])
+    return LabelledImport(
+        texts=texts,
+        labels=new,
+        bad_rows=[str(error) for error in bad.first],
+        bad_row_count=bad.count,
+    )
 
 
-def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: list[str]) -> int:
+def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: BadRows) -> int:
     """All at once; where something does not fit, one by one, so that all else is kept."""
     try:
         return sum(saved.new for saved in save_acts_of_others(access, acts))
@@ -136,7 +144,7 @@ def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: list[str]
             try:
                 new += save_acts_of_others(access, [act])[0].new
             except InputError as error:
-                bad.append(f"text {act[1].text_id}: {error}")
+                bad.add(InputError(f"text {act[1].text_id}: {error}"))
         return new
 
 
@@ -168,13 +176,7 @@ def _label_studio(cells: dict[str, Any], text_id: int, prefix: str, _annotator: 
         if not isinstance(one, dict):
             raise InputError("expected annotations as objects, found something else")
         who, request_id = _who(one.get("completed_by")), f"{prefix}:{number}"
-        results = [part for part in one.get("result") or [] if isinstance(part, dict)]
-        labels = [
-            str(choice)
-            for part in results
-            if part.get("type") == "choices"
-            for choice in part.get("value", {}).get("choices", [])
-        ]
+        labels = _choices(one.get("result"))
         seconds = one.get("lead_time")
         if one.get("ground_truth"):
             found.decision = who, labels, request_id
@@ -188,6 +190,19 @@ def _label_studio(cells: dict[str, Any], text_id: int, prefix: str, _annotator: 
         )
         found.acts.append((who, act))
     return found
+
+
+def _choices(result: Any) -> list[str]:
+    """What was chosen, of all that an annotation of Label Studio may hold."""
+    labels: list[str] = []
+    for part in result if isinstance(result, list) else []:
+        if isinstance(part, dict) and part.get("type") == "choices":
+            value = part.get("value")
+            chosen = value.get("choices") if isinstance(value, dict) else None
+            if not isinstance(chosen, list):
+                raise InputError(f"expected value.choices as a list of names, found {value!r}")
+            labels += map(str, chosen)
+    return labels
 
 
 def _who(completed_by: Any) -> str:
@@ -232,26 +247,21 @@ def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
     Raises:
         InputError: the person is no reviewer.
     """
-    scratch = path.with_name(f".{path.stem}.part{path.suffix}")
     written = 0
-    try:
-        with (
-            access.reading("reviewer") as connection,
-            full_disk_as_oserror(scratch),
-            scratch.open("w", encoding="utf-8") as file,
-        ):
-            for line in _lines(access, connection, tool):
-                if tool == "label-studio":
-                    file.write("[\n" if not written else ",\n")
-                file.write(line)
-                if tool == "doccano":
-                    file.write("\n")
-                written += 1
+    with (
+        access.reading("reviewer") as connection,
+        file_at_once(path) as scratch,
+        scratch.open("w", encoding="utf-8") as file,
+    ):
+        for line in _lines(access, connection, tool):
             if tool == "label-studio":
-                file.write("\n]\n" if written else "[]\n")
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+                file.write("[\n" if not written else ",\n")
+            file.write(line)
+            if tool == "doccano":
+                file.write("\n")
+            written += 1
+        if tool == "label-studio":
+            file.write("\n]\n" if written else "[]\n")
     return written
 
 
@@ -307,6 +317,5 @@ def _annotation(vote: Vote) -> dict[str, Any]:
 
 def _example(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:
     final = final_label(text)
-    notes = [f"{vote.annotator}: {vote.note}" for vote in text.votes if vote.note]
     labels = [] if final is None else list(final.labels)
-    return cells | {"id": text.text_id, "text": text.text, "label": labels, "Comments": notes}
+    return cells | {"id": text.text_id, "text": text.text, "label": labels, "Comments": text.notes}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypedDict
 
 from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
@@ -82,6 +82,16 @@ class ProjectSettings:
             raise InputError(
                 f"expected a lease of 1 to {_LONGEST_LEASE:,} seconds, found {self.lease_seconds:,}"
             )
+
+
+class SettingsChange(TypedDict, total=False):
+    """Those of `ProjectSettings` that are to change."""
+
+    annotators_per_text: int
+    show_suggestion: bool
+    text_order: TextOrder
+    random_share: float
+    lease_seconds: int
 
 
 @dataclass(frozen=True, kw_only=True)

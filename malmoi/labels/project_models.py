@@ -6,11 +6,21 @@ to read all of it. The names begin with `malmoi_` because a server's database ma
 """
 
 from datetime import datetime
+from typing import Annotated
 
 from sqlalchemy import Double, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from malmoi.labels.models import Base, UtcDateTime
+
+Id = Annotated[int, mapped_column(primary_key=True, autoincrement=True)]
+ProjectId = Annotated[int, mapped_column(ForeignKey("malmoi_projects.id"))]
+TextId = Annotated[int, mapped_column(ForeignKey("malmoi_texts.id"))]
+RequestId = Annotated[str, mapped_column(String(128), unique=True)]
+PersonName = Annotated[str, mapped_column(String(320))]
+LongText = Annotated[str, mapped_column(Text)]
+Number = Annotated[float, mapped_column(Double)]
+Moment = Annotated[datetime, mapped_column(UtcDateTime)]
 
 
 class ProjectRow(Base):
@@ -18,19 +28,19 @@ class ProjectRow(Base):
 
     __tablename__ = "malmoi_projects"
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    id: Mapped[Id]
     name: Mapped[str] = mapped_column(String(200), unique=True)
     kind: Mapped[str] = mapped_column(String(8))
     annotators_per_text: Mapped[int]
     show_suggestion: Mapped[bool]
     text_order: Mapped[str] = mapped_column(String(8))
-    random_share: Mapped[float] = mapped_column(Double)
+    random_share: Mapped[Number]
     lease_seconds: Mapped[int]
     # Which of `score_versions` orders the texts; None: none was handed in yet.
     scores_version: Mapped[int | None]
-    created_by: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_by: Mapped[LongText]
+    created_at: Mapped[Moment]
+    archived_at: Mapped[Moment | None]
 
 
 class ProjectLabelRow(Base):
@@ -39,11 +49,11 @@ class ProjectLabelRow(Base):
     __tablename__ = "malmoi_project_labels"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
     name: Mapped[str] = mapped_column(String(200))
-    title: Mapped[str] = mapped_column(Text)
-    meaning: Mapped[str] = mapped_column(Text)
+    title: Mapped[LongText]
+    meaning: Mapped[LongText]
     color: Mapped[str | None] = mapped_column(String(7))
     key: Mapped[str | None] = mapped_column(String(1))
     position: Mapped[int]
@@ -57,12 +67,12 @@ class GuidelineRow(Base):
     __tablename__ = "malmoi_guidelines"
     __table_args__ = (UniqueConstraint("project_id", "version"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
     version: Mapped[int]
-    markdown: Mapped[str] = mapped_column(Text)
-    author: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    markdown: Mapped[LongText]
+    author: Mapped[LongText]
+    created_at: Mapped[Moment]
 
 
 class MemberRow(Base):
@@ -71,9 +81,9 @@ class MemberRow(Base):
     __tablename__ = "malmoi_members"
     __table_args__ = (UniqueConstraint("project_id", "person"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    person: Mapped[str] = mapped_column(String(320))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    person: Mapped[PersonName]
     role: Mapped[str] = mapped_column(String(16))
 
 
@@ -83,12 +93,12 @@ class AuditRow(Base):
     __tablename__ = "malmoi_audit"
     __table_args__ = (Index("ix_malmoi_audit_project", "project_id", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    person: Mapped[str] = mapped_column(Text)
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    person: Mapped[LongText]
     action: Mapped[str] = mapped_column(String(32))
-    details: Mapped[str] = mapped_column(Text)  # a JSON object
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    details: Mapped[LongText]  # a JSON object
+    created_at: Mapped[Moment]
 
 
 class TextImportRow(Base):
@@ -97,15 +107,15 @@ class TextImportRow(Base):
     __tablename__ = "malmoi_text_imports"
     __table_args__ = (UniqueConstraint("project_id", "content_key"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
     # Hash of the files and of how they are read: the same import again goes on or does nothing.
     content_key: Mapped[str] = mapped_column(String(64))
-    person: Mapped[str] = mapped_column(Text)
+    person: Mapped[LongText]
     rows_read: Mapped[int]
     new_texts: Mapped[int]
-    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    started_at: Mapped[Moment]
+    finished_at: Mapped[Moment | None]
 
 
 class TextRow(Base):
@@ -120,13 +130,13 @@ class TextRow(Base):
         Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    text: Mapped[str] = mapped_column(Text)
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text: Mapped[LongText]
     # As `Label.text_sha256`.
     text_sha256: Mapped[str] = mapped_column(String(64))
     # Drawn once, evenly from 0 to 1: the lowest are a random sample, whatever else is labelled.
-    lottery: Mapped[float] = mapped_column(Double)
+    lottery: Mapped[Number]
     # How many annotators have labelled it, whether that are too few, and whether they differ.
     votes: Mapped[int]
     is_open: Mapped[bool]
@@ -141,14 +151,14 @@ class TextSourceRow(Base):
     __tablename__ = "malmoi_text_sources"
     __table_args__ = (Index("ix_malmoi_text_sources_text", "text_id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
+    id: Mapped[Id]
+    text_id: Mapped[TextId]
     import_id: Mapped[int] = mapped_column(ForeignKey("malmoi_text_imports.id"))
-    source: Mapped[str] = mapped_column(Text)
-    place: Mapped[str] = mapped_column(Text)
+    source: Mapped[LongText]
+    place: Mapped[LongText]
     # The text as it stood in this row, where it differs from that of `texts`.
-    text: Mapped[str | None] = mapped_column(Text)
-    cells: Mapped[str] = mapped_column(Text)  # the other columns, a JSON object
+    text: Mapped[LongText | None]
+    cells: Mapped[LongText]  # the other columns, a JSON object
 
 
 class AnnotationRow(Base):
@@ -160,26 +170,26 @@ class AnnotationRow(Base):
         Index("ix_malmoi_annotations_annotator", "project_id", "annotator", "id"),
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
-    annotator: Mapped[str] = mapped_column(String(320))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    annotator: Mapped[PersonName]
     kind: Mapped[str] = mapped_column(String(8))  # label, skip, flag, note, undo
     # Of a label: ids of `project_labels`, sorted, as a JSON list.
-    choice: Mapped[str | None] = mapped_column(Text)
+    choice: Mapped[LongText | None]
     flagged: Mapped[bool | None]
-    note: Mapped[str | None] = mapped_column(Text)
+    note: Mapped[LongText | None]
     # Of an undo: the row that holds no longer.
     withdraws: Mapped[int | None] = mapped_column(ForeignKey("malmoi_annotations.id"), index=True)
     guideline_version: Mapped[int]
-    suggested_label: Mapped[str | None] = mapped_column(Text)
-    suggested_score: Mapped[float | None] = mapped_column(Double)
-    suggested_model: Mapped[str | None] = mapped_column(Text)
+    suggested_label: Mapped[LongText | None]
+    suggested_score: Mapped[Number | None]
+    suggested_model: Mapped[LongText | None]
     # How the text had come to the annotator: plain, scores, random; None: by the annotator.
     drawn: Mapped[str | None] = mapped_column(String(8))
-    seconds: Mapped[float | None] = mapped_column(Double)
-    request_id: Mapped[str] = mapped_column(String(128), unique=True)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    seconds: Mapped[Number | None]
+    request_id: Mapped[RequestId]
+    created_at: Mapped[Moment]
 
 
 class PlaceRow(Base):
@@ -192,16 +202,16 @@ class PlaceRow(Base):
         Index("ix_malmoi_places_choice", "project_id", "state", "choice"),
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
-    annotator: Mapped[str] = mapped_column(String(320))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    annotator: Mapped[PersonName]
     state: Mapped[str] = mapped_column(String(8))  # leased, labelled, skipped, returned
-    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    expires_at: Mapped[Moment | None]
     drawn: Mapped[str | None] = mapped_column(String(8))
     # The row of the log that holds, and its choice.
     annotation_id: Mapped[int | None]
-    choice: Mapped[str | None] = mapped_column(Text)
+    choice: Mapped[LongText | None]
 
 
 class AdjudicationRow(Base):
@@ -210,16 +220,16 @@ class AdjudicationRow(Base):
     __tablename__ = "malmoi_adjudications"
     __table_args__ = (Index("ix_malmoi_adjudications_text", "text_id", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"))
-    reviewer: Mapped[str] = mapped_column(String(320))
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    reviewer: Mapped[PersonName]
     # As of an annotation; None: what was decided before is withdrawn.
-    choice: Mapped[str | None] = mapped_column(Text)
-    note: Mapped[str | None] = mapped_column(Text)
+    choice: Mapped[LongText | None]
+    note: Mapped[LongText | None]
     guideline_version: Mapped[int]
-    request_id: Mapped[str] = mapped_column(String(128), unique=True)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    request_id: Mapped[RequestId]
+    created_at: Mapped[Moment]
 
 
 class ScoreVersionRow(Base):
@@ -227,10 +237,10 @@ class ScoreVersionRow(Base):
 
     __tablename__ = "malmoi_score_versions"
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    project_id: Mapped[int] = mapped_column(ForeignKey("malmoi_projects.id"))
-    model: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    model: Mapped[LongText]
+    created_at: Mapped[Moment]
 
 
 class TextScoreRow(Base):
@@ -242,6 +252,6 @@ class TextScoreRow(Base):
     version: Mapped[int] = mapped_column(ForeignKey("malmoi_score_versions.id"), primary_key=True)
     text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"), primary_key=True)
     # None: the text has all its votes.
-    priority: Mapped[float | None] = mapped_column(Double)
-    label: Mapped[str | None] = mapped_column(Text)
-    score: Mapped[float | None] = mapped_column(Double)
+    priority: Mapped[Number | None]
+    label: Mapped[LongText | None]
+    score: Mapped[Number | None]

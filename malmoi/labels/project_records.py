@@ -11,7 +11,7 @@ from malmoi.labels.project_models import ProjectRow
 from malmoi.text.record import Record
 
 # Whoever can open the database can read all of it anyway.
-_READER = Person(name="malmoi", is_local=True)
+READER = Person(name="malmoi", is_local=True)
 
 
 def project_id_of(connection: Connection, name: str) -> int | None:
@@ -30,7 +30,7 @@ def iter_project_records(engine: Engine, project_id: int, source: str) -> Iterat
         project_id: which project.
         source: what records carry as theirs.
     """
-    access = ProjectAccess(engine=engine, project_id=project_id, person=_READER)
+    access = ProjectAccess(engine=engine, project_id=project_id, person=READER)
     with access.reading() as connection:
         kind = access.row(connection)["kind"]
         for texts in iter_reviewed(access, connection, labelled_only=True):

@@ -5,22 +5,28 @@ Nothing of a project is shown to who is no member of it, nor whether it exists.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
-from malmoi.labels.access import ProjectAccess, begin_writing, database_time
+from malmoi.labels.access import (
+    ProjectAccess,
+    begin_writing,
+    database_errors,
+    database_time,
+    reading_of_one_moment,
+)
 from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
 from malmoi.labels.project import (
     NewProject,
     Project,
     ProjectLabel,
     ProjectSettings,
+    SettingsChange,
     checked_name,
     complete_labels,
 )
@@ -64,35 +70,32 @@ class ProjectStore:
         """Make a project; the person becomes its admin.
 
         Raises:
-            InputError: there is one of this name.
+            InputError: there is one of this name, or the database cannot be used.
         """
-        try:
-            with self.engine.begin() as connection:
-                begin_writing(connection)
-                now = database_time(connection)
-                made = connection.execute(
-                    insert(ProjectRow).values(
-                        name=new.name,
-                        kind=new.kind,
-                        created_by=person.name,
-                        created_at=now,
-                        **asdict(new.settings),
-                    )
+        with database_errors(self.engine), self.engine.begin() as connection:
+            begin_writing(connection)
+            taken = select(ProjectRow.id).where(ProjectRow.name == new.name)
+            if connection.scalar(taken) is not None:
+                raise InputError(
+                    f"expected a new name for a project, found {new.name}, which another one has"
                 )
-                (project_id,) = made.inserted_primary_key or (0,)
-                access = ProjectAccess(engine=self.engine, project_id=project_id, person=person)
-                _write_labels(connection, project_id, new.labels)
-                _write_guideline(connection, access, new.guideline)
-                connection.execute(
-                    insert(MemberRow).values(
-                        project_id=project_id, person=person.name, role="admin"
-                    )
+            made = connection.execute(
+                insert(ProjectRow).values(
+                    name=new.name,
+                    kind=new.kind,
+                    created_by=person.name,
+                    created_at=database_time(connection),
+                    **asdict(new.settings),
                 )
-                access.note(connection, "create", {"name": new.name})
-        except IntegrityError as error:
-            raise InputError(
-                f"expected a new name for a project, found {new.name}, which another one has"
-            ) from error
+            )
+            (project_id,) = made.inserted_primary_key or (0,)
+            access = ProjectAccess(engine=self.engine, project_id=project_id, person=person)
+            _write_labels(connection, project_id, new.labels)
+            _write_guideline(connection, access, new.guideline)
+            connection.execute(
+                insert(MemberRow).values(project_id=project_id, person=person.name, role="admin")
+            )
+            access.note(connection, "create", {"name": new.name})
         return access
 
     def access(self, person: Person, project: int | str) -> ProjectAccess:
@@ -105,7 +108,7 @@ class ProjectStore:
             query = select(ProjectRow.id).where(
                 ProjectRow.name == checked_name(project, "a project")
             )
-            with self.engine.connect() as connection:
+            with reading_of_one_moment(self.engine) as connection:
                 found = connection.scalar(query)
             if found is None:
                 raise AccessError(_unknown(project, person))
@@ -133,12 +136,13 @@ class ProjectStore:
         if not person.is_local:
             mine = select(MemberRow.project_id).where(MemberRow.person == person.name)
             query = query.where(ProjectRow.id.in_(mine))
-        with self.engine.connect() as connection:
-            ids = list(connection.scalars(query))
-        return [
-            read_project(ProjectAccess(engine=self.engine, project_id=one, person=person))
-            for one in ids
-        ]
+        with reading_of_one_moment(self.engine) as connection:
+            return [
+                _project(
+                    ProjectAccess(engine=self.engine, project_id=one, person=person), connection
+                )
+                for one in connection.scalars(query).all()
+            ]
 
 
 def _unknown(project: int | str, person: Person) -> str:
@@ -155,20 +159,22 @@ def read_project(access: ProjectAccess) -> Project:
         AccessError: the person is no member.
     """
     with access.reading() as connection:
-        row = access.row(connection)
-        labels = read_labels(connection, access.project_id)
-        version, guideline = newest_guideline(connection, access.project_id)
-        role = access.role(connection)
+        return _project(access, connection)
+
+
+def _project(access: ProjectAccess, connection: Connection) -> Project:
+    row = access.row(connection)
+    version, guideline = newest_guideline(connection, access.project_id)
+    role = access.role(connection)
     assert role is not None
-    names = ProjectSettings.__dataclass_fields__
     return Project(
         **{name: row[name] for name in ("id", "name", "kind", "created_by")},
         created_at=row["created_at"],
         archived_at=row["archived_at"],
-        labels=labels,
+        labels=read_labels(connection, access.project_id),
         guideline=guideline,
         guideline_version=version,
-        settings=ProjectSettings(**{name: row[name] for name in names}),
+        settings=_settings(row),
         role=role,
     )
 
@@ -231,23 +237,26 @@ def change_guideline(access: ProjectAccess, markdown: str) -> int:
         return version
 
 
-def change_settings(access: ProjectAccess, settings: ProjectSettings) -> None:
-    """Replace the settings.
+def change_settings(access: ProjectAccess, **changes: Unpack[SettingsChange]) -> None:
+    """Change the settings that are named; all others stay, whoever changes those meanwhile.
 
     Raises:
-        InputError: the person is no admin.
+        InputError: the person is no admin, or a value is out of bounds.
     """
-    new = asdict(settings)
     with access.writing("admin") as connection:
-        row = access.row(connection)
-        changed = {name: [row[name], value] for name, value in new.items() if row[name] != value}
-        if not changed:
+        old = _settings(access.row(connection))
+        new = replace(old, **changes)
+        if new == old:
             return
+        before, after = asdict(old), asdict(new)
+        changed = {
+            name: [before[name], after[name]] for name in changes if before[name] != after[name]
+        }
         connection.execute(
-            update(ProjectRow).where(ProjectRow.id == access.project_id).values(**new)
+            update(ProjectRow).where(ProjectRow.id == access.project_id).values(**after)
         )
         if "annotators_per_text" in changed:
-            is_open = TextRow.votes < settings.annotators_per_text
+            is_open = TextRow.votes < new.annotators_per_text
             connection.execute(
                 update(TextRow)
                 .where(TextRow.project_id == access.project_id, TextRow.is_open != is_open)
@@ -256,50 +265,53 @@ def change_settings(access: ProjectAccess, settings: ProjectSettings) -> None:
         access.note(connection, "settings", changed)
 
 
+def _settings(row: Mapping[str, Any]) -> ProjectSettings:
+    return ProjectSettings(**{name: row[name] for name in ProjectSettings.__dataclass_fields__})
+
+
 def change_labels(access: ProjectAccess, labels: Sequence[ProjectLabel]) -> None:
     """Replace what is offered; labels keep what was labelled with them, by their ids.
 
     One with an id is renamed or changed, one without is added, and one that is left out is retired.
 
     Raises:
-        InputError: the person is no admin, an id is not of this project, or names do not fit.
+        InputError: the person is no admin, an id is twice or not of this project, or names do not
+            fit.
     """
+    named = [replace(label, name=checked_name(label.name, "a label")) for label in labels]
     with access.writing("admin") as connection:
         kind = access.row(connection)["kind"]
         known = {label.id: label for label in read_labels(connection, access.project_id)}
-        if strange := [label.name for label in labels if label.id and label.id not in known]:
-            raise InputError(f"expected labels of this project, found others: {', '.join(strange)}")
-        kept = {label.id for label in labels}
-        by_name = {label.name: label for label in known.values() if label.id not in kept}
-        # A name that comes back is the label that had it.
-        labels = [
-            ProjectLabel(**asdict(label) | {"id": by_name[label.name].id})
-            if label.id is None and label.name in by_name
-            else label
-            for label in labels
-        ]
-        kept = {label.id for label in labels}
-        gone = [
-            ProjectLabel(**asdict(label) | {"retired": True, "key": None})
-            for label in known.values()
-            if label.id not in kept
-        ]
-        whole = complete_labels([*labels, *gone], kind)
+        whole = complete_labels(_with_retired(named, known), kind)
         # Names first become unlike any, so that two can be swapped.
         for label in known.values():
             _update_label(connection, label.id, {"name": f"\x01{label.id}"})
         _write_labels(connection, access.project_id, whole)
-        before = {label.id: asdict(label) for label in known.values()}
-        access.note(
-            connection,
-            "labels",
-            {
-                "before": [asdict(label) for label in known.values()],
-                "after": [
-                    asdict(label) for label in whole if asdict(label) != before.get(label.id)
-                ],
-            },
-        )
+        changes = {
+            "before": [asdict(label) for label in known.values()],
+            "after": [asdict(label) for label in whole if label != known.get(label.id)],
+        }
+        access.note(connection, "labels", changes)
+
+
+def _with_retired(
+    labels: Sequence[ProjectLabel], known: Mapping[int | None, ProjectLabel]
+) -> list[ProjectLabel]:
+    """The labels, and those that were there before as retired; a name that comes back is the label
+    that had it."""
+    given = [label.id for label in labels if label.id is not None]
+    if strange := [label.name for label in labels if label.id and label.id not in known]:
+        raise InputError(f"expected labels of this project, found others: {', '.join(strange)}")
+    if len(set(given)) < len(given):
+        raise InputError("expected each label of the project once, found one twice; leave one out")
+    ids = {label.name: label.id for label in known.values() if label.id not in given}
+    whole = [
+        label if label.id is not None else replace(label, id=ids.get(label.name))
+        for label in labels
+    ]
+    kept = {label.id for label in whole}
+    gone = [label for label in known.values() if label.id not in kept]
+    return whole + [replace(label, retired=True, key=None) for label in gone]
 
 
 def archive(access: ProjectAccess, *, away: bool = True) -> None:

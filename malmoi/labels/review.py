@@ -17,7 +17,7 @@ from malmoi.labels.choices import LabelBook
 from malmoi.labels.project_models import AdjudicationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
-from malmoi.labels.stored_text import checked, checked_request
+from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.text_state import require_text
 
 ReviewState = Literal["disagreeing", "adjudicated"]
@@ -40,10 +40,20 @@ class Vote:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Remark:
+    """The flag and the note of one annotator on a text, who need not have labelled it."""
+
+    annotator: str
+    flagged: bool
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReviewedText:
     """A text with all votes.
 
     Attributes:
+        remarks: of all annotators that made one, by name; a vote repeats its own.
         adjudicated: the reviewer's labels; None where nobody has decided.
         reviewer: who decided.
     """
@@ -53,6 +63,12 @@ class ReviewedText:
     votes: tuple[Vote, ...]
     adjudicated: tuple[str, ...] | None
     reviewer: str | None
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Each as "annotator: note"."""
+        return [f"{one.annotator}: {one.note}" for one in self.remarks if one.note]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +106,9 @@ def texts_to_review(
         state: which of the two.
         limit: how many at most.
         after: the id of the last text of the page before.
+
+    Raises:
+        AccessError: the person is no reviewer.
     """
     query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id > after)
     if state == "disagreeing":
@@ -107,6 +126,9 @@ def texts_with_votes(access: ProjectAccess, text_ids: Sequence[int]) -> list[Rev
     Args:
         access: of a reviewer.
         text_ids: ids of other projects are passed over.
+
+    Raises:
+        AccessError: the person is no reviewer.
     """
     query = select(TextRow.id).where(
         TextRow.project_id == access.project_id, TextRow.id.in_(text_ids)
@@ -138,6 +160,9 @@ def reviewed_texts(
                 note=note,
             )
         )
+    made: dict[int, list[Remark]] = {one: [] for one in text_ids}
+    for (text_id, annotator), (flagged, note) in sorted(remarks.items()):
+        made[text_id].append(Remark(annotator=annotator, flagged=flagged, note=note))
     query = (
         select(TextRow.id, TextRow.text, AdjudicationRow.choice, AdjudicationRow.reviewer)
         .join(AdjudicationRow, AdjudicationRow.id == TextRow.adjudication_id, isouter=True)
@@ -151,6 +176,7 @@ def reviewed_texts(
             votes=tuple(votes[text_id]),
             adjudicated=None if choice is None else book.labels(choice),
             reviewer=reviewer,
+            remarks=tuple(made[text_id]),
         )
         for text_id, text, choice, reviewer in connection.execute(query)
     ]
@@ -174,10 +200,11 @@ def adjudicate(
         note: why.
 
     Raises:
-        InputError: the person is no reviewer, or the labels do not fit the project.
+        InputError: the person is no reviewer, the labels do not fit the project, the note is too
+            long, or the request names another decision.
     """
     checked_request(request_id)
-    checked(note, "a note")
+    checked_note(note)
     with access.writing("reviewer") as connection:
         table = AdjudicationRow.__table__
         known = connection.execute(select(table).where(table.c.request_id == request_id))
@@ -215,7 +242,11 @@ def adjudicate(
 
 
 def progress(access: ProjectAccess) -> ProjectProgress:
-    """How far the project is, and what the person who asks has done."""
+    """How far the project is, and what the person who asks has done.
+
+    Raises:
+        AccessError: the person is no member.
+    """
     texts = select(func.count()).where(TextRow.project_id == access.project_id)
     differing = texts.where(TextRow.disagrees)
     places = select(func.count()).where(

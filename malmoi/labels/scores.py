@@ -63,7 +63,8 @@ def write_scores(access: ProjectAccess, model: str, scores: Iterable[TextScore])
         The version.
 
     Raises:
-        InputError: a text is twice or not of the project; the order before stays.
+        InputError: a text is twice or not of the project, or a newer order was written meanwhile;
+            the order that held stays.
     """
     checked(model, "the name of a model")
     with access.writing("admin") as connection:
@@ -78,6 +79,13 @@ def write_scores(access: ProjectAccess, model: str, scores: Iterable[TextScore])
         while batch := list(islice(rest, _ROWS)):
             _write_batch(access, version, batch)
         with access.writing("admin") as connection:
+            held = access.row(connection)["scores_version"]
+            if held is not None and held > version:
+                # Whoever wrote it has dropped the rows of this one.
+                raise InputError(
+                    "expected to write the newest order of texts, found a newer one that was "
+                    "written meanwhile; score the texts again"
+                )
             closed = select(TextRow.id).where(
                 TextRow.project_id == access.project_id, TextRow.is_open.is_(False)
             )

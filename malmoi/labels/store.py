@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, Select, func, select
@@ -18,7 +19,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from malmoi.errors import InputError
-from malmoi.labels.connection import reason, writing_engine
+from malmoi.labels.connection import database_url_of, reason, writing_engine
 from malmoi.labels.models import Label, label_set
 from malmoi.labels.queries import latest_ids, of_task
 from malmoi.labels.schema import prepare
@@ -53,6 +54,26 @@ class Saved:
 def database_url() -> str | URL:
     """The URL of the label database: `MALMOI_DATABASE`, or the SQLite file of this project."""
     return os.environ.get(DATABASE_VARIABLE) or URL.create("sqlite", database=str(label_database()))
+
+
+def existing_database(url: str | URL | None = None) -> URL:
+    """The URL of a database that is there already, for what only reads it.
+
+    Args:
+        url: SQLAlchemy URL; `database_url()` without one.
+
+    Raises:
+        InputError: it is no URL of a label database, or there is no such file.
+    """
+    parsed = database_url_of(url or database_url(), DATABASE_VARIABLE)
+    place = parsed.database or ""
+    is_path = parsed.get_backend_name() == "sqlite" and not place.startswith("file:")
+    if is_path and not Path(place).is_file():
+        raise InputError(
+            f"expected a label database, found no file {place}; name another by --database or "
+            f"{DATABASE_VARIABLE}"
+        )
+    return parsed
 
 
 def storable(text: str) -> str:

@@ -3,6 +3,7 @@
 from malmoi.errors import InputError
 
 _LONGEST_REQUEST = 128
+_LONGEST_NOTE = 10_000
 
 
 def checked(text: str, what: str) -> str:
@@ -29,6 +30,20 @@ def checked(text: str, what: str) -> str:
             f"position {error.start + 1:,}; take it out"
         ) from error
     return text
+
+
+def checked_note(note: str) -> str:
+    """The note of an annotator or a reviewer.
+
+    Raises:
+        InputError: it is too long or cannot be stored.
+    """
+    if len(checked(note, "a note")) > _LONGEST_NOTE:
+        raise InputError(
+            f"expected a note of at most {_LONGEST_NOTE:,} characters, found {len(note):,}; "
+            "shorten it"
+        )
+    return note
 
 
 def checked_request(request_id: str) -> str:

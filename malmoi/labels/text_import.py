@@ -29,7 +29,7 @@ from malmoi.text.table_writing import json_line
 
 # A transaction of this size takes a fraction of a second, for which annotators wait.
 _ROWS, _CHARACTERS = 1_000, 2_000_000
-_BAD_ROWS_KEPT = 10_000
+BAD_ROWS_KEPT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class _Import:
     new: int
     done: bool
     seen: int = 0
-    bad: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=_BAD_ROWS_KEPT))
+    bad: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=BAD_ROWS_KEPT))
     files: list[str] = field(default_factory=list)
 
     def report(self) -> ImportReport:

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, distinct, func, select, update
 
 from malmoi.errors import InputError
-from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
+from malmoi.labels.project_models import PlaceRow, ProjectRow, TextRow, TextScoreRow
 
 
 def require_text(connection: Connection, project_id: int, text_id: int) -> None:
@@ -31,7 +31,16 @@ def recount(connection: Connection, text_id: int, annotators_per_text: int) -> N
         .values(votes=votes, is_open=is_open, disagrees=choices > 1)
     )
     if not is_open:
-        # Out of the order of scores, so that nobody looks through what is done.
+        # Out of the order of scores, so that nobody looks through what is done. By version first,
+        # as the key of the table is: by text alone every row would be looked at.
+        version = select(ProjectRow.scores_version).join(
+            TextRow, TextRow.project_id == ProjectRow.id
+        )
         connection.execute(
-            update(TextScoreRow).where(TextScoreRow.text_id == text_id).values(priority=None)
+            update(TextScoreRow)
+            .where(
+                TextScoreRow.version == version.where(TextRow.id == text_id).scalar_subquery(),
+                TextScoreRow.text_id == text_id,
+            )
+            .values(priority=None)
         )

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,7 @@ from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.backup import back_up
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.exporting import export_table
+from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
@@ -81,6 +83,22 @@ def test_a_table_has_votes_decisions_scores_and_the_own_columns(
     assert (second["suggested_label"], second["suggested_score"]) == ("부정", 0.25)
     assert second["guideline_version"] == 2
     assert export_table(project, path, labelled_only=False) == 5
+
+
+def test_a_flag_and_a_note_leave_without_a_label_too(
+    project: ProjectAccess, tmp_path: Path
+) -> None:
+    """Whoever cannot decide a text may say so and go on: what they wrote is not lost."""
+    doubtful = for_person(project, "다")
+    save_act(doubtful, Act(text_id=1, kind="note", note="비꼬는 말?", request_id="n"))
+    save_act(doubtful, Act(text_id=1, kind="flag", request_id="f"))
+    export_table(project, tmp_path / "out.jsonl")
+    first = json.loads((tmp_path / "out.jsonl").read_text("utf-8").splitlines()[0])
+    assert (first["flagged_by"], first["notes"]) == ("다", "가: -1+1\n다: 비꼬는 말?")
+    assert json.loads(first["votes"]) == {"가": ["긍정"], "나": ["긍정"]}
+    export_for(project, tmp_path / "doccano.jsonl", "doccano")
+    first = json.loads((tmp_path / "doccano.jsonl").read_text("utf-8").splitlines()[0])
+    assert first["Comments"] == ["가: -1+1", "다: 비꼬는 말?"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "jsonl"])
@@ -164,12 +182,15 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(saved) < 20:
-        pass
-    before = len(saved)
-    size = back_up(tmp_path / "copy.db", url)
-    stop.set()
-    writer.join()
+    try:
+        while len(saved) < 20 and writer.is_alive():
+            time.sleep(0.01)
+        before = len(saved)
+        assert before >= 20
+        size = back_up(tmp_path / "copy.db", url)
+    finally:
+        stop.set()
+        writer.join()
     assert size == (tmp_path / "copy.db").stat().st_size
     with sqlite3.connect(tmp_path / "copy.db") as copy:
         ids = [int(one) for (one,) in copy.execute("SELECT request_id FROM labels ORDER BY id")]
@@ -186,6 +207,8 @@ def test_what_cannot_be_backed_up_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5_000)
     with pytest.raises(InputError, match=r"cannot be read|is damaged"):
         back_up(tmp_path / "copy.db", f"sqlite:///{tmp_path}/broken.db")
+    with pytest.raises(InputError, match="is not a database URL"):
+        back_up(tmp_path / "copy.db", "labels.db")
     with pytest.raises(InputError, match="run pg_dump --format=custom --file=") as caught:
         back_up(tmp_path / "copy.db", "postgresql+psycopg://user:secret@host/name")
     assert "secret" not in str(caught.value) and "postgresql://user@host/name" in str(caught.value)
@@ -210,6 +233,9 @@ def test_the_command_lists_exports_and_backs_up(
     assert wrong.returncode == 2 and wrong.stderr.startswith(
         "error: expected --project with one of"
     )
+    missing = run("list", f"--database=sqlite:///{tmp_path}/typo.db")
+    assert missing.returncode == 2 and "found no file" in missing.stderr
+    assert not (tmp_path / "typo.db").exists()
     copied = run("backup", str(tmp_path / "copy.db"), database)
     if any_url.startswith("sqlite"):
         assert copied.returncode == 0

@@ -4,17 +4,19 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, select, text, update
 
 from malmoi.errors import InputError
-from malmoi.labels.access import ProjectAccess
+from malmoi.labels import access, annotating, leasing
+from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.leasing import lease_texts, next_text, return_leases
-from malmoi.labels.project import ProjectSettings
+from malmoi.labels.project_models import PlaceRow, TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
 from tests.malmoi.labels.conftest import Make, for_person
@@ -40,6 +42,19 @@ print(json.dumps(done))
 """
 
 
+class _AnyMoment(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, datetime)
+
+
+class Tomorrow(datetime, metaclass=_AnyMoment):
+    """The clock of a client that is a day fast."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.now(tz) + timedelta(days=1)
+
+
 def label(access: ProjectAccess, text_id: int, name: str = "긍정") -> None:
     request_id = f"{access.person.name}-{text_id}-{name}"
     save_act(access, Act(text_id=text_id, kind="label", labels=[name], request_id=request_id))
@@ -47,6 +62,16 @@ def label(access: ProjectAccess, text_id: int, name: str = "긍정") -> None:
 
 def ids(access: ProjectAccess, count: int, **order: str) -> list[int]:
     return [one.text_id for one in lease_texts(access, count, **order)]  # type: ignore[arg-type]
+
+
+def let_leases_expire(access: ProjectAccess) -> None:
+    """As if the seconds of a lease had passed, so that no test races against the clock."""
+    with access.writing("admin") as connection:
+        lease = timedelta(seconds=access.row(connection)["lease_seconds"])
+        (held,) = connection.scalars(select(PlaceRow.expires_at).where(PlaceRow.state == "leased"))
+        now = database_time(connection)
+        assert held is not None and now < held <= now + lease
+        connection.execute(update(PlaceRow).values(expires_at=held - lease))
 
 
 def test_an_annotator_keeps_the_text_on_screen_until_it_is_labelled(make: Make) -> None:
@@ -77,10 +102,10 @@ def test_a_text_is_handed_to_as_many_as_its_labels_need(make: Make) -> None:
 
 
 def test_a_lease_that_expires_gives_its_place_back(make: Make) -> None:
-    local = make("하나", lease_seconds=1, people=dict.fromkeys("가나", "annotator"))
+    local = make("하나", lease_seconds=90, people=dict.fromkeys("가나", "annotator"))
     a, b = (for_person(local, name) for name in "가나")
     assert ids(a, 1) == [1] and ids(b, 1) == []
-    time.sleep(1.2)
+    let_leases_expire(local)
     assert ids(b, 1) == [1] and ids(a, 1) == []
     # What was labelled after all is not thrown away.
     label(a, 1)
@@ -91,8 +116,9 @@ def test_a_lease_that_expires_gives_its_place_back(make: Make) -> None:
 def test_the_clock_of_a_client_does_not_matter(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     local = make("하나", people=dict.fromkeys("가나", "annotator"))
     assert ids(for_person(local, "가"), 1) == [1]
-    tomorrow = time.time() + 86_400
-    monkeypatch.setattr(time, "time", lambda: tomorrow)
+    for module in (access, annotating, leasing):
+        monkeypatch.setattr(module, "datetime", Tomorrow)
+    assert access.datetime.now(UTC) > datetime.now(UTC) + timedelta(hours=23)
     assert ids(for_person(local, "나"), 1) == []
 
 
@@ -171,8 +197,7 @@ def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> N
         (1, "plain"),
     ]
     assert (leased[0].suggested_label, leased[0].suggested_score) == ("부정", 0.5)
-    hidden = ProjectSettings(show_suggestion=False, text_order="scores", random_share=0.0)
-    change_settings(access, hidden)
+    change_settings(access, show_suggestion=False)
     assert {one.suggested_label for one in lease_texts(access, 3)} == {None}
     label(access, 4)
     return_leases(access)
@@ -197,6 +222,28 @@ def test_wrong_scores_leave_the_order_as_it_was(make: Make) -> None:
     with pytest.raises(InputError, match="expected a finite priority, found nan"):
         TextScore(text_id=1, priority=float("nan"))
     assert ids(access, 1) == [second]
+
+
+def test_the_newer_of_two_orders_that_are_written_at_once_holds(make: Make) -> None:
+    access = make("하나", "둘", "셋", text_order="scores", random_share=0.0)
+
+    def older() -> Iterator[TextScore]:
+        yield from [TextScore(text_id=n, priority=float(-n)) for n in (1, 2, 3)]
+        # A second model begins and ends while this one still hands in.
+        write_scores(access, "m2", [TextScore(text_id=n, priority=float(n)) for n in (1, 2, 3)])
+
+    with pytest.raises(InputError, match="found a newer one that was written meanwhile"):
+        write_scores(access, "m1", older())
+    assert ids(access, 3) == [3, 2, 1]
+
+
+def test_a_text_that_is_done_leaves_the_order_and_no_other(make: Make) -> None:
+    access = make("하나", "둘", text_order="scores", random_share=0.0)
+    write_scores(access, "m", [TextScore(text_id=n, priority=1.0) for n in (1, 2)])
+    label(access, 1)
+    with access.reading() as connection:
+        query = select(TextScoreRow.text_id, TextScoreRow.priority).order_by(TextScoreRow.text_id)
+        assert connection.execute(query).all() == [(1, None), (2, 1.0)]
 
 
 def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> None:

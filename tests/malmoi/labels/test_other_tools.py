@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.other_tools import export_for, import_labelled
 from malmoi.labels.review import texts_with_votes
@@ -92,7 +94,9 @@ def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> Non
     sources = [source_of_upload("ls.json", json.dumps(TASKS, ensure_ascii=False).encode())]
     report = import_labelled(first, sources, "label-studio")
     assert (report.texts.new_texts, report.labels) == (3, 4)
-    assert len(report.bad_rows) == 1 and "found '화남'" in report.bad_rows[0]
+    assert (
+        len(report.bad_rows) == report.bad_row_count == 1 and "found '화남'" in report.bad_rows[0]
+    )
     expected: list[Any] = [
         ("배송 빨라요 👍🏽", {"a@b.kr": ("긍정",), "label-studio:10": ("부정",)}, ("긍정",)),
         ("모르겠다", {"label-studio:10": ("건너뜀",)}, None),
@@ -109,6 +113,18 @@ def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> Non
     second = make(name="둘")
     import_labelled(second, find_sources(path), "label-studio")
     assert [one for one in votes(second)] == expected
+
+
+@pytest.mark.parametrize("value", [None, "긍정", {"choices": "긍정"}, {}])
+def test_choices_that_are_no_list_are_named_and_the_text_comes_in(make: Make, value: Any) -> None:
+    access = make()
+    annotation = {"completed_by": 1, "result": [{"type": "choices", "value": value}]}
+    task = {"data": {"text": "글"}, "annotations": [annotation]}
+    report = import_labelled(
+        access, [source_of_upload("ls.json", json.dumps([task]).encode())], "label-studio"
+    )
+    assert votes(access) == [("글", {}, None)]
+    assert "ls.json" in report.bad_rows[0] and "expected value.choices" in report.bad_rows[0]
 
 
 def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:

@@ -24,10 +24,11 @@ from malmoi.labels.projects import (
     change_settings,
     guideline_of,
     members,
+    read_labels,
     read_project,
     set_member,
 )
-from malmoi.labels.review import adjudicate, progress, texts_to_review
+from malmoi.labels.review import adjudicate, progress, reviewed_texts, texts_to_review
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.tasks import read_task
 from malmoi.labels.text_import import import_texts
@@ -84,10 +85,7 @@ def test_what_no_database_holds_is_refused_in_one_line(
     attempts: list[Callable[[], object]] = [
         lambda: NewProject(name=broken, labels=[]),
         lambda: Person(name=broken),
-        lambda: (
-            ProjectLabel(name="x")
-            and change_labels(access, [ProjectLabel(name=broken), ProjectLabel(name="부정")])
-        ),
+        lambda: change_labels(access, [ProjectLabel(name=broken), ProjectLabel(name="부정")]),
         lambda: change_guideline(access, broken),
         lambda: Act(text_id=1, kind="note", note=broken, request_id="1"),
         lambda: Act(text_id=1, kind="skip", request_id=broken),
@@ -139,6 +137,11 @@ def test_labels_in_use_are_renamed_swapped_added_and_retired(make: Make) -> None
         save_act(access, Act(text_id=1, kind="label", labels=["중립"], request_id="2"))
     change_labels(access, [*renamed[:2], ProjectLabel(name="중립")])
     assert neutral.id in {one.id for one in read_project(access).labels if not one.retired}
+    decomposed = ProjectLabel(name=unicodedata.normalize("NFD", " 혼합"))
+    change_labels(access, [*renamed[:2], decomposed])
+    assert read_project(access).label_names == ["부정", "긍정", "혼합"]
+    with pytest.raises(InputError, match="each label of the project once"):
+        change_labels(access, [renamed[0], renamed[1], ProjectLabel(name="둘째", id=good.id)])
     with pytest.raises(InputError, match="labels of this project, found others: 남"):
         change_labels(access, [ProjectLabel(name="남", id=999), ProjectLabel(name="긍정")])
 
@@ -147,10 +150,33 @@ def test_more_annotators_per_text_open_texts_again(make: Make) -> None:
     access = make("하나", "둘")
     save_act(access, Act(text_id=1, kind="label", labels=["긍정"], request_id="1"))
     assert progress(access).finished == 1
-    change_settings(access, ProjectSettings(annotators_per_text=2))
+    change_settings(access, annotators_per_text=2)
     assert progress(access).finished == 0
-    change_settings(access, ProjectSettings(annotators_per_text=1))
+    change_settings(access, annotators_per_text=1)
     assert progress(access).finished == 1
+
+
+def test_a_setting_that_is_changed_leaves_the_others(make: Make) -> None:
+    access = make(random_share=0.5, lease_seconds=60, text_order="scores")
+    change_settings(access, show_suggestion=False)
+    change_settings(access, lease_seconds=90)
+    assert read_project(access).settings == ProjectSettings(
+        random_share=0.5, lease_seconds=90, text_order="scores", show_suggestion=False
+    )
+    with pytest.raises(InputError, match=r"random share from 0 to 1, found 2\.0"):
+        change_settings(access, random_share=2.0)
+
+
+def test_what_is_read_is_of_one_moment(make: Make) -> None:
+    """An export reads the labels first, then the votes: none may name a label that came between."""
+    access = make("글")
+    with access.reading() as connection:
+        before = read_labels(connection, access.project_id)
+        change_labels(access, [*before, ProjectLabel(name="혼합")])
+        save_act(access, Act(text_id=1, kind="label", labels=["혼합"], request_id="1"))
+        assert read_labels(connection, access.project_id) == before
+        assert reviewed_texts(access, connection, [1])[0].votes == ()
+    assert own_work(access)[0].labels == ("혼합",)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +225,7 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make) -> None:
     ]
     ruling: list[Callable[[], object]] = [
         lambda: change_guideline(reviewer, "x"),
-        lambda: change_settings(reviewer, ProjectSettings(annotators_per_text=9)),
+        lambda: change_settings(reviewer, annotators_per_text=9),
         lambda: change_labels(reviewer, []),
         lambda: archive(reviewer),
         lambda: set_member(reviewer, "검수자", "admin"),
@@ -255,7 +281,7 @@ def test_a_member_who_is_taken_away_is_a_stranger_and_the_last_admin_stays(make:
 def test_the_audit_trail_says_who_changed_what(make: Make) -> None:
     local = make("글", people={"장": "admin"})
     admin = for_person(local, "장")
-    change_settings(admin, ProjectSettings(annotators_per_text=3))
+    change_settings(admin, annotators_per_text=3)
     change_guideline(admin, "기준")
     set_member(admin, "지은", "annotator")
     adjudicate(admin, 1, ["부정"], request_id="1")

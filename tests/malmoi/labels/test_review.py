@@ -46,6 +46,8 @@ def test_decisions_that_do_not_fit_are_refused(make: Make) -> None:
     for labels, text_id in ((["좋음"], 1), ([], 1), (["긍정", "부정"], 1), (["긍정"], 99)):
         with pytest.raises(InputError, match="expected"):
             adjudicate(access, text_id, labels, request_id="1")
+    with pytest.raises(InputError, match="note of at most 10,000 characters, found 10,001"):
+        adjudicate(access, 1, ["긍정"], request_id="1", note="x" * 10_001)
     adjudicate(access, 1, ["긍정"], request_id="1")
     with pytest.raises(InputError, match="names another decision"):
         adjudicate(for_person(access, "검수"), 1, ["긍정"], request_id="1")

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sqlalchemy import create_engine, text
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.leasing import LeasedText, next_text
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import progress
 from malmoi.labels.text_import import import_texts
@@ -30,7 +30,12 @@ from malmoi.labels.projects import ProjectStore
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import find_sources
 access = ProjectStore(sys.argv[1]).access(Person(name="관리자", is_local=True), "리뷰")
-import_texts(access, find_sources(Path(sys.argv[2])), progress=lambda rows: print(rows, flush=True))
+most = int(sys.argv[3])
+def progress(rows):
+    print(rows, flush=True)
+    if rows >= most:
+        sys.stdin.read()  # to be killed before it is done
+import_texts(access, find_sources(Path(sys.argv[2])), progress=progress)
 """
 
 
@@ -129,8 +134,10 @@ def test_an_import_that_was_killed_goes_on_and_doubles_nothing(
     path = tmp_path / "글.txt"
     path.write_text("\n".join(f"글 번호 {number}" for number in range(6_000)), "utf-8")
     command = [sys.executable, "-c", IMPORTER, any_url, str(path)]
-    for _ in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    for most in (3_000, 5_000):
+        with subprocess.Popen(
+            [*command, str(most)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(signal.SIGKILL)
@@ -149,7 +156,7 @@ def test_two_who_import_the_same_at_once_double_nothing(
     access = make()
     path = tmp_path / "글.txt"
     path.write_text("\n".join(f"글 번호 {number}" for number in range(3_000)), "utf-8")
-    command = [sys.executable, "-c", IMPORTER, any_url, str(path)]
+    command = [sys.executable, "-c", IMPORTER, any_url, str(path), "1000000"]
     processes = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -163,16 +170,12 @@ def test_two_who_import_the_same_at_once_double_nothing(
 
 
 def test_labelling_goes_on_while_texts_are_imported(make: Make) -> None:
-    from malmoi.labels.leasing import next_text
-
     access = make()
     lines = "\n".join(f"글 번호 {number}" for number in range(2_500)).encode()
-    waited: list[float] = []
-
-    def label(_rows: int) -> None:
-        start = time.monotonic()
-        assert next_text(access) is not None
-        waited.append(time.monotonic() - start)
-
-    import_texts(access, [source_of_upload("글.txt", lines)], progress=label)
-    assert len(waited) == 3
+    found: list[LeasedText | None] = []
+    import_texts(
+        access,
+        [source_of_upload("글.txt", lines)],
+        progress=lambda _rows: found.append(next_text(access)),
+    )
+    assert len(found) == 3 and None not in found

@@ -1,5 +1,7 @@
 """Projects: their texts, annotations, reviews and members, beside the log of labels."""
 
+from datetime import datetime
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -16,11 +18,23 @@ def upgrade() -> None:
     _make_places()
 
 
+def _id() -> sa.Column[int]:
+    return sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True)
+
+
+def _foreign_key(name: str, table: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer(), sa.ForeignKey(f"{table}.id"), nullable=False)
+
+
+def _moment(name: str, *, nullable: bool = False) -> sa.Column[datetime]:
+    return sa.Column(name, sa.DateTime(timezone=True), nullable=nullable)
+
+
 def _make_projects() -> None:
     """Projects, and who may do what in them."""
     op.create_table(
         "malmoi_projects",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
+        _id(),
         sa.Column("name", sa.String(200), nullable=False, unique=True),
         sa.Column("kind", sa.String(8), nullable=False),
         sa.Column("annotators_per_text", sa.Integer(), nullable=False),
@@ -30,13 +44,13 @@ def _make_projects() -> None:
         sa.Column("lease_seconds", sa.Integer(), nullable=False),
         sa.Column("scores_version", sa.Integer()),
         sa.Column("created_by", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("archived_at", sa.DateTime(timezone=True)),
+        _moment("created_at"),
+        _moment("archived_at", nullable=True),
     )
     op.create_table(
         "malmoi_project_labels",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("name", sa.String(200), nullable=False),
         sa.Column("title", sa.Text(), nullable=False),
         sa.Column("meaning", sa.Text(), nullable=False),
@@ -48,30 +62,30 @@ def _make_projects() -> None:
     )
     op.create_table(
         "malmoi_guidelines",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("markdown", sa.Text(), nullable=False),
         sa.Column("author", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        _moment("created_at"),
         sa.UniqueConstraint("project_id", "version"),
     )
     op.create_table(
         "malmoi_members",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("person", sa.String(320), nullable=False),
         sa.Column("role", sa.String(16), nullable=False),
         sa.UniqueConstraint("project_id", "person"),
     )
     op.create_table(
         "malmoi_audit",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("person", sa.Text(), nullable=False),
         sa.Column("action", sa.String(32), nullable=False),
         sa.Column("details", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        _moment("created_at"),
     )
     op.create_index("ix_malmoi_audit_project", "malmoi_audit", ["project_id", "id"])
 
@@ -80,20 +94,20 @@ def _make_texts() -> None:
     """Texts, and where they came from."""
     op.create_table(
         "malmoi_text_imports",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("content_key", sa.String(64), nullable=False),
         sa.Column("person", sa.Text(), nullable=False),
         sa.Column("rows_read", sa.Integer(), nullable=False),
         sa.Column("new_texts", sa.Integer(), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("finished_at", sa.DateTime(timezone=True)),
+        _moment("started_at"),
+        _moment("finished_at", nullable=True),
         sa.UniqueConstraint("project_id", "content_key"),
     )
     op.create_table(
         "malmoi_texts",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("text_sha256", sa.String(64), nullable=False),
         sa.Column("lottery", sa.Double(), nullable=False),
@@ -113,11 +127,9 @@ def _make_texts() -> None:
     )
     op.create_table(
         "malmoi_text_sources",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("text_id", sa.Integer(), sa.ForeignKey("malmoi_texts.id"), nullable=False),
-        sa.Column(
-            "import_id", sa.Integer(), sa.ForeignKey("malmoi_text_imports.id"), nullable=False
-        ),
+        _id(),
+        _foreign_key("text_id", "malmoi_texts"),
+        _foreign_key("import_id", "malmoi_text_imports"),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("place", sa.Text(), nullable=False),
         sa.Column("text", sa.Text()),
@@ -130,10 +142,10 @@ def _make_scores() -> None:
     """In which order a model wants the texts."""
     op.create_table(
         "malmoi_score_versions",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
         sa.Column("model", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        _moment("created_at"),
     )
     op.create_table(
         "malmoi_text_scores",
@@ -154,9 +166,9 @@ def _make_annotations() -> None:
     """What annotators did."""
     op.create_table(
         "malmoi_annotations",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
-        sa.Column("text_id", sa.Integer(), sa.ForeignKey("malmoi_texts.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
+        _foreign_key("text_id", "malmoi_texts"),
         sa.Column("annotator", sa.String(320), nullable=False),
         sa.Column("kind", sa.String(8), nullable=False),
         sa.Column("choice", sa.Text()),
@@ -170,7 +182,7 @@ def _make_annotations() -> None:
         sa.Column("drawn", sa.String(8)),
         sa.Column("seconds", sa.Double()),
         sa.Column("request_id", sa.String(128), nullable=False, unique=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        _moment("created_at"),
     )
     op.create_index(
         "ix_malmoi_annotations_annotator", "malmoi_annotations", ["project_id", "annotator", "id"]
@@ -185,12 +197,12 @@ def _make_places() -> None:
     """What each annotator has to do, and what reviewers decided."""
     op.create_table(
         "malmoi_places",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
-        sa.Column("text_id", sa.Integer(), sa.ForeignKey("malmoi_texts.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
+        _foreign_key("text_id", "malmoi_texts"),
         sa.Column("annotator", sa.String(320), nullable=False),
         sa.Column("state", sa.String(8), nullable=False),
-        sa.Column("expires_at", sa.DateTime(timezone=True)),
+        _moment("expires_at", nullable=True),
         sa.Column("drawn", sa.String(8)),
         sa.Column("annotation_id", sa.Integer()),
         sa.Column("choice", sa.Text()),
@@ -204,14 +216,14 @@ def _make_places() -> None:
     op.create_index("ix_malmoi_places_choice", "malmoi_places", ["project_id", "state", "choice"])
     op.create_table(
         "malmoi_adjudications",
-        sa.Column("id", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("project_id", sa.Integer(), sa.ForeignKey("malmoi_projects.id"), nullable=False),
-        sa.Column("text_id", sa.Integer(), sa.ForeignKey("malmoi_texts.id"), nullable=False),
+        _id(),
+        _foreign_key("project_id", "malmoi_projects"),
+        _foreign_key("text_id", "malmoi_texts"),
         sa.Column("reviewer", sa.String(320), nullable=False),
         sa.Column("choice", sa.Text()),
         sa.Column("note", sa.Text()),
         sa.Column("guideline_version", sa.Integer(), nullable=False),
         sa.Column("request_id", sa.String(128), nullable=False, unique=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        _moment("created_at"),
     )
     op.create_index("ix_malmoi_adjudications_text", "malmoi_adjudications", ["text_id", "id"])
