@@ -115,14 +115,7 @@ def import_labelled(
             except InputError as error:
                 bad.add(InputError(f"{place}: {error}"))
         new += _save(access, acts, bad)
-        for text_id, place, (who, labels, request_id) in decisions:
-            # The decision is the admin's who imports it, by word of whoever made it there.
-            note = f"ground truth of {who}"
-            try:
-                decided = adjudicate(access, text_id, labels, request_id=request_id, note=note)
-                new += decided.new
-            except InputError as error:
-                bad.add(InputError(f"{place}: {error}"))
+        new += _decide(access, decisions, bad)
         seen += len(rows)
         if progress is not None:
             progress(seen)
@@ -132,6 +125,23 @@ def import_labelled(
         bad_rows=[str(error) for error in bad.first],
         bad_row_count=bad.count,
     )
+
+
+def _decide(
+    access: ProjectAccess,
+    decisions: Sequence[tuple[int, str, tuple[str, list[str], str]]],
+    bad: BadRows,
+) -> int:
+    """Decisions (text, place of its row, who with labels and request id) that are new."""
+    new = 0
+    for text_id, place, (who, labels, request_id) in decisions:
+        # The decision is the admin's who imports it, by word of whoever made it there.
+        note = f"ground truth of {who}"
+        try:
+            new += adjudicate(access, text_id, labels, request_id=request_id, note=note).new
+        except InputError as error:
+            bad.add(InputError(f"{place}: {error}"))
+    return new
 
 
 def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: BadRows) -> int:
