@@ -40,18 +40,16 @@ _SECONDS_TO_READ = 2
 
 def main() -> None:
     """Draw the app once; Streamlit calls this again at every interaction."""
-    st.set_page_config(page_title="말모이", page_icon="🧺", layout="centered")
+    st.set_page_config(page_title="말모이", page_icon="🧺", layout="wide")
     st.html(KOREAN_CHROME)
-    st.title("말모이", anchor=False)
-    st.caption("한국어 리뷰와 댓글을 분류하고, 틀린 라벨을 고쳐 모읍니다.")
     if _open_to_all():
         _refuse()
         return
     try:
-        # torch and transformers take seconds to import: the page stands before that.
+        # What follows takes long to import the first time: the page stands before that.
         with st.spinner("여는 중입니다…"):
-            desk = importlib.import_module("app.layout")
-        desk.draw()
+            navigation = importlib.import_module("app.navigation")
+        navigation.draw()
     except InputError as error:
         explain("입력을 처리할 수 없습니다.", error)
     except Exception:

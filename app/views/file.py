@@ -17,6 +17,8 @@ from app.batch import (
 )
 from app.downloads import offer_table
 from app.explanation import explain
+from app.model_choice import choose_model
+from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.text.reading.columns import has_text_column
@@ -43,13 +45,12 @@ class _Kept:
     notes: SourceNotes | None = None
 
 
-def show_file(classifier: Classifier, model_key: str) -> None:
-    """Draw the page.
-
-    Args:
-        classifier: what predicts.
-        model_key: changes with the model; results of another model are not shown.
-    """
+def show(_visit: Visit) -> None:
+    """Draw the page."""
+    chosen_model = choose_model()
+    if chosen_model is None:
+        return
+    classifier, model_key = chosen_model.classifier, chosen_model.key
     # Any kind is taken: Streamlit would refuse others in English, in a tooltip.
     uploaded = st.file_uploader("CSV, TSV, XLSX 파일", key="file_upload")
     if uploaded is None:

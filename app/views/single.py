@@ -13,6 +13,8 @@ import streamlit as st
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.explanation import explain
+from app.model_choice import choose_model
+from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, Prediction
 from malmoi.labels.store import LabelStore
@@ -40,15 +42,13 @@ class _Result:
     saved_by: str | None = None
 
 
-def show_single(classifier: Classifier, model_key: str, store: LabelStore, annotator: str) -> None:
-    """Draw the page.
-
-    Args:
-        classifier: what predicts.
-        model_key: changes with the model, so that its result is not shown for another's.
-        store: where labels are saved.
-        annotator: who is labelling.
-    """
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    chosen_model = choose_model()
+    if chosen_model is None:
+        return
+    classifier, model_key = chosen_model.classifier, chosen_model.key
+    store, annotator = LabelStore(), visit.person.name
     with st.form("single_form", border=False):
         text = st.text_area(
             "분류할 글",

@@ -128,6 +128,7 @@ class TextRow(Base):
         Index("ix_malmoi_texts_lottery", "project_id", "lottery"),
         Index("ix_malmoi_texts_open_lottery", "project_id", "is_open", "lottery"),
         Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
+        Index("ix_malmoi_texts_alike", "alike"),
     )
 
     id: Mapped[Id]
@@ -143,6 +144,8 @@ class TextRow(Base):
     disagrees: Mapped[bool]
     # The adjudication that holds now.
     adjudication_id: Mapped[int | None]
+    # The id of the first of the texts that are nearly the same as this one; None: none was found.
+    alike: Mapped[int | None]
 
 
 class TextSourceRow(Base):
@@ -168,6 +171,7 @@ class AnnotationRow(Base):
     __table_args__ = (
         Index("ix_malmoi_annotations_text", "text_id", "annotator", "id"),
         Index("ix_malmoi_annotations_annotator", "project_id", "annotator", "id"),
+        Index("ix_malmoi_annotations_created", "project_id", "created_at"),
     )
 
     id: Mapped[Id]
@@ -233,25 +237,41 @@ class AdjudicationRow(Base):
 
 
 class ScoreVersionRow(Base):
-    """One order of the texts, as a model wrote it."""
+    """One order of the texts, as a model wrote it, and how good that model was."""
 
     __tablename__ = "malmoi_score_versions"
+    __table_args__ = (Index("ix_malmoi_score_versions_project", "project_id"),)
 
     id: Mapped[Id]
     project_id: Mapped[ProjectId]
     model: Mapped[LongText]
     created_at: Mapped[Moment]
+    # How many labelled texts it had learnt from, and its macro F1: in folds over all of them, and
+    # over those of the random sample (`sample_texts` of them). None: not measured.
+    labels: Mapped[int | None]
+    cross_validated_f1: Mapped[Number | None]
+    sample_f1: Mapped[Number | None]
+    sample_texts: Mapped[int | None]
 
 
 class TextScoreRow(Base):
     """How much a label of this text would help, and what the model would say."""
 
     __tablename__ = "malmoi_text_scores"
-    __table_args__ = (Index("ix_malmoi_text_scores_priority", "version", "priority", "text_id"),)
+    __table_args__ = (
+        Index("ix_malmoi_text_scores_priority", "version", "priority", "text_id"),
+        Index("ix_malmoi_text_scores_doubt", "version", "doubt", "text_id"),
+    )
 
     version: Mapped[int] = mapped_column(ForeignKey("malmoi_score_versions.id"), primary_key=True)
     text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"), primary_key=True)
     # None: the text has all its votes.
     priority: Mapped[Number | None]
+    # What the model would say first and second, and its probabilities.
     label: Mapped[LongText | None]
     score: Mapped[Number | None]
+    second_label: Mapped[LongText | None]
+    second_score: Mapped[Number | None]
+    # Of a labelled text: one less the probability of its label, when the model had not learnt from
+    # it. The highest are the likeliest errors.
+    doubt: Mapped[Number | None]

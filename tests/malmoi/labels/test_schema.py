@@ -116,7 +116,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
-    with pytest.raises(InputError, match="layout 9999, and this Malmoi knows 0002; update"):
+    with pytest.raises(InputError, match=f"layout 9999, and this Malmoi knows {HEAD}; update"):
         LabelStore(f"sqlite:///{path}")
 
 

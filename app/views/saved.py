@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.batch import PERCENT, as_percent
 from app.downloads import offer_table
+from app.visit import Visit
 from malmoi.labels.store import LabelStore
 
 _SHOWN = 200
@@ -15,13 +16,10 @@ _SHOWN = 200
 _FOLDS = 5
 
 
-def show_labels(store: LabelStore, labels: Sequence[str] | None) -> None:
-    """Draw the page.
-
-    Args:
-        store: where labels are saved.
-        labels: those of the model, by which tasks are told apart; None shows every task's.
-    """
+def show(_visit: Visit) -> None:
+    """Draw the page."""
+    store = LabelStore()
+    labels: Sequence[str] | None = None
     counts = store.counts(labels)
     if others := 0 if labels is None else store.count_of_others(labels):
         st.caption(

@@ -1,0 +1,144 @@
+"""Who visits the app, and which project they have open: what every page is drawn from.
+
+The project and the visitor's name stand in the address, so that a reload, a bookmark or a link to a
+colleague opens the same page. A name there is a wish: the store asks for the person's role at every
+read and write.
+"""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.language import LANGUAGE, NAMES, say
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.people import Person, Role, allows
+from malmoi.labels.project import Project
+from malmoi.labels.projects import ProjectStore, read_project
+from malmoi.labels.store import database_url
+
+# Before somebody gives a name, all that is labelled is by one person.
+LOCAL_NAME = "local"
+PROJECT, NAME = "project", "name"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenProject:
+    """A project that the visitor may see, as it was when this page was drawn."""
+
+    access: ProjectAccess
+    project: Project
+
+    def allows(self, needed: Role) -> bool:
+        """Whether the visitor has this role in it; what decides is the store, not this."""
+        return allows(self.project.role, needed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One run of a page for one visitor.
+
+    Attributes:
+        store: of the label database.
+        person: the visitor.
+        open_project: the one chosen in the sidebar; None where there is none to choose.
+    """
+
+    store: ProjectStore
+    person: Person
+    open_project: OpenProject | None
+
+    def needs_project(self) -> OpenProject | None:
+        """The open project; where there is none, the page says how to begin one."""
+        if self.open_project is None:
+            st.info(
+                say(
+                    "아직 작업이 없습니다. ‘작업’에서 새로 만들어 주세요.",
+                    "There is no project yet. Make one on the page Projects.",
+                ),
+                icon=":material/folder_open:",
+            )
+        return self.open_project
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _store_of(url: str) -> ProjectStore:
+    return ProjectStore(url)
+
+
+def project_store() -> ProjectStore:
+    """The store of this server, opened once.
+
+    Raises:
+        InputError: the database cannot be used.
+    """
+    url = database_url()
+    return _store_of(url if isinstance(url, str) else url.render_as_string(hide_password=False))
+
+
+def open_project_named(name: str) -> None:
+    """Let the sidebar choose a project at the next run, as after it was made."""
+    st.session_state[_NEXT] = name
+
+
+_NEXT = "next_project"
+
+
+def draw_sidebar(person: Person | None = None) -> Visit:
+    """Ask who visits and for which project.
+
+    Args:
+        person: who has logged in; None where the app runs without login.
+
+    Raises:
+        InputError: the database cannot be used, or the name cannot be stored.
+    """
+    store = project_store()
+    with st.sidebar:
+        if person is None:
+            person = Person(name=_ask_for_name() or LOCAL_NAME, is_local=True)
+        projects = {project.name: project for project in store.list(person)}
+        name = _ask_for_project(list(projects))
+        _ask_for_language()
+    if name is None:
+        return Visit(store=store, person=person, open_project=None)
+    access = store.access(person, projects[name].id)
+    return Visit(
+        store=store,
+        person=person,
+        open_project=OpenProject(access=access, project=read_project(access)),
+    )
+
+
+def _ask_for_project(names: list[str]) -> str | None:
+    if not names:
+        return None
+    wanted = st.session_state.pop(_NEXT, None)
+    if wanted in names:
+        st.session_state[PROJECT] = wanted
+    elif st.session_state.get(PROJECT) not in names:
+        st.session_state.pop(PROJECT, None)
+    return st.selectbox(say("작업", "Project"), names, key=PROJECT, bind="query-params")
+
+
+def _ask_for_name() -> str:
+    name = st.text_input(
+        say("라벨 붙이는 사람", "Annotator"),
+        key=NAME,
+        placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
+        max_chars=60,
+        bind="query-params",
+    )
+    return (name or "").strip()
+
+
+def _ask_for_language() -> None:
+    st.segmented_control(
+        say("언어", "Language"),
+        list(NAMES),
+        format_func=NAMES.__getitem__,
+        key=LANGUAGE,
+        default="ko",
+        required=True,
+        label_visibility="collapsed",
+        bind="query-params",
+    )
