@@ -23,10 +23,13 @@ class AppPage:
 
 
 PAGES = (
+    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
     AppPage(module="saved", korean="저장한 라벨", english="Saved labels", icon="inventory_2"),
 )
+
+_DRAWN = "pages"
 
 
 def draw() -> None:
@@ -43,8 +46,8 @@ def draw() -> None:
             error,
         )
         return
-    pages = [
-        st.Page(
+    pages = {
+        page.module: st.Page(
             _drawing(page.module, visit),
             title=say(page.korean, page.english),
             icon=f":material/{page.icon}:",
@@ -52,8 +55,16 @@ def draw() -> None:
             default=page is PAGES[0],
         )
         for page in PAGES
-    ]
-    st.navigation(pages).run()
+    }
+    st.session_state[_DRAWN] = pages
+    st.navigation(list(pages.values())).run()
+
+
+def link_to(module: str, label: str) -> None:
+    """Draw a link to another page of the app, where there is one of this name."""
+    page = st.session_state.get(_DRAWN, {}).get(module)
+    if page is not None:
+        st.page_link(page, label=label, icon=page.icon)
 
 
 def _drawing(module: str, visit: Visit) -> Callable[[], None]:

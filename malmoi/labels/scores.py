@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.project_models import ProjectRow, ScoreVersionRow, TextRow, TextScoreRow
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import first_of_its_kind
 
 _ROWS = 5_000
 
@@ -168,10 +169,12 @@ def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
 def random_sample(access: ProjectAccess) -> list[int]:
     """The texts with all their labels that are a random sample of the project, by lottery number.
 
+    Of texts that are nearly the same only the first counts, as only that one is handed out.
+
     Raises:
         AccessError: the person is no reviewer.
     """
-    mine = TextRow.project_id == access.project_id
+    mine = and_(TextRow.project_id == access.project_id, first_of_its_kind())
     first_open = select(func.min(TextRow.lottery)).where(mine, TextRow.is_open)
     with access.reading("reviewer") as connection:
         end = connection.scalar(first_open)
