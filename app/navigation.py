@@ -23,8 +23,8 @@ class AppPage:
 
 
 PAGES = (
-    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
+    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
     AppPage(module="saved", korean="저장한 라벨", english="Saved labels", icon="inventory_2"),
 )

@@ -21,7 +21,7 @@ KEY = "labelling_card"
 _ANSWER, _WORDS, _MINE, _STOPPED = (
     f"labelling_{name}" for name in ("answer", "words", "mine", "stopped")
 )
-_SECONDS_COUNTED = 60
+_SECONDS_COUNTED = 10
 
 
 def _read(*names: str) -> str:
@@ -112,7 +112,7 @@ def _exchange(opened: OpenProject) -> None:
 
 
 def _counts(access: ProjectAccess, scope: str) -> dict[str, int]:
-    """Own labels, counted once a session and kept up; those of the project as of a minute ago."""
+    """Own labels, counted once a session and kept up; those of the project as of seconds ago."""
     mine: dict[str, int] = st.session_state.setdefault(_MINE, {})
     if scope not in mine:
         mine[scope] = count_own_labels(access)

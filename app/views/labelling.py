@@ -10,6 +10,13 @@ from malmoi.labels.annotator_view import has_texts
 
 _SHOWN = "guideline"
 _PIXELS = 300
+_CARD = "labelling_card_place"
+# Where the two do not fit side by side, the guideline goes below.
+_NARROW = f"""
+<style>
+div:has(> .st-key-{_CARD}) {{ flex: 1 1 26rem; min-width: min(26rem, 100%); }}
+</style>
+"""
 
 
 def show(visit: Visit) -> None:
@@ -49,8 +56,9 @@ def _draw(opened: OpenProject) -> None:
         value=True,
         help=say("글 옆에 라벨 기준을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
     )
+    st.html(_NARROW)
     with st.container(horizontal=True, gap="medium"):
-        with st.container(width="stretch"):
+        with st.container(width="stretch", key=_CARD):
             draw_card(opened)
         if shown:
             with st.container(width=_PIXELS, border=True, height=_PIXELS + 180):
