@@ -140,6 +140,7 @@ def _text(leased: LeasedText) -> dict[str, Any]:
         "text": leased.text,
         "suggestion": suggestion or None,
         "model": leased.model,
+        "kind": leased.kind,
         "alike": leased.alike,
     }
 

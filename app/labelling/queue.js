@@ -156,9 +156,10 @@ export class Line {
     }
   }
 
-  // Leaves the text on screen, which the act decides.
+  // Leaves the text on screen, which the act decides, and with it those that get the same label.
   advance(act) {
     const text = this.texts.shift();
+    if (act.alike) this.texts = this.texts.filter((one) => one.kind !== text.kind);
     this.decided.add(text.text_id);
     this.past.push({ text, act });
     if (this.past.length > 200) this.past.shift();

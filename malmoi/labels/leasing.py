@@ -56,7 +56,8 @@ class LeasedText:
         second_label: what it would say next.
         second_score: the probability of that.
         model: its name; None without a suggestion.
-        alike: how many other texts that need labels are nearly the same.
+        kind: the same for texts that are nearly the same; None for one that is like no other.
+        alike: how many others of its kind need labels.
     """
 
     text_id: int
@@ -68,6 +69,7 @@ class LeasedText:
     second_label: str | None = None
     second_score: float | None = None
     model: str | None = None
+    kind: int | None = None
     alike: int = 0
 
 
@@ -234,9 +236,9 @@ class _Chooser:
         return expires_at
 
     def alike_of(self, text_id: int) -> list[int]:
-        """The other texts of the same kind that need labels, and could be handed out now."""
+        """The other texts of its kind that this annotator may label: theirs, or with a free place."""
         kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
-        query = self.candidates().where(TextRow.alike == kind, TextRow.id != text_id)
+        query = self.candidates(held=True).where(TextRow.alike == kind, TextRow.id != text_id)
         return list(self.connection.scalars(query.order_by(TextRow.id).limit(MOST_LEASES)))
 
     # What follows are queries that are tried in turn: from where this annotator has come to, and
@@ -294,13 +296,17 @@ class _Chooser:
         of_version = and_(TextScoreRow.text_id == latest.c.text_id, TextScoreRow.version == version)
         return self.connection.scalar(query.join(TextScoreRow, of_version))
 
-    def candidates(self) -> Select[int]:
-        """Open texts with a free place that this annotator has neither decided nor on screen."""
+    def candidates(self, *, held: bool = False) -> Select[int]:
+        """Open texts with a free place that this annotator has neither decided nor on screen.
+
+        Args:
+            held: those that this annotator has a lease of, too.
+        """
         mine, others = aliased(PlaceRow), aliased(PlaceRow)
         decided = select(mine.id).where(
             mine.text_id == TextRow.id,
             mine.annotator == self.me,
-            or_(mine.state.in_(("labelled", "skipped")), self._is_held(mine)),
+            or_(mine.state.in_(("labelled", "skipped")), false() if held else self._is_held(mine)),
         )
         taken = select(func.count()).where(
             others.text_id == TextRow.id,
@@ -335,6 +341,7 @@ def _with_texts(
             text=texts[text_id][0],
             expires_at=expires_at,
             drawn=drawn,
+            kind=texts[text_id][1],
             alike=max(0, alike.get(texts[text_id][1], 0) - 1),
             **suggested.get(text_id, {}),
         )

@@ -41,6 +41,7 @@ def serving(
     script: Path | str = ROOT / "app" / "main.py",
     flags: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[Server]:
     """Start the app without Streamlit settings of the machine's own, and wait until it answers.
 
@@ -49,10 +50,12 @@ def serving(
         script: what is run.
         flags: of `streamlit run`.
         settings: environment variables.
+        port: as of a server that is started again; None takes a free one.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    if port is None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     log = cwd / "server.log"
     with log.open("wb") as out:

@@ -22,7 +22,7 @@ LABELS = [
 # As Streamlit: a shadow root with the files' contents, the default export called with what the
 # server says, and triggers kept for the test to read.
 HOST = """
-async ({html, css, js, scope}) => {
+async ({html, css, js}) => {
   window.sent = [];
   const place = document.body.appendChild(document.createElement("div"));
   const root = place.attachShadow({mode: "open"});
