@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
 from malmoi.labels.project_models import AnnotationRow, PlaceRow, ProjectRow, TextRow, TextScoreRow
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.scores import TextScore, write_scores
+from malmoi.labels.text_state import first_of_its_kind
 
 T = TypeVar("T")
 LABELS = ("긍정", "부정", "중립")
@@ -135,3 +136,25 @@ def _leave_order(connection: Connection, project_id: int, texts: Sequence[int]) 
         .where(TextScoreRow.version == version.scalar_subquery(), TextScoreRow.text_id.in_(texts))
         .values(priority=None)
     )
+
+
+def first_texts(access: ProjectAccess, order: TextOrder, count: int) -> list[int]:
+    """The first open texts of an order that no annotator has to do with."""
+    touched = select(PlaceRow.id).where(PlaceRow.text_id == TextRow.id).exists()
+    query = select(TextRow.id).where(
+        TextRow.project_id == access.project_id, TextRow.is_open, ~touched, first_of_its_kind()
+    )
+    if order == "scores":
+        version = select(ProjectRow.scores_version).where(ProjectRow.id == access.project_id)
+        query = (
+            query.join(TextScoreRow, TextScoreRow.text_id == TextRow.id)
+            .where(TextScoreRow.version == version.scalar_subquery())
+            .order_by(TextScoreRow.priority.desc(), TextScoreRow.text_id.desc())
+        )
+    else:
+        query = query.order_by(TextRow.id if order == "plain" else TextRow.lottery)
+    with access.writing("admin") as connection:
+        # What was given back is no work.
+        mine = PlaceRow.project_id == access.project_id
+        connection.execute(delete(PlaceRow).where(mine, PlaceRow.state != "labelled"))
+        return list(connection.scalars(query.limit(count)))

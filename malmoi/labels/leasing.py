@@ -17,6 +17,7 @@ from sqlalchemy import (
     Select,
     and_,
     case,
+    false,
     func,
     insert,
     or_,
@@ -236,7 +237,7 @@ class _Chooser:
         return expires_at
 
     def alike_of(self, text_id: int) -> list[int]:
-        """The other texts of its kind that this annotator may label: theirs, or with a free place."""
+        """The other texts of its kind that this annotator holds or could be handed."""
         kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
         query = self.candidates(held=True).where(TextRow.alike == kind, TextRow.id != text_id)
         return list(self.connection.scalars(query.order_by(TextRow.id).limit(MOST_LEASES)))

@@ -33,7 +33,8 @@ window.seen = [];
 window.addEventListener("keydown", (event) => {
   const host = document.querySelector("[data-testid=stBidiComponentIsolated]");
   const text = host?.shadowRoot.querySelector(".text");
-  if (text && event.code.startsWith("Digit")) window.seen.push([Number(text.dataset.id), event.code]);
+  if (!text || !event.code.startsWith("Digit")) return;
+  window.seen.push([Number(text.dataset.id), event.code]);
 }, true);
 """
 # Under which name the card keeps its acts.
