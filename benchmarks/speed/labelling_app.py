@@ -105,19 +105,18 @@ class LabellingAppSettings:
 def main(settings: LabellingAppSettings) -> None:
     """Measure, print the table, write the results."""
     load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="malmoi-labelling-") as folder:
-        queue = _queue(settings, Path(folder))
-        page = _page(settings, Path(folder))
-    result = {
+    result: dict[str, Any] = {
         "texts": settings.texts,
         "labels": settings.labels,
         "queue_texts": settings.queue_texts,
         "queue_labels": settings.queue_labels,
-        "load_average_before_and_after": [round(load, 1), round(os.getloadavg()[0], 1)],
-        "page": page,
-        "queue_ms": queue,
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    with tempfile.TemporaryDirectory(prefix="malmoi-labelling-") as folder:
+        for name, part in (("page", _page), ("queue_ms", _queue)):
+            result[name] = part(settings, Path(folder))
+            now = os.getloadavg()[0]
+            result["load_average_before_and_after"] = [round(load, 1), round(now, 1)]
+            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
     print(json.dumps(result, ensure_ascii=False, indent=1))
 
 

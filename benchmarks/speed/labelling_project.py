@@ -117,7 +117,7 @@ def label_many(access: ProjectAccess, texts: Sequence[int], drawn: str) -> None:
                 for act in acts
             ]
             connection.execute(insert(PlaceRow), places)
-            for some in _batched([act["text_id"] for act in acts], 1000):
+            for some in _batched([text for _, text in numbered], 1000):
                 texts_of = update(TextRow).where(TextRow.id.in_(some))
                 connection.execute(texts_of.values(votes=TextRow.votes + 1, is_open=not closed))
                 if closed:
