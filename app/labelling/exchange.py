@@ -21,7 +21,7 @@ _RECENT = 30
 
 
 @dataclass(kw_only=True)
-class Answer:
+class CardAnswer:
     """What the card is told.
 
     Attributes:
@@ -47,7 +47,7 @@ class Answer:
     labels: int = 0
 
 
-def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> Answer:
+def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> CardAnswer:
     """Do what a message asks for; what cannot be done is told in the answer.
 
     Args:
@@ -55,7 +55,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
         message: of their card.
         stopped: whether they have stopped, so that no text is handed out until they go on.
     """
-    given = Answer(sequence=message.sequence, stopped=stopped and not message.resume)
+    given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
     try:
         _save(access, message.acts, given)
         if message.stop:
@@ -70,7 +70,9 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
     return given
 
 
-def hand_out(access: ProjectAccess, given: Answer, *, have: frozenset[int] = frozenset()) -> None:
+def hand_out(
+    access: ProjectAccess, given: CardAnswer, *, have: frozenset[int] = frozenset()
+) -> None:
     """Lease the next texts, or renew them, and add to the answer those that the card does not have.
 
     Raises:
@@ -81,7 +83,7 @@ def hand_out(access: ProjectAccess, given: Answer, *, have: frozenset[int] = fro
     given.texts = [_text(one) for one in leased if one.text_id not in have]
 
 
-def _save(access: ProjectAccess, sent: Sequence[SentAct], given: Answer) -> None:
+def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:
     """Save acts together; where one is refused, each by itself, so that it holds up no other."""
     whole: list[tuple[SentAct, list[Act]]] = []
     for one in sent:
