@@ -170,7 +170,7 @@ def _offer_corrections(
             for index, label in chosen.items()
             if str(cells[index][column]).strip()
         ]
-        _save(visit, place, labels, decisions, source)
+        _save(visit, place, decisions, source)
 
 
 def _decision(
@@ -188,9 +188,7 @@ def _decision(
     )
 
 
-def _save(
-    visit: Visit, place: Place, labels: Sequence[str], decisions: Sequence[Decision], source: str
-) -> None:
+def _save(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> None:
     if not decisions:
         st.caption(
             say(
@@ -200,7 +198,7 @@ def _save(
         )
         return
     try:
-        new = keep(visit, place, labels, decisions, source)
+        new = keep(visit, place, decisions, source)
     except InputError as error:
         explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
         return

@@ -3,7 +3,6 @@
 import hashlib
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import altair as alt
@@ -20,7 +19,7 @@ from app.word_views import show_words
 from malmoi.errors import InputError
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.labels.annotating import Suggestion
-from malmoi.labels.tasks import task_with_labels
+from malmoi.labels.tasks import TaskDefinition
 from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
@@ -188,7 +187,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
         return  # several labels or a value: given on the page of a project
     place = place_for(visit, labels, chosen.classifier.name)
     tell_place(place)
-    _show_guideline(labels)
+    _show_guideline(place.task)
     # The key holds the id: every new result starts again from its own prediction.
     label = st.segmented_control(
         say("맞는 라벨", "Right label"),
@@ -214,7 +213,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
             request_id=_request_id(result, label, visit.person.name),
         )
         try:
-            keep(visit, place, labels, [decision], say("한 건 분류", "one text"))
+            keep(visit, place, [decision], say("한 건 분류", "one text"))
         except InputError as error:
             explain(
                 say(
@@ -242,18 +241,7 @@ def _short(text: str) -> str:
     return line if len(line) <= _NAMED_CHARACTERS else f"{line[:_NAMED_CHARACTERS]}…"
 
 
-def _show_guideline(labels: Sequence[str]) -> None:
-    try:
-        task = task_with_labels(labels)
-    except InputError as error:
-        explain(
-            say(
-                "라벨 기준을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.",
-                "The guideline cannot be read. Mend the task's task.toml.",
-            ),
-            error,
-        )
-        return
+def _show_guideline(task: TaskDefinition | None) -> None:
     if task is not None and task.guideline is not None:
         with st.expander(say("라벨 기준 보기", "Guideline"), icon=":material/menu_book:"):
             st.markdown(task.guideline)
