@@ -9,7 +9,6 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
-from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.labels.tasks import task_named
@@ -18,7 +17,6 @@ from malmoi.model_folders import LINEAR, is_linear_alone
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
-_DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +76,9 @@ def _describe(path: Path, classifier: Classifier) -> None:
                     f"Cross-validated F1 {score:.2f} (1 is perfect)",
                 )
             )
-        device = _DEVICES[choose_device().type]
+        engine = classifier.engine
         st.caption(
-            say(f"이 컴퓨터의 {device}로 계산합니다.", f"Computed by this machine's {device}.")
+            say(f"이 컴퓨터에서 {engine} 방식으로 계산합니다.", f"Computed here by {engine}.")
         )
 
 
