@@ -17,7 +17,7 @@ COMMANDS = {
     "push": ("malmoi.commands.push", "send a classifier to the Hugging Face Hub"),
     "labels": (
         "malmoi.commands.labels",
-        "list, import, export or back up what the app's users labelled",
+        "list, import, export or back up labels of the app",
     ),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),

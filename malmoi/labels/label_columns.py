@@ -24,7 +24,7 @@ from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 
 # Between the labels of one cell, where a cell is not one label by itself.
-_SEPARATORS = (",", ";", "|", "/")
+SEPARATORS = (",", ";", "|", "/")
 
 
 def import_table(
@@ -48,15 +48,17 @@ def import_table(
         progress: called with the phase, texts or labels, and the rows done in it so far.
 
     Raises:
-        InputError: as `malmoi.labels.text_import.import_texts`.
+        InputError: as `malmoi.labels.text_import.import_texts`, or no row has such a column.
     """
-    kind = read_project(access).kind
+    kind, was_met = read_project(access).kind, False
     # Another column, or another person, says other things of the same rows.
     said = "\0".join((label_column, annotator_column or "", access.person.name))
     name = f"table:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
     def read(row: StoredRow) -> FoundActs:
+        nonlocal was_met
         cells = with_inner_keys(row.cells)
+        was_met = was_met or label_column in cells
         labels = labels_of_cell(cells.get(label_column), kind, row.book.names)
         if labels is None:
             return FoundActs()
@@ -64,7 +66,13 @@ def import_table(
         act = Act(text_id=row.text_id, kind="label", request_id=row.request, labels=labels)
         return FoundActs(acts=[(who, act)])
 
-    return import_with_acts(access, sources, options, read, name=name, progress=progress)
+    done = import_with_acts(access, sources, options, read, name=name, progress=progress)
+    if done.texts.rows and not was_met:
+        raise InputError(
+            f"expected a column {label_column!r} with labels, found none of that name; the texts "
+            "are imported, their labels are not: import the files again with the right name"
+        )
+    return done
 
 
 def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[str] | None:
@@ -90,7 +98,7 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
             return listed if listed or kind == "multi" else None
     if kind == "single" or normal_label(text) in names:
         return [text]
-    for separator in _SEPARATORS:
+    for separator in SEPARATORS:
         parts = [part.strip() for part in text.split(separator)]
         if len(parts) > 1 and all(normal_label(part) in names for part in parts):
             return parts
