@@ -70,7 +70,10 @@ def _draw_tasks(visit: Visit) -> None:
         task = tasks[place]
         st.text(", ".join(label.title for label in task.labels))
         name = st.text_input(
-            say("이름", "Name"), task.name, key=f"begin-name-{task.name}", max_chars=200
+            say("새 작업의 이름", "Name of the project"),
+            task.name,
+            key=f"begin-name-{task.name}",
+            max_chars=200,
         )
         with_labels = st.toggle(
             say("파일에 있는 라벨도 가져오기", "Import the labels of its file, too"),
@@ -134,7 +137,7 @@ def _draw_saved(visit: Visit) -> None:
             key="begin_saved",
         )
         name = st.text_input(
-            say("이름", "Name"),
+            say("새 작업의 이름", "Name of the project"),
             say("저장한 라벨", "saved labels"),
             key=f"begin-saved-name-{place}",
             max_chars=200,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.explanation import explain
 from app.language import say
@@ -21,6 +22,7 @@ from malmoi.text.reading.sources import Source
 
 _KEPT = "project_uploads"
 _SHOWN_ROWS = 4
+_NO_COLUMN = -1
 # Streamlit writes its own kinds of files into the field in English; this says which are read.
 _KINDS = """
 <style>
@@ -176,20 +178,7 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
         )
         label = None
         if origin == "table":
-            label = right.selectbox(
-                say("라벨이 있는 열", "Column of labels"),
-                [None, *(place for place in columns if place != text)],
-                format_func=lambda place: (
-                    say("없음: 글만 가져옵니다", "None: texts only")
-                    if place is None
-                    else shown(place)
-                ),
-                key=f"{key}-label",
-                help=say(
-                    "고르면 그 열의 값을 내 이름으로 붙인 라벨로 함께 가져옵니다.",
-                    "Its values come in as labels given by you.",
-                ),
-            )
+            label = _choose_label_column(preview, text, right, key)
         _show_sample(preview, text, label)
         no_header = False
         if origin == "table" and kept.source.format not in (".json", ".jsonl", ".parquet"):
@@ -199,6 +188,26 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
             )
         way = preview.way(text=text, label=label, no_header=no_header, origin=origin)
     return ChosenFile(kept=kept, way=way)
+
+
+def _choose_label_column(
+    preview: FilePreview, text: int, place: DeltaGenerator, key: str
+) -> int | None:
+    chosen: int = place.selectbox(
+        say("라벨이 있는 열", "Column of labels"),
+        [_NO_COLUMN, *(one for one in range(len(preview.columns)) if one != text)],
+        format_func=lambda one: (
+            say("없음: 글만 가져옵니다", "None: texts only")
+            if one == _NO_COLUMN
+            else preview.columns[one]
+        ),
+        key=f"{key}-label",
+        help=say(
+            "고르면 그 열의 값을 내 이름으로 붙인 라벨로 함께 가져옵니다.",
+            "Its values come in as labels given by you.",
+        ),
+    )
+    return None if chosen == _NO_COLUMN else chosen
 
 
 def _choose_origin(preview: FilePreview, key: str) -> FileOrigin:

@@ -10,6 +10,7 @@ import streamlit as st
 from app.batch import to_csv
 from app.explanation import explain
 from app.language import say
+from app.projects.opening import Opened, open_project
 from app.projects.running import Key, Running, works
 from app.projects.uploads import UploadFolder
 from app.visit import OpenProject
@@ -125,8 +126,13 @@ def _count(way: WayOfReading, sources: Sequence[Source], running: Running) -> in
     return counted
 
 
-def draw_import(project: OpenProject) -> None:
-    """How far the import of the open project is, or how it ended; nothing where there was none."""
+def draw_import(project: OpenProject, *, with_end: bool) -> None:
+    """How far the import of the open project is; nothing where there was none.
+
+    Args:
+        project: the open one; only admins import, and see it.
+        with_end: how it ended, too, until somebody has closed that.
+    """
     key = import_key(project.access.project_id)
     running = works().of(key)
     if running is None or not project.allows("admin"):
@@ -134,7 +140,8 @@ def draw_import(project: OpenProject) -> None:
     if running.is_on:
         _draw_running(key)
         return
-    _draw_end(key, running)
+    if with_end:
+        _draw_end(project, key, running)
 
 
 @st.fragment(run_every=_REFRESH_SECONDS)
@@ -172,10 +179,13 @@ def draw_bar(running: Running, what: str) -> None:
         st.progress(0.0, text=f"{what} · {phase} {done:,}" if done else what)
 
 
-def _draw_end(key: Key, running: Running) -> None:
+def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
+    outcome = running.result
     if running.error is not None:
         explain(say("글을 가져오지 못했습니다.", "The texts were not imported."), running.error)
-    elif running.was_stopped and running.result is None:
+    elif isinstance(outcome, ImportOutcome):
+        _draw_outcome(outcome)
+    else:
         st.warning(
             say(
                 "가져오기를 멈췄습니다. 그때까지 들어온 글은 남아 있고, 같은 파일을 다시 올리면 "
@@ -185,11 +195,19 @@ def _draw_end(key: Key, running: Running) -> None:
             ),
             icon=":material/stop_circle:",
         )
-    elif isinstance(running.result, ImportOutcome):
-        _draw_outcome(running.result)
-    if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
-        works().forget(key)
-        st.rerun()
+    with st.container(horizontal=True):
+        if st.button(
+            say("라벨링하기", "Label"),
+            key=f"label-{key[1]}",
+            type="primary",
+            icon=":material/play_arrow:",
+        ):
+            open_project(project.project.name, Opened.LABELLING)
+        if isinstance(outcome, ImportOutcome) and outcome.bad_count:
+            _offer_bad_rows(outcome.bad)
+        if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
+            works().forget(key)
+            st.rerun()
 
 
 def _draw_outcome(outcome: ImportOutcome) -> None:
@@ -215,11 +233,11 @@ def _draw_outcome(outcome: ImportOutcome) -> None:
             say("가져왔습니다: ", "Imported: ") + ", ".join(parts) + ".", icon=":material/check:"
         )
     if outcome.bad_count:
-        draw_bad_rows(outcome.bad, outcome.bad_count)
+        _draw_bad_rows(outcome.bad, outcome.bad_count)
 
 
-def draw_bad_rows(lines: Sequence[str], count: int) -> None:
-    """What was left out, on the screen and as a file."""
+def _draw_bad_rows(lines: Sequence[str], count: int) -> None:
+    """What was left out."""
     st.warning(
         say(
             f"읽지 못해 뺀 것이 {count:,}개 있습니다. 나머지는 모두 가져왔습니다.",
@@ -228,11 +246,23 @@ def draw_bad_rows(lines: Sequence[str], count: int) -> None:
         icon=":material/report:",
     )
     table = bad_rows_table(lines)
-    st.dataframe(table, hide_index=True, height=min(240, 36 * (len(table) + 1) + 2))
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=min(240, 36 * (len(table) + 1) + 2),
+        column_config={
+            table.columns[0]: st.column_config.TextColumn(width="medium"),
+            table.columns[1]: st.column_config.TextColumn(width="large"),
+        },
+    )
     if count > len(lines):
         st.caption(
             say(f"앞의 {len(lines):,}개만 보입니다.", f"Only the first {len(lines):,} are shown.")
         )
+
+
+def _offer_bad_rows(lines: Sequence[str]) -> None:
+    table = bad_rows_table(lines)
     st.download_button(
         say("뺀 행 목록 내려받기 (CSV)", "Download the list (CSV)"),
         lambda: to_csv(table),

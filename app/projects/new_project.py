@@ -42,23 +42,28 @@ def draw_new_project(visit: Visit) -> None:
             height=138,
             placeholder=say("긍정, 부정, 중립", "positive, negative, neutral"),
         )
+        of_files, make, wrong = st.container(), st.container(), st.container()
     with right:
         chosen = choose_texts(form)
     names = typed_labels(typed or "")
     kind: TaskKind = st.session_state.get(f"{form}-kind") or "single"
-    _offer_labels_of_files(with_label_columns(chosen), kind, form, names)
+    with of_files:
+        _offer_labels_of_files(with_label_columns(chosen), kind, form, names)
     labels, kind, guideline, settings = _draw_more(names, form)
-    _warn_of_twins(names)
-    if not st.button(
+    with of_files:
+        _warn_of_twins(names)
+    # Beside the files, so that no number of them pushes it away.
+    if not make.button(
         say("만들고 라벨링 시작", "Make it and begin"),
         type="primary",
         icon=":material/play_arrow:",
         key=f"{form}-make",
+        width="stretch",
     ):
         return
     missing = _missing(name or "", names, kind)
     if missing:
-        st.error(missing, icon=":material/edit:")
+        wrong.error(missing, icon=":material/edit:")
         return
     try:
         new = NewProject(
@@ -172,8 +177,7 @@ def _offer_labels_of_files(
     """Let the labels that stand in a file become those of the project."""
     if not chosen:
         return
-    place = st.empty()
-    if not place.button(
+    if not st.button(
         say("파일의 라벨을 목록에 넣기", "Take the labels of the file"),
         icon=":material/playlist_add:",
         key=f"{form}-take",

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from app.language import say
 from app.projects.beginnings import draw_beginnings
 from app.projects.exports import draw_exports
 from app.projects.imports import draw_import
@@ -10,6 +9,7 @@ from app.projects.more_texts import draw_more_texts
 from app.projects.new_project import draw_new_project, fill_taken_labels
 from app.projects.opening import VIEW, apply_next_view
 from app.projects.overview import draw_overview
+from app.projects.sections import choose_section
 from app.visit import Visit
 
 _VIEWS = {
@@ -25,21 +25,11 @@ def show(visit: Visit) -> None:
     apply_next_view()
     fill_taken_labels()
     # Texts are added to a project, and exported from one.
-    views = list(_VIEWS) if visit.open_project is not None else ["list", "new"]
-    if st.session_state.get(VIEW) not in (None, *views):
-        del st.session_state[VIEW]
-    view = st.segmented_control(
-        say("할 일", "What to do"),
-        views,
-        default="list" if visit.open_project is not None else "new",
-        required=True,
-        format_func=_view_title,
-        key=VIEW,
-        label_visibility="collapsed",
-        bind="query-params",
-    )
+    has_project = visit.open_project is not None
+    offered = list(_VIEWS) if has_project else ["list", "new"]
+    view = choose_section(VIEW, _VIEWS, offered, first="list" if has_project else "new")
     if visit.open_project is not None:
-        draw_import(visit.open_project)
+        draw_import(visit.open_project, with_end=view in ("list", "texts"))
     if view == "new":
         draw_new_project(visit)
         draw_beginnings(visit)
@@ -51,11 +41,6 @@ def show(visit: Visit) -> None:
         draw_exports(visit, visit.open_project)
     else:
         draw_overview(visit)
-
-
-def _view_title(view: str) -> str:
-    korean, english, icon = _VIEWS[view]
-    return f":material/{icon}: {say(korean, english)}"
 
 
 def _draw_name(name: str) -> None:

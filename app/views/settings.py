@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.language import say
+from app.projects.sections import choose_section
 from app.projects.settings_labels import draw_labels
 from app.projects.settings_people import draw_audit, draw_backup, draw_people
 from app.projects.settings_work import draw_guideline, draw_work
@@ -27,16 +28,7 @@ def show(visit: Visit) -> None:
     with st.container(horizontal=True):
         st.markdown(":material/folder_open:", width="content")
         st.text(project.project.name)
-    section = st.segmented_control(
-        say("설정", "Settings"),
-        list(_SECTIONS),
-        default="labels",
-        required=True,
-        format_func=_title,
-        key=SECTION,
-        label_visibility="collapsed",
-        bind="query-params",
-    )
+    section = choose_section(SECTION, _SECTIONS, list(_SECTIONS), first="labels")
     if not project.allows("admin"):
         st.info(
             say(
@@ -57,8 +49,3 @@ def show(visit: Visit) -> None:
         draw_audit(project)
     else:
         draw_backup(visit)
-
-
-def _title(section: str) -> str:
-    korean, english, icon = _SECTIONS[section]
-    return f":material/{icon}: {say(korean, english)}"
