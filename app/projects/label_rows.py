@@ -12,7 +12,7 @@ from malmoi.labels.names import normal_label
 from malmoi.labels.project import KEYS, PALETTE, ProjectLabel
 
 _BETWEEN = re.compile(r"[,\n]")
-_WIDTHS = (1, 4, 3, 1.4, 6)
+_WIDTHS = (1.5, 3.4, 2.6, 1.7, 4)
 
 
 def typed_labels(text: str) -> list[str]:
@@ -37,10 +37,10 @@ def draw_heads(*, with_names: bool) -> None:
     """The names of the columns."""
     heads = [
         say("색", "Colour"),
-        say("이름 (파일에 적힘)", "Name (in files)"),
+        say("이름", "Name"),
         say("보이는 이름", "Shown as"),
         say("키", "Key"),
-        say("뜻 (한 줄)", "Meaning (one line)"),
+        say("뜻", "Meaning"),
     ]
     places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS)
     for place, head in zip(places, heads, strict=False):

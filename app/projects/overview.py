@@ -23,7 +23,7 @@ ROLES: dict[Role, tuple[str, str]] = {
 # A count goes over all texts of a project, so it is not made at every click.
 _COUNT_SECONDS = 10
 _AT_ONCE = 30
-_WIDTHS = (5, 3.2, 1.6, 1.6)
+_WIDTHS = (4.5, 3, 1.5, 2)
 
 
 def draw_overview(visit: Visit) -> None:

@@ -37,6 +37,7 @@ class FilePreview:
 
     Attributes:
         columns: as the cells of its rows are named.
+        header: the same columns as the file names them: some may have no name, or that of another.
         rows: the first ones, as they are shown.
         text: which column most likely holds the texts.
         label: which one most likely holds labels; None where none is called so.
@@ -46,6 +47,7 @@ class FilePreview:
     """
 
     columns: tuple[str, ...]
+    header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: int
     label: int | None
@@ -59,10 +61,10 @@ class FilePreview:
         """How to read it, by the places of its columns."""
         if self.is_list:
             return WayOfReading(options=ReadOptions(delimiter=None))
-        name = self.columns[text]
-        twice = sum(plain_name(name) == plain_name(other) for other in self.columns) > 1
+        name = self.header[text]
+        alike = sum(plain_name(name) == plain_name(other) for other in self.header)
         # A number names a column where its name does not.
-        column = str(text + 1) if twice and name not in self.columns[:text] else name
+        column = name if plain_name(name) and alike == 1 else str(text + 1)
         if origin != "table":
             return WayOfReading(origin=origin, options=ReadOptions(text_column=column))
         return WayOfReading(
@@ -81,7 +83,8 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
     """
     refuse_nothing(source)
     notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
-    options = ReadOptions(no_header=no_header)
+    # Of a table without names, any column will do to see them all.
+    options = ReadOptions(no_header=no_header, text_column="1" if no_header else None)
     if source.format in (".json", ".jsonl"):
         _, columns, sample = sampled(json_rows(source, notes, bad))
         if not columns:
@@ -98,7 +101,8 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
         return replace(_preview([LINE_COLUMN], sample, notes, source), is_list=True)
     request = ColumnRequest(any_sheet=True)
     with open_table(source, shape, request, options, notes, bad) as table:
-        return _preview(distinct_names(table.columns), table.sample, notes, source)
+        seen = _preview(distinct_names(table.columns), table.sample, notes, source)
+        return replace(seen, header=tuple(table.columns))
 
 
 def _preview(
@@ -113,6 +117,7 @@ def _preview(
         text = list(columns).index("data.text")
     return FilePreview(
         columns=tuple(columns),
+        header=tuple(columns),
         rows=tuple(tuple(row) for row in rows),
         text=text,
         label=None if label == text else label,

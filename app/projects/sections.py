@@ -27,7 +27,7 @@ def choose_section(
     if st.session_state.get(key) not in offered:
         wanted = st.query_params.get(key)
         st.session_state[key] = wanted if wanted in offered else first
-    chosen: str = st.segmented_control(
+    chosen = st.segmented_control(
         say("보기", "View"),
         list(offered),
         required=True,
@@ -35,6 +35,7 @@ def choose_section(
         key=key,
         label_visibility="collapsed",
     )
+    assert chosen is not None  # the control has a value from the start, and cannot lose it
     if st.query_params.get(key, first) != chosen:
         st.query_params[key] = chosen
     return chosen

@@ -61,7 +61,7 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
 
 
 def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None:
-    who, what, away = st.columns([5, 3, 2], vertical_alignment="center")
+    who, what, away = st.columns([4, 3, 2.4], vertical_alignment="center")
     who.text(name)
     key = f"{project.project.id}-{name}-{role}"
     chosen: Role = what.selectbox(
@@ -86,7 +86,7 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
 
 def _draw_new_member(project: OpenProject) -> None:
     with st.form(f"member-{project.project.id}", clear_on_submit=True, border=False):
-        who, what, add = st.columns([5, 3, 2], vertical_alignment="bottom")
+        who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
         name = who.text_input(
             say("더할 사람 (로그인할 때는 이메일)", "Somebody new (the e-mail, with login)"),
             max_chars=320,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import openpyxl
 import pytest
+from app.views.labels import retraining_command
 from streamlit.testing.v1 import AppTest
 
-from app.views.labels import retraining_command
 from malmoi.labels.store import LabelStore
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
