@@ -10,6 +10,7 @@ import streamlit as st
 from app.batch import to_csv
 from app.explanation import explain
 from app.language import say
+from app.projects.counts import count_again
 from app.projects.opening import Opened, open_project
 from app.projects.running import Key, Running, works
 from app.projects.uploads import UploadFolder
@@ -148,6 +149,7 @@ def draw_import(project: OpenProject, *, with_end: bool) -> None:
 def _draw_running(key: Key) -> None:
     running = works().of(key)
     if running is None or not running.is_on:
+        count_again()
         st.rerun()
     assert running is not None
     draw_bar(running, say("글을 가져오는 중입니다", "Importing texts"))
@@ -207,6 +209,7 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
             _offer_bad_rows(outcome.bad)
         if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
             works().forget(key)
+            count_again()
             st.rerun()
 
 

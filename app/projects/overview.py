@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
+from app.projects.counts import counted
 from app.projects.opening import Opened, open_project
 from app.projects.plain import escaped
 from app.visit import Visit
@@ -13,15 +14,12 @@ from malmoi.errors import InputError
 from malmoi.labels.people import Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import archive
-from malmoi.labels.review import ProjectProgress, progress
 
 ROLES: dict[Role, tuple[str, str]] = {
     "annotator": ("라벨러", "annotator"),
     "reviewer": ("검수자", "reviewer"),
     "admin": ("관리자", "admin"),
 }
-# A count goes over all texts of a project, so it is not made at every click.
-_COUNT_SECONDS = 10
 _AT_ONCE = 30
 _WIDTHS = (4.5, 3, 1.5, 2)
 
@@ -64,7 +62,7 @@ def _draw_list(visit: Visit, projects: Sequence[Project]) -> None:
 
 
 def _draw_row(visit: Visit, project: Project) -> None:
-    done = _counted(visit, project.id)
+    done = counted(visit, project.id)
     is_open = visit.open_project is not None and visit.open_project.project.id == project.id
     with st.container(border=True):
         title, bar, role, menu = st.columns(_WIDTHS, vertical_alignment="center")
@@ -128,14 +126,3 @@ def _move(visit: Visit, project_id: int, *, away: bool) -> None:
         )
         return
     st.rerun()
-
-
-def _counted(visit: Visit, project_id: int) -> ProjectProgress:
-    url = visit.store.engine.url.render_as_string(hide_password=False)
-    return _progress(visit, (url, project_id, visit.person.name, visit.person.is_local))
-
-
-@st.cache_data(ttl=_COUNT_SECONDS, max_entries=1_000, show_spinner=False)
-def _progress(_visit: Visit, key: tuple[str, int, str, bool]) -> ProjectProgress:
-    """How far a project is, asked for the person in the key."""
-    return progress(_visit.store.access(_visit.person, key[1]))
