@@ -1,16 +1,16 @@
 """The pages of the app. One page is imported and drawn at a run."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
 
 from app.chrome import draw_chrome
 from app.explanation import explain
-from app.language import say
+from app.language import LANGUAGE, say
 from app.login import logged_in, needs_login
-from app.visit import Visit, draw_sidebar
+from app.visit import NAME, PROJECT, Visit, draw_sidebar
 from malmoi.errors import InputError
 
 
@@ -25,8 +25,10 @@ class AppPage:
 
 
 PAGES = (
+    AppPage(module="projects", korean="작업", english="Projects", icon="folder_open"),
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
+    AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
 )
 
 
@@ -59,6 +61,26 @@ def draw() -> None:
         for page in PAGES
     ]
     st.navigation(pages).run()
+
+
+def go_to(module: str, address: Mapping[str, str]) -> None:
+    """Go on with another page, which ends this run; nothing where there is no such page.
+
+    Args:
+        module: of the page.
+        address: what is to change in the address; whose project and whose name stays in it.
+    """
+    if not any(page.module == module for page in PAGES):
+        return
+    kept = {
+        key: st.query_params[key] for key in (PROJECT, NAME, LANGUAGE) if key in st.query_params
+    }
+    # A page is known by its place in the address; this one is never drawn itself.
+    st.switch_page(st.Page(_nothing, url_path=module), query_params={**kept, **address})
+
+
+def _nothing() -> None:
+    pass
 
 
 def _drawing(module: str, visit: Visit) -> Callable[[], None]:
