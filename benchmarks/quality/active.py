@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -203,9 +204,7 @@ def _labelling(
             break
         texts = [pool.texts[place] for place in rest]
         said = (
-            np.zeros((len(rest), 0))
-            if order == "random"
-            else trainer.probabilities(result, texts)
+            np.zeros((len(rest), 0)) if order == "random" else trainer.probabilities(result, texts)
         )
         size = max(BATCH, len(done) // 20)
         chosen: list[int] = []
@@ -232,7 +231,7 @@ def _score(
 
 def _needed(curve: list[tuple[int, float]], wanted: float) -> int | None:
     """The labels of the first of two rounds in a row that are good enough; None: there are none."""
-    for (labels, f1), (_, then) in zip(curve, curve[1:], strict=False):
+    for (labels, f1), (_, then) in pairwise(curve):
         if min(f1, then) >= wanted:
             return labels
     return None

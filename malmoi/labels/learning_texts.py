@@ -45,6 +45,8 @@ def labelled_texts(access: ProjectAccess) -> list[LabelledText]:
             PlaceRow.project_id == access.project_id, PlaceRow.state == "labelled"
         )
         for text_id, choice in connection.execute(cast):
+            if choice is None:
+                continue
             if choice not in names:
                 names[choice] = book.labels(choice)
             votes.setdefault(text_id, []).append(names[choice])
@@ -54,7 +56,9 @@ def labelled_texts(access: ProjectAccess) -> list[LabelledText]:
             .where(TextRow.project_id == access.project_id, TextRow.adjudication_id.is_not(None))
         )
         adjudicated = {
-            text_id: book.labels(choice) for text_id, choice in connection.execute(reviewed)
+            text_id: book.labels(choice)
+            for text_id, choice in connection.execute(reviewed)
+            if choice is not None
         }
         found = {
             text_id: final.labels

@@ -192,9 +192,7 @@ def score_versions(access: ProjectAccess) -> list[ScoreVersion]:
     """
     query = (
         select(ScoreVersionRow.__table__)
-        .where(
-            ScoreVersionRow.project_id == access.project_id, ScoreVersionRow.labels.is_not(None)
-        )
+        .where(ScoreVersionRow.project_id == access.project_id, ScoreVersionRow.labels.is_not(None))
         .order_by(ScoreVersionRow.id)
     )
     with access.reading() as connection:
@@ -278,9 +276,7 @@ def random_sample(access: ProjectAccess) -> list[int]:
     """
     alone = or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)
     mine = (TextRow.project_id == access.project_id, alone)
-    skipped = select(PlaceRow.id).where(
-        PlaceRow.text_id == TextRow.id, PlaceRow.state == "skipped"
-    )
+    skipped = select(PlaceRow.id).where(PlaceRow.text_id == TextRow.id, PlaceRow.state == "skipped")
     # Not min(), which would look at all that are open.
     first_open = (
         select(TextRow.lottery)
@@ -288,9 +284,7 @@ def random_sample(access: ProjectAccess) -> list[int]:
         .order_by(TextRow.lottery)
         .limit(1)
     )
-    query = (
-        select(TextRow.id).where(*mine, TextRow.is_open.is_(False)).order_by(TextRow.lottery)
-    )
+    query = select(TextRow.id).where(*mine, TextRow.is_open.is_(False)).order_by(TextRow.lottery)
     with access.reading("reviewer") as connection:
         end = connection.scalar(first_open)
         if end is not None:

@@ -148,10 +148,18 @@ class QuickTrainer:
             label_ids=label_ids,
             fold_of=folds,
             probabilities=probabilities,
-            macro_f1=_macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
+            macro_f1=macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
             weights=stacked.stack.weights,
             encoder=encoder,
         )
+
+    def read(self, texts: Sequence[str]) -> None:
+        """Read texts ahead of a fit or of `probabilities`, which will be the faster for it."""
+        clean = clean_batch(list(texts)).texts
+        if self._kiwi and clean:
+            self._reader(clean)
+        if clean:
+            self._numbers_of(clean)
 
     def probabilities(self, result: QuickResult, texts: Sequence[str]) -> np.ndarray:
         """What a classifier that this trainer fitted says of texts, float32 [N, K].
@@ -225,7 +233,7 @@ def _folds(label_ids: np.ndarray, seed: int) -> np.ndarray:
     return folds
 
 
-def _macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:
+def macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:
     """Mean F1 of the labels; one that is neither given nor predicted counts 0."""
     scores = []
     for label in range(labels):
