@@ -64,6 +64,23 @@ def _entropy_diverse(texts: list[str], said: np.ndarray, draw: np.random.Generat
     return ranked(texts, uncertainty(said, "entropy"))
 
 
+def _blocks(texts: list[str], said: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Diverse among the 60 most uncertain."""
+    return ranked(texts, uncertainty(said, "margin"), looked_at=3 * BATCH, placed=BATCH)
+
+
+def _by_pair(texts: list[str], said: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """The two labels in question in turn."""
+    unsure = uncertainty(said, "margin")
+    pairs = np.sort(np.argsort(-said, axis=1)[:, :2], axis=1) @ [1, said.shape[1]]
+    order = np.argsort(-unsure, kind="stable")
+    turn = np.zeros(len(order), dtype=np.int64)
+    for pair in np.unique(pairs):
+        mine = np.flatnonzero(pairs[order] == pair)
+        turn[mine] = np.arange(len(mine))
+    return order[np.argsort(turn, kind="stable")]
+
+
 def _ours(texts: list[str], said: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     best = _margin_diverse(texts, said, draw)[:BATCH]
     number = int((draw.random(BATCH) < RANDOM_SHARE).sum())
@@ -78,6 +95,8 @@ ORDERS: dict[str, Order] = {
     "entropy": _by_entropy,
     "margin, diverse": _margin_diverse,
     "entropy, diverse": _entropy_diverse,
+    "margin, blocks": _blocks,
+    "margin, by pair": _by_pair,
 }
 
 
