@@ -16,9 +16,10 @@ from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# Streamlit speaks English in a few places that it gives no option for.
+# Less empty room than Streamlit leaves, and Korean in the places that it gives no option for.
 KOREAN_CHROME = """
 <style>
+[data-testid="stMainBlockContainer"] { padding-top: 2.5rem; padding-bottom: 2rem; }
 [data-testid="InputInstructions"] { display: none; }
 [data-testid="stElementToolbar"] { display: none; }
 [data-testid="stFileUploaderDropzone"] button p { font-size: 0; }
@@ -28,7 +29,7 @@ KOREAN_CHROME = """
 [data-testid="stFileUploaderDropzoneInstructions"] { font-size: 0; }
 [data-testid="stFileUploaderDropzoneInstructions"] * { display: none; }
 [data-testid="stFileUploaderDropzoneInstructions"]::after {
-  content: "또는 여기에 끌어다 놓기 · CSV, TSV, XLSX · 200MB까지"; font-size: 0.9rem; opacity: .7;
+  content: "또는 여기에 끌어다 놓기 · 200MB까지"; font-size: 0.9rem; opacity: .7;
 }
 </style>
 """

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
+from app.login import logged_in, needs_login
 from app.visit import Visit, draw_sidebar
 from malmoi.errors import InputError
 
@@ -25,15 +26,17 @@ class AppPage:
 PAGES = (
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
-    AppPage(module="saved", korean="저장한 라벨", english="Saved labels", icon="inventory_2"),
 )
 
 
 def draw() -> None:
     """Draw the sidebar and the page that the address names."""
+    person = None
+    if needs_login() and (person := logged_in()) is None:
+        return
     try:
         # Outside of any page, so that what is chosen there stays when the page changes.
-        visit = draw_sidebar()
+        visit = draw_sidebar(person)
     except InputError as error:
         explain(
             say(
