@@ -26,6 +26,7 @@ class AppPage:
 PAGES = (
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
+    AppPage(module="models", korean="모델", english="Models", icon="neurology"),
 )
 
 
