@@ -67,7 +67,7 @@ def label_bars(reports: Mapping[str, FoldReport]) -> alt.Chart:
         .encode(
             y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
             yOffset=alt.YOffset("model:N", sort=list(reports)),
-            x=alt.X("f1:Q", title="F1", scale=alt.Scale(domain=[0, 1])),
+            x=alt.X("f1:Q", title="F1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
             color=alt.Color(
                 "model:N",
                 sort=list(reports),

@@ -56,7 +56,7 @@ def draw_curve(open_project: OpenProject) -> None:
 def _draw_now(open_project: OpenProject) -> None:
     """What is being done; looks again by itself, and at the end draws the page anew."""
     state = learning.state(open_project)
-    text, button = st.columns([3, 1], vertical_alignment="center")
+    text, button = st.columns([2, 1], vertical_alignment="center")
     text.caption(_told(state))
     if button.button(
         say("지금 배우기", "Learn now"),
@@ -125,18 +125,16 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
         return
     step = -(-len(versions) // _MOST_POINTS)
     shown = versions[::-step][::-1]  # with the last
-    sample = [
-        (one.quality.labels, one.quality.sample_f1)
-        for one in versions
-        if one.quality.sample_f1 is not None
-    ]
-    folds = [
-        (one.quality.labels, one.quality.cross_validated_f1)
-        for one in versions
-        if one.quality.cross_validated_f1 is not None
-    ]
-    honest = len(sample) >= FEWEST_POINTS
-    expected = forecast(_rising(sample if honest else folds))
+    # By the folds: of the random sample there are fewer texts, and its curve is the rougher.
+    expected = forecast(
+        _rising(
+            [
+                (one.quality.labels, one.quality.cross_validated_f1)
+                for one in versions
+                if one.quality.cross_validated_f1 is not None
+            ]
+        )
+    )
     names = (say("교차 검증", "Cross-validated"), say("무작위 표본", "Random sample"))
     st.altair_chart(
         _chart(shown, expected, names),
@@ -144,7 +142,7 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
         alt=say("라벨 수에 따른 F1 곡선", "F1 by number of labels"),
     )
     _draw_table(versions, expected)
-    _draw_words(versions[-1], expected, honest)
+    _draw_words(versions[-1], expected)
 
 
 def _rising(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -176,7 +174,14 @@ def _chart(
             }
         )
     x = alt.X("labels:Q", title=say("라벨 수", "Labels"), scale=alt.Scale(zero=False))
-    y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=[0, 1]))
+    values = [
+        f1
+        for one in versions
+        for f1 in (one.quality.cross_validated_f1, one.quality.sample_f1)
+        if f1 is not None
+    ]
+    domain = [max(0.0, min(values, default=0) - 0.15), min(1.0, max(values, default=1) + 0.15)]
+    y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=domain, nice=True))
     color = alt.Color(
         "kind:N",
         scale=alt.Scale(domain=list(names), range=list(_COLORS)),
@@ -203,7 +208,7 @@ def _chart(
     if bars:
         layers.append(
             alt.Chart(pd.DataFrame(bars))
-            .mark_rule(opacity=0.5)
+            .mark_rule(opacity=0.5, clip=True)
             .encode(x=x, y=alt.Y("low:Q", title="F1"), y2="high:Q", color=color)
         )
     if expected is not None:
@@ -222,17 +227,17 @@ def _expected_layers(expected: Forecast, x: alt.X) -> list[Any]:
     )
     base = alt.Chart(frame).encode(x=x)
     return [
-        base.mark_area(opacity=0.15, color="#777777").encode(y="low:Q", y2="high:Q"),
-        base.mark_line(strokeDash=[2, 3], color="#777777").encode(y="f1:Q"),
+        base.mark_area(opacity=0.15, clip=True, color="#777777").encode(y="low:Q", y2="high:Q"),
+        base.mark_line(strokeDash=[2, 3], clip=True, color="#777777").encode(y="f1:Q"),
     ]
 
 
 def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None:
     labels, f1, sample, kind = (
         say("라벨 수", "Labels"),
-        say("F1 (교차 검증)", "F1 (cross-validated)"),
-        say("F1 (무작위 표본)", "F1 (random sample)"),
-        say("예상", "Expected"),
+        say("교차 검증 F1", "Cross-validated"),
+        say("표본 F1", "Sample"),
+        say("예상 F1", "Expected"),
     )
     step = -(-len(versions) // _MOST_ROWS)
     rows = [
@@ -259,7 +264,7 @@ def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None
         pd.DataFrame(rows),
         hide_index=True,
         width="stretch",
-        column_config={labels: st.column_config.NumberColumn(format="localized")},
+        column_config={labels: st.column_config.NumberColumn(format="localized", width=70)},
     )
 
 
@@ -271,12 +276,11 @@ def _with_error(version: ScoreVersion) -> str:
     f1 = version.quality.sample_f1
     if f1 is None:
         return ""
-    texts = version.quality.sample_texts
-    error = 1.96 * sample_error(f1, texts)
-    return say(f"{f1:.2f} ± {error:.2f} (글 {texts:,}건)", f"{f1:.2f} ± {error:.2f} ({texts:,})")
+    error = 1.96 * sample_error(f1, version.quality.sample_texts)
+    return f"{f1:.2f} ± {error:.2f}"
 
 
-def _draw_words(last: ScoreVersion, expected: Forecast | None, honest: bool) -> None:
+def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
     lines = [
         say(
             "교차 검증은 모델이 고른 어려운 글도 세므로 실제보다 낮게 나오기 쉽습니다. 무작위 "
@@ -311,15 +315,11 @@ def _draw_words(last: ScoreVersion, expected: Forecast | None, honest: bool) -> 
             )
         )
     else:
-        of = (
-            say("무작위 표본", "the random sample")
-            if honest
-            else say("교차 검증", "cross-validation")
-        )
         lines.append(
             say(
-                f"예상은 {of} 점수를 멱법칙으로 이은 것이고, 괄호는 90% 구간입니다.",
-                f"The forecast continues {of} by a power law; in brackets, the interval of 90%.",
+                "예상은 교차 검증 점수를 멱법칙으로 이은 것이고, 괄호는 90% 구간입니다.",
+                "The forecast continues the cross-validated scores by a power law; in brackets, "
+                "the interval of 90%.",
             )
         )
     st.caption(" ".join(lines))

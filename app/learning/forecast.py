@@ -40,7 +40,7 @@ class Forecast:
 
 
 def forecast(
-    points: Sequence[tuple[int, float]], factors: Sequence[float] = (1.0, 1.25, 1.5, 2.0, 3.0)
+    points: Sequence[tuple[int, float]], factors: Sequence[float] = (1.0, 1.25, 1.5, 2.0)
 ) -> Forecast | None:
     """Go on with a learning curve.
 

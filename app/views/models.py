@@ -24,6 +24,7 @@ from app.visit import Visit
 from malmoi.model_folders import is_linear_alone
 
 _SECTION = "section"
+_HALF = 396  # pixels: half of a page 1280 wide, less the sidebar
 
 
 def show(visit: Visit) -> None:
@@ -36,17 +37,22 @@ def show(visit: Visit) -> None:
         "train": (say("ELECTRA 학습", "Train ELECTRA"), lambda: _show_training(visit)),
         "curve": (say("라벨링 중 학습", "Learning while labelling"), lambda: _show_curve(visit)),
     }
+    # Not bound to the address: that would be by words of the language in use.
+    if st.session_state.get(_SECTION) not in sections:
+        asked = st.query_params.get(_SECTION)
+        st.session_state[_SECTION] = asked if asked in sections else "models"
     section = st.segmented_control(
         say("보기", "Section"),
         list(sections),
         format_func=lambda key: sections[key][0],
         key=_SECTION,
-        default="models",
         required=True,
         label_visibility="collapsed",
-        bind="query-params",
     )
-    sections[section or "models"][1]()
+    assert section is not None
+    if st.query_params.get(_SECTION, "models") != section:
+        st.query_params[_SECTION] = section
+    sections[section][1]()
 
 
 def _show_models(models: list[Path], chosen: Path | None) -> None:
@@ -81,13 +87,13 @@ def _row(path: Path, name: str, report: FoldReport | None, chosen: bool) -> dict
     return {
         say("사용", "In use"): "✓" if chosen else "",
         say("모델", "Model"): name,
-        say("라벨", "Labels"): ", ".join(labels_of(path)),
         "F1": None if report is None else report.f1,
         say("95% 구간", "95% interval"): (
             "" if report is None else f"{report.low:.2f}–{report.high:.2f}"
         ),
         say("글 수", "Texts"): None if report is None else report.texts,
         say("종류", "Kind"): _kind(path),
+        say("라벨", "Labels"): ", ".join(labels_of(path)),
         say("만든 때", "Made"): _made(path),
     }
 
@@ -104,11 +110,11 @@ def _made(path: Path) -> str:
         moment = datetime.fromtimestamp((path.parent / "report.json").stat().st_mtime)
     except OSError:
         return ""
-    return f"{moment:%Y-%m-%d %H:%M}"
+    return f"{moment:%m-%d %H:%M}"
 
 
 def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: bool) -> None:
-    title, button = st.columns([3, 1], vertical_alignment="bottom")
+    title, button = st.columns([2, 1], vertical_alignment="bottom")
     if report is None:
         title.text(
             f"{name}\n" + say("폴드 보고서가 없는 모델입니다.", "It has no report of folds.")
@@ -124,7 +130,7 @@ def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: boo
             )
         )
     button.button(
-        say("쓰는 중입니다", "In use") if in_use else say("이 모델 쓰기", "Use this model"),
+        say("사용 중", "In use") if in_use else say("이 모델 쓰기", "Use this model"),
         type="secondary" if in_use else "primary",
         disabled=in_use,
         on_click=use_model,
@@ -138,7 +144,9 @@ def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: boo
 def _show_report(report: FoldReport | None) -> None:
     if report is None or not report.labels:
         return
-    scores, confusion = st.columns(2)
+    # Beside each other where there is room, else one below the other.
+    row = st.container(horizontal=True)
+    scores, confusion = (row.container(width=_HALF) for _ in range(2))
     with scores:
         st.caption(say("라벨별 점수", "Scores by label"))
         st.dataframe(
@@ -220,7 +228,10 @@ def _show_two(paths: dict[str, Path]) -> None:
         ),
         hide_index=True,
         width="stretch",
-        column_config={"F1": st.column_config.NumberColumn(format="%.3f")},
+        column_config={
+            "F1": st.column_config.NumberColumn(format="%.3f"),
+            say("글 수", "Texts"): st.column_config.NumberColumn(format="localized"),
+        },
     )
     if first.data != second.data or not first.data:
         st.caption(
