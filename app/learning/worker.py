@@ -65,7 +65,7 @@ def _reply(
 def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Imports take seconds, so they are after the reader of the input."""
     from app.learning.rounds import Learner
-    from malmoi.labels.alike import group_alike
+    from malmoi.labels.near_duplicates import group_alike
     from malmoi.labels.people import Person
     from malmoi.labels.projects import ProjectStore
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from malmoi.errors import InputError
-from malmoi.labels.alike import group_alike
+from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts
