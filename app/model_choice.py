@@ -11,7 +11,6 @@ from app.language import say
 from app.model_report import best, better_than, fold_report, labels_of, same_labels
 from app.plain_text import escaped
 from app.visit import Visit
-from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.labels.tasks import task_named
@@ -21,7 +20,6 @@ _KEPT = "kept_model"
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
-_DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,9 +108,9 @@ def _describe(path: Path, classifier: Classifier, models: Sequence[Path]) -> Non
                 )
             )
         tell_better(path, models)
-        device = _DEVICES[choose_device().type]
+        engine = classifier.engine
         st.caption(
-            say(f"이 컴퓨터의 {device}로 계산합니다.", f"Computed by this machine's {device}.")
+            say(f"이 컴퓨터에서 {engine} 방식으로 계산합니다.", f"Computed here by {engine}.")
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from app.chrome import draw_chrome
 from app.explanation import explain
 from app.language import say
 from app.login import logged_in, needs_login
@@ -32,6 +33,7 @@ PAGES = (
 
 def draw() -> None:
     """Draw the sidebar and the page that the address names."""
+    draw_chrome()
     person = None
     if needs_login() and (person := logged_in()) is None:
         return

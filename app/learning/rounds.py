@@ -9,13 +9,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.learning.due import LABELS_A_ROUND
 from app.learning.ranking import ranked, uncertainty
+from malmoi.errors import InputError
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickResult, QuickTrainer
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.learning_texts import LabelledText, labelled_texts, texts_to_choose_from
@@ -27,8 +27,7 @@ from malmoi.labels.scores import (
     score_versions,
     write_scores,
 )
-from malmoi.model_folders import architecture, has_weights, weight_files
-from malmoi.paths import home
+from malmoi.model_folders import find_encoder
 from malmoi.text.cleaning.cleaner import clean_batch
 
 # Fewer texts of the random sample say too little: a standard error of 9 points at an F1 of 0.5.
@@ -70,24 +69,6 @@ class LearningResult:
     def as_json(self) -> dict[str, Any]:
         """For the process that asked."""
         return asdict(self)
-
-
-def smallest_encoder(root: Path | None = None) -> Path | None:
-    """The smallest released encoder, which is read and not trained; None without one.
-
-    Args:
-        root: the folder with `checkpoints/`; `malmoi.paths.home()` without one.
-    """
-    folders = [
-        folder
-        for folder in sorted(((home() if root is None else root) / "checkpoints").glob("*"))
-        if has_weights(folder) and architecture(folder) == "ElectraForPreTraining"
-    ]
-
-    def size(folder: Path) -> int:
-        return sum(file.stat().st_size for file in weight_files(folder))
-
-    return min(folders, key=size, default=None)
 
 
 class Learner:
@@ -154,8 +135,11 @@ class Learner:
         return self._trainers[key]
 
     def _load_encoder(self) -> Any:
-        place = smallest_encoder()
-        if self._encoder is None and place is not None:
+        if self._encoder is None:
+            try:
+                place = find_encoder()
+            except InputError:
+                return None  # n-grams, morphemes and word vectors are enough
             from malmoi.inference.linear.frozen_encoder import FrozenEncoder  # torch
 
             self._encoder = FrozenEncoder.load(place)

@@ -24,7 +24,7 @@ from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
 _STATE = "single_result"
-_CHOSEN, _OTHER = "#1f6f5c", "#b9c9c3"
+_CHOSEN, _OTHER = "#1f8f74", "#9aaba5"
 _NAMED_CHARACTERS = 30
 
 
@@ -128,11 +128,10 @@ def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
         st.info(_about_cut(result), icon=":material/content_cut:")
     left, right = st.columns([3, 2], gap="medium")
     with left, st.container(border=True):
-        # Metrics show their value as plain text, whatever characters a label has.
-        label, confidence, took = st.columns([2, 1, 1])
-        label.metric(say("예측", "Label"), prediction.label or say("(없음)", "(none)"))
-        confidence.metric(say("확신도", "Confidence"), f"{prediction.confidence:.0%}")
-        took.metric(say("걸린 시간", "Time"), f"{result.milliseconds:,.0f} ms")
+        # A metric shows its value as plain text, whatever characters a label has.
+        st.metric(say("예측", "Label"), prediction.label or say("(없음)", "(none)"))
+        confidence = say("확신도", "Confidence")
+        st.caption(f"{confidence} {prediction.confidence:.1%} · {result.milliseconds:,.0f} ms")
         if prediction.probabilities:
             st.altair_chart(
                 _bars(prediction),
@@ -154,31 +153,34 @@ def _about_cut(result: _Result) -> str:
     )
 
 
-def _bars(prediction: Prediction) -> alt.LayerChart | alt.FacetChart:
+def _bars(prediction: Prediction) -> alt.Chart:
     names = prediction.labels if isinstance(prediction, LabelsPrediction) else [prediction.label]
+    # The number stands with the label, where it has the colour of the theme.
     frame = pd.DataFrame(
         {
-            "라벨": list(prediction.probabilities),
+            "라벨": [f"{name}  {p:.1%}" for name, p in prediction.probabilities.items()],
             "확률": list(prediction.probabilities.values()),
             "색": [_CHOSEN if x in names else _OTHER for x in prediction.probabilities],
         }
     )
     # A column name in an encoding is parsed ("." and ":" mean something), a label is not.
-    base = alt.Chart(frame, height=alt.Step(30)).encode(
-        y=alt.Y("라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, labelFontSize=14)),
-        x=alt.X(
-            "확률:Q",
-            title=None,
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format=".0%", tickCount=5),
-        ),
-        tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
+    return (
+        alt.Chart(frame, height=alt.Step(30))
+        .mark_bar(cornerRadiusEnd=3, height=18)
+        .encode(
+            y=alt.Y(
+                "라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=14)
+            ),
+            x=alt.X(
+                "확률:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format=".0%", tickCount=5),
+            ),
+            color=alt.Color("색:N", scale=None),
+            tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
+        )
     )
-    bars = base.mark_bar(cornerRadiusEnd=3, height=18).encode(color=alt.Color("색:N", scale=None))
-    numbers = base.mark_text(align="left", dx=5, fontSize=13).encode(
-        text=alt.Text("확률:Q", format=".1%")
-    )
-    return alt.layer(bars, numbers)
 
 
 def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None:

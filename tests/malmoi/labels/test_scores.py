@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import select
 
 from malmoi.errors import InputError
-from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts
+from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import ScoreVersionRow, TextRow, TextScoreRow
 from malmoi.labels.review import adjudicate
