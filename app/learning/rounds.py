@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.learning.due import LABELS_A_ROUND
-from app.learning.ranking import ranked, uncertainty
+from app.learning.ranking import ranked
 from malmoi.errors import InputError
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickResult, QuickTrainer
 from malmoi.labels.access import ProjectAccess
@@ -28,7 +28,6 @@ from malmoi.labels.scores import (
     write_scores,
 )
 from malmoi.model_folders import find_encoder
-from malmoi.text.cleaning.cleaner import clean_batch
 
 # Fewer texts of the random sample say too little: a standard error of 9 points at an F1 of 0.5.
 FEWEST_OF_SAMPLE = 30
@@ -181,13 +180,12 @@ def _scores(
     own = {text.text_id: place for place, text in enumerate(texts)}
     ids = list(pool)
     if ids:
-        clean = clean_batch(list(pool.values())).texts
-        said = trainer.probabilities(result, clean)
+        said = trainer.probabilities(result, list(pool.values()))
         # Of what somebody has labelled and others have yet to label: as if it were new.
         for row, text_id in enumerate(ids):
             if text_id in own:
                 said[row] = result.probabilities[own[text_id]]
-        for place, row in enumerate(ranked(clean, uncertainty(said))):
+        for place, row in enumerate(ranked(said)):
             labelled = own.get(ids[row])
             yield _score(
                 result,

@@ -235,15 +235,17 @@ def test_nearly_equal_texts_are_grouped_in_the_worker(
     assert found == [1, 1, None]
 
 
-def test_the_order_begins_with_unsure_texts_that_are_unlike_each_other() -> None:
-    texts = ["배송이 빨라요"] * 5 + ["재미있는 영화"] * 5 + ["맛없는 과자"]
-    unsure = np.array([0.9] * 5 + [0.8] * 5 + [0.1])
-    order = ranked(texts, unsure)
-    assert sorted(order.tolist()) == list(range(11))
-    assert order[0] < 5
-    # By uncertainty alone it would be the same text again.
-    assert 5 <= order[1] < 10
-    assert ranked([], np.zeros(0)).tolist() == []
+def test_pairs_of_labels_take_turns_among_the_unsure() -> None:
+    between_first = [[0.5 - step, 0.5 + step, 0.0] for step in (0.0, 0.01, 0.02)]
+    between_last = [[0.0, 0.45, 0.55], [0.0, 0.4, 0.6]]
+    sure = [[0.9, 0.1, 0.0]] * 4
+    said = np.array(between_first + between_last + sure)
+    assert ranked(said).tolist() == [0, 3, 1, 4, 2, 5, 6, 7, 8]
+    # By uncertainty alone the first three would come first, as they do where a block is small.
+    assert ranked(said, block=3).tolist()[:3] == [0, 1, 2]
+    assert ranked(np.zeros((0, 3))).tolist() == []
+    draw = np.random.default_rng(0).dirichlet([1, 1, 1], size=500)
+    assert sorted(ranked(draw).tolist()) == list(range(500))
 
 
 def test_uncertainty_is_highest_where_labels_are_as_likely() -> None:
