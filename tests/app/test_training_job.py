@@ -98,7 +98,7 @@ def test_a_failed_training_says_why_and_can_be_started_again(workplace: Path) ->
     access = project(6)
     job = ended(start_training(access, quick=True))
     assert job.status() == "failed"
-    assert "expected" in job.said()[-1]
+    assert "each label needs at least 5" in job.said()[-1]
     assert "Traceback" not in "\n".join(job.said())
     again = start_again(access, job)
     assert (again.name, again.command) == (job.name, job.command)
