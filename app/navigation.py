@@ -26,8 +26,13 @@ class AppPage:
 
 PAGES = (
     AppPage(module="projects", korean="작업", english="Projects", icon="folder_open"),
+    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
+    AppPage(module="review", korean="검수", english="Review", icon="rule"),
+    AppPage(module="explore", korean="살펴보기", english="Explore", icon="manage_search"),
+    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
+    AppPage(module="models", korean="모델", english="Models", icon="neurology"),
     AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
 )
 

@@ -11,7 +11,7 @@ from app.batch import default_text_column
 from app.explanation import explain
 from app.file_jobs import FileJob, file_jobs
 from app.language import say
-from app.model_choice import ChosenModel, choose_model
+from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
 from app.visit import Visit
 from malmoi.errors import InputError
@@ -36,7 +36,7 @@ class _Kept:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen = choose_model()
+    chosen = choose_model(labels_of_project(visit))
     if chosen is None:
         return
     _ask_for_file(visit, chosen)

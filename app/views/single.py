@@ -12,7 +12,7 @@ import streamlit as st
 from app.explanation import explain
 from app.keeping import Decision, keep, place_for, tell_place
 from app.language import say
-from app.model_choice import ChosenModel, choose_model
+from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.views.several import show_several
 from app.visit import Visit
 from app.word_views import show_words
@@ -42,7 +42,7 @@ class _Result:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen = choose_model()
+    chosen = choose_model(labels_of_project(visit))
     if chosen is None:
         return
     # Not in a form: what is typed must be known when something else is clicked.
