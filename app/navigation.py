@@ -26,6 +26,9 @@ PAGES = (
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
     AppPage(module="saved", korean="저장한 라벨", english="Saved labels", icon="inventory_2"),
+    AppPage(module="review", korean="검수", english="Review", icon="fact_check"),
+    AppPage(module="explore", korean="살펴보기", english="Explore", icon="search"),
+    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
 )
 
 

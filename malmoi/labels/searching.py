@@ -272,19 +272,20 @@ class _Finder:
         """The value of the order and the id of every text that is found."""
         search, conditions = self.search, self.conditions
         score = TextScoreRow.__table__.c
-        query: Select[Any]
+        query: Any
         if search.order == "newest":
-            query = select(AnnotationRow.id, TextRow.id).where(*conditions.newest_labels())
+            columns = (AnnotationRow.id, TextRow.id)
+            query = select(*columns).where(*conditions.newest_labels())
         elif search.order == "imported" and not search.by_scores:
             query = select(TextRow.id)
         else:
             by = score.doubt if search.order == "doubt" else score.score
-            columns = [TextRow.id] if search.order == "imported" else [by, TextRow.id]
-            query = select(*columns).join(TextScoreRow, score.text_id == TextRow.id)
+            query = select(by, TextRow.id).join(TextScoreRow, score.text_id == TextRow.id)
             query = query.where(score.version == (self.project["scores_version"] or 0))
             if search.order != "imported":
                 query = query.where(by.is_not(None))
-        return query.where(*conditions.of_texts())
+        found: Select[Any] = query.where(*conditions.of_texts())
+        return found
 
     def rows(self, after: Cursor | None, limit: int) -> list[Cursor]:
         """The values of the order and the ids of one page."""
