@@ -4,32 +4,36 @@ Columns of the frames have fixed names, as Altair reads a meaning into some char
 people's words stand in the cells only. The font is that of the theme, which has Hangul.
 """
 
+from collections.abc import Sequence
+
 import altair as alt
 import pandas as pd
 
 from malmoi.labels.project import PALETTE
 
 _WIDEST_LABEL = 200
+Layered = alt.LayerChart | alt.FacetChart
 
 
 def bars(
-    frame: pd.DataFrame, title: str, *, color: str = PALETTE[0]
-) -> alt.LayerChart | alt.FacetChart:
+    frame: pd.DataFrame, title: str, *, color: str = PALETTE[0], written: str = ","
+) -> Layered:
     """Horizontal bars with their numbers.
 
     Args:
         frame: `name` and `number`, in the order of the bars.
         title: what the numbers are.
+        written: how (https://d3js.org/d3-format).
     """
     base = alt.Chart(frame, height=alt.Step(24)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
         x=alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4)),
         tooltip=[
             alt.Tooltip("name:N", title=" "),
-            alt.Tooltip("number:Q", title=title, format=",.4~g"),
+            alt.Tooltip("number:Q", title=title, format=written),
         ],
     )
-    numbers = base.mark_text(align="left", dx=4).encode(text=alt.Text("number:Q", format=",.4~g"))
+    numbers = base.mark_text(align="left", dx=4).encode(text=alt.Text("number:Q", format=written))
     return alt.layer(base.mark_bar(color=color), numbers)
 
 
@@ -50,7 +54,7 @@ def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
                 "name:N",
                 title=None,
                 scale=alt.Scale(range=list(PALETTE[:7])),
-                legend=alt.Legend(orient="bottom", labelLimit=_WIDEST_LABEL),
+                legend=alt.Legend(orient="bottom", columns=3, labelLimit=100),
             ),
             tooltip=[
                 alt.Tooltip("time:O", title=" "),
@@ -61,19 +65,21 @@ def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
     )
 
 
-def confusion(frame: pd.DataFrame, rows: str, columns: str) -> alt.LayerChart | alt.FacetChart:
+def confusion(frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]) -> Layered:
     """A table of numbers, darker where they are higher.
 
     Args:
         frame: `row`, `column`, `number`, and `share` of its row, from 0 to 1.
         rows: what they are.
         columns: what they are.
+        order: of the names in both.
     """
+    order = list(order)
     base = alt.Chart(frame, height=alt.Step(36)).encode(
-        y=alt.Y("row:N", sort=None, title=rows, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
+        y=alt.Y("row:N", sort=order, title=rows, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
         x=alt.X(
             "column:N",
-            sort=None,
+            sort=order,
             title=columns,
             axis=alt.Axis(labelAngle=0, labelLimit=120, orient="top"),
         ),

@@ -10,6 +10,7 @@ from app.as_of import kept_result
 from app.charts import bars
 from app.language import say
 from app.visit import OpenProject
+from malmoi.labels.project import PALETTE
 from malmoi.labels.typical_words import typical_words
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def draw_words(opened: OpenProject) -> None:
                 }
             )
             st.altair_chart(
-                bars(frame, say("뚜렷함", "Ratio"), color=colors[name] or "#0072B2"),
+                bars(
+                    frame, say("뚜렷함", "Ratio"), color=colors[name] or PALETTE[0], written=".1f"
+                ),
                 width="stretch",
                 alt=say("라벨별 낱말 막대그래프", "Words of the label as bars"),
             )

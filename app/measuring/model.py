@@ -117,7 +117,7 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
     people = say("사람이 붙인 라벨", "Given by people")
     model = say("모델이 말한 라벨", "Said by the model")
     st.altair_chart(
-        confusion(frame, model, people),
+        confusion(frame, model, people, _order(opened, counts)),
         width="stretch",
         alt=say("모델과 사람의 라벨을 견준 표", "Labels of the model and of people"),
     )
@@ -146,3 +146,10 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
         pair, number = rows[chosen[0]]
         texts = texts_behind(opened.access, said, pair, in_sample=in_sample, limit=SHOWN)
         draw_texts(f"{model}: {pair[0]} · {people}: {pair[1]}", texts, number, f"{key}_texts")
+
+
+def _order(opened: OpenProject, counts: Confusions) -> list[str]:
+    """The labels in the order of the project, then sets of them."""
+    names = [label.name for label in opened.project.labels]
+    met = {name for pair in counts for name in pair}
+    return [name for name in names if name in met] + sorted(met - set(names))

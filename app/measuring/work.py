@@ -51,9 +51,9 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
     ]
     if opened.allows("reviewer"):
         metrics += [
-            (say("의견이 갈린 글", "Disagreeing"), done.disagreeing),
+            (say("의견 갈림", "Disagreeing"), done.disagreeing),
             (say("검수 대기", "To review"), done.to_review),
-            (say("검수에서 결정", "Decided"), numbers.decided or 0),
+            (say("검수 결정", "Decided"), numbers.decided or 0),
         ]
     for place, (name, number) in zip(st.columns(len(metrics)), metrics, strict=True):
         place.metric(name, f"{number:,}")
@@ -169,9 +169,7 @@ def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
             "labelled": column.NumberColumn(say("라벨", "Labelled"), format="localized"),
             "skipped": column.NumberColumn(say("건너뜀", "Skipped"), format="localized"),
             "lower": column.NumberColumn(say("초 · 빠른 25%", "25%"), format="%.1f", help=said),
-            "median": column.NumberColumn(
-                say("한 건에 걸린 초", "Median"), format="%.1f", help=seconds
-            ),
+            "median": column.NumberColumn(say("초 · 가운데", "Median"), format="%.1f", help=said),
             "upper": column.NumberColumn(say("초 · 느린 25%", "75%"), format="%.1f", help=said),
             **{
                 f"label {place}": column.NumberColumn(name, format="localized")

@@ -24,13 +24,19 @@ def joined(labels: Sequence[str], skipped: bool = False) -> str:
     return ", ".join(labels) or say("해당 없음", "none")
 
 
-def draw_text(opened: OpenProject, text: ReviewedText, decide: Decide) -> None:
+def draw_text(
+    opened: OpenProject,
+    text: ReviewedText,
+    decide: Decide,
+    draw_below: Callable[[], None] | None = None,
+) -> None:
     """Draw it, beside the guideline.
 
     Args:
         opened: its project.
         text: what is shown; each widget has its id in its key.
         decide: called by the buttons.
+        draw_below: draws what belongs below them.
     """
     left, right = st.columns([3, 2])
     with left:
@@ -38,6 +44,8 @@ def draw_text(opened: OpenProject, text: ReviewedText, decide: Decide) -> None:
             st.text(text.text)
         _draw_votes(text)
         _draw_decision(opened, text, decide)
+        if draw_below is not None:
+            draw_below()
     with right:
         with st.expander(say("라벨 기준", "Guideline"), expanded=True, icon=":material/menu_book:"):
             _draw_guideline(opened)

@@ -112,7 +112,7 @@ def _count(opened: OpenProject, place: _Place, page: SearchPage) -> int:
 
 
 def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
-    line, back, forward = st.columns([6, 1, 1], vertical_alignment="center")
+    line, back, forward = st.columns([4, 1, 1], vertical_alignment="center")
     count = place.count or 0
     last = first + len(page.texts) - 1
     if count > MOST_COUNTED:
@@ -179,7 +179,7 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
             "when",
         ],
         column_config={
-            "text": column.TextColumn(say("글", "Text"), width="large"),
+            "text": column.TextColumn(say("글", "Text"), width=330),
             "label": column.TextColumn(say("라벨", "Label"), width="small"),
             "suggested": column.TextColumn(say("모델 제안", "Suggested"), width="small"),
             "score": column.NumberColumn(say("점수", "Score"), format="%.0f%%", width="small"),

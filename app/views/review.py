@@ -1,7 +1,7 @@
 """The page "검수": texts whose annotators differ, one after the other, to be decided."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -77,8 +77,9 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
         "adjudicated": say("결정함", "Decided"),
     }
     numbers = {one: _bounded(getattr(counts, one)) for one in _QUEUES}
-    left, middle, right = st.columns([5, 3, 2], vertical_alignment="bottom")
-    queue = left.segmented_control(
+    # They go on in the next line where the page is narrow.
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    queue = row.segmented_control(
         say("무엇을 볼까요", "Queue"),
         _QUEUES,
         format_func=lambda one: f"{names[one]} {numbers[one]}",
@@ -89,14 +90,15 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
     pair: DisagreeingPair | None = None
     if queue == "disagreeing" and counts.pairs:
         by_choice = {one.choices: one for one in counts.pairs}
-        chosen = middle.selectbox(
+        chosen = row.selectbox(
             say("갈린 라벨", "Between"),
             [None, *by_choice],
             format_func=lambda one: _pair_name(None if one is None else by_choice[one]),
             key="review_pair",
+            width=220,
         )
         pair = by_choice.get(chosen) if chosen else None
-    shown = right.segmented_control(
+    shown = row.segmented_control(
         say("보기", "View"),
         ("one", "list"),
         format_func={"one": say("한 건씩", "One"), "list": say("목록", "List")}.__getitem__,
@@ -139,7 +141,10 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         )
         return
     text = found[0]
-    _draw_deciding(opened, text)
+    _draw_deciding(opened, text, lambda: _draw_moving(passed, text.text_id, len(found) < 2))
+
+
+def _draw_moving(passed: list[int], text_id: int, is_last: bool) -> None:
     with st.container(horizontal=True):
         st.button(
             say("이전", "Back"),
@@ -152,11 +157,11 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         )
         st.button(
             say("결정하지 않고 다음", "Next, undecided"),
-            key=f"review_next_{text.text_id}",
+            key=f"review_next_{text_id}",
             icon=":material/arrow_forward:",
-            disabled=len(found) < 2 and not passed,
+            disabled=is_last and not passed,
             on_click=passed.append,
-            args=(text.text_id,),
+            args=(text_id,),
             shortcut="Right",
         )
 
@@ -257,14 +262,16 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
     return found[rows[0]] if rows and rows[0] < len(found) else None
 
 
-def _draw_deciding(opened: OpenProject, text: ReviewedText) -> None:
+def _draw_deciding(
+    opened: OpenProject, text: ReviewedText, draw_below: Callable[[], None] | None = None
+) -> None:
     request = f"review_request_{text.text_id}_{text.decision_id}"
     request_id = st.session_state.setdefault(request, uuid.uuid4().hex)
 
     def decide(labels: tuple[str, ...] | None, note: str) -> None:
         _save(opened.access, text, labels, request_id, note)
 
-    draw_text(opened, text, decide)
+    draw_text(opened, text, decide, draw_below)
 
 
 def _save(

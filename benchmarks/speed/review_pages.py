@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import bindparam, insert, update
@@ -166,7 +167,7 @@ def _label(access, connection, texts, labels, chance, begin):  # type: ignore[no
         if said:
             changed.append(
                 {
-                    "id": one,
+                    "id_": one,
                     "votes": len(said),
                     "is_open": len(said) < 2,
                     "disagrees": len(set(said)) > 1,
@@ -186,16 +187,15 @@ def _label(access, connection, texts, labels, chance, begin):  # type: ignore[no
     connection.execute(insert(AnnotationRow), flags)
     connection.execute(insert(PlaceRow), places)
     connection.execute(insert(TextScoreRow), scores)
-    table = TextRow.__table__
     connection.execute(
-        update(table)
-        .where(table.c.id == bindparam("id_"))
+        update(TextRow)
+        .where(TextRow.id == bindparam("id_"))
         .values(
             votes=bindparam("votes"),
             is_open=bindparam("is_open"),
             disagrees=bindparam("disagrees"),
         ),
-        [{**row, "id_": row["id"]} for row in changed],
+        changed,
     )
 
 
@@ -233,8 +233,8 @@ def store_calls(access: ProjectAccess) -> dict[str, Callable[[], object]]:
     }
     calls: dict[str, Callable[[], object]] = {}
     for name, search in searches.items():
-        calls[f"search {name}"] = lambda one=search: search_texts(access, one)
-        calls[f"count {name}"] = lambda one=search: count_texts(access, one)
+        calls[f"search {name}"] = partial(search_texts, access, search)
+        calls[f"count {name}"] = partial(count_texts, access, search)
     calls |= {
         "review: queue": lambda: texts_to_review(access, limit=1),
         "review: queue of a pair": lambda: texts_to_review(access, limit=1, pair=pair),
