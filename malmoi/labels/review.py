@@ -17,10 +17,10 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import read_remarks
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.flags import flagged_texts
 from malmoi.labels.planning import without_index
 from malmoi.labels.project_models import AdjudicationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
+from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.text_state import require_text
@@ -227,21 +227,20 @@ def review_counts(access: ProjectAccess) -> ReviewCounts:
 def _waiting(
     access: ProjectAccess, connection: Connection, state: ReviewState
 ) -> list[ColumnElement[bool]]:
-    mine = TextRow.project_id == access.project_id
-    if state in ("flagged", "skipped"):
-        # They are few, so that they are looked up one by one.
-        mine = without_index(connection, TextRow.__table__.c.project_id) == access.project_id
-    if state == "adjudicated":
-        return [mine, TextRow.adjudication_id.is_not(None)]
-    undecided = [mine, TextRow.adjudication_id.is_(None)]
     if state == "disagreeing":
-        return [*undecided, TextRow.disagrees.is_(True)]
+        return [
+            TextRow.project_id == access.project_id,
+            TextRow.adjudication_id.is_(None),
+            TextRow.disagrees.is_(True),
+        ]
+    # The others are few, so that they are looked up one by one.
+    mine = without_index(connection, TextRow.__table__.c.project_id) == access.project_id
+    if state == "adjudicated":
+        return [mine, *decided(access.project_id)]
+    undecided = [mine, TextRow.adjudication_id.is_(None)]
     if state == "flagged":
         return [*undecided, TextRow.id.in_(flagged_texts(access.project_id))]
-    skipped = select(PlaceRow.text_id).where(
-        PlaceRow.project_id == access.project_id, PlaceRow.state == "skipped"
-    )
-    return [*undecided, TextRow.id.in_(skipped)]
+    return [*undecided, TextRow.id.in_(skipped_texts(access.project_id))]
 
 
 def _pairs(access: ProjectAccess, connection: Connection) -> tuple[DisagreeingPair, ...]:

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, and_, collate, func, not_, or_
 from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
-from malmoi.labels.flags import flagged_texts
 from malmoi.labels.names import normal_label
 from malmoi.labels.planning import without_index
 from malmoi.labels.project_models import (
@@ -23,6 +22,7 @@ from malmoi.labels.project_models import (
     TextScoreRow,
 )
 from malmoi.labels.projects import read_labels
+from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 
 if TYPE_CHECKING:
     from malmoi.labels.searching import Search
@@ -112,12 +112,7 @@ class SearchConditions:
         if state is None:
             return []
         if state == "skipped":
-            some = select(PlaceRow.text_id).where(
-                PlaceRow.project_id == self.project["id"],
-                PlaceRow.state == "skipped",
-                *self._of_me(PlaceRow.annotator),
-            )
-            return [TextRow.id.in_(some)]
+            return [TextRow.id.in_(skipped_texts(self.project["id"], self.only_of))]
         if state == "labelled":
             return self.labelled()
         if self.only_of is not None:
@@ -126,7 +121,7 @@ class SearchConditions:
             return [TextRow.is_open.is_(True)]
         if state == "disagreeing":
             return [TextRow.disagrees.is_(True), TextRow.adjudication_id.is_(None)]
-        return [TextRow.adjudication_id.is_not(None)]
+        return decided(self.project["id"])
 
     def _of_votes(self) -> list[Condition]:
         """Conditions on one and the same vote, and on what was decided."""

@@ -108,8 +108,10 @@ def test_what_cannot_be_searched_for_is_said(wrong: dict[str, object]) -> None:
 
 
 def labelled(make: Make, **more: object) -> Sequence[ProjectAccess]:
-    """Six texts: 1 both 긍정, 2 differ, 3 differ and is decided, 4 one label, 5 a skip, 6 nothing."""
-    local = make(*"하나 둘 셋 넷 다섯 여섯".split(), annotators_per_text=2, people=PEOPLE, **more)
+    """1 both the same, 2 differ, 3 differ and is decided, 4 one label, 5 a skip, 6 nothing."""
+    local = make(
+        *["하나", "둘", "셋", "넷", "다섯", "여섯"], annotators_per_text=2, people=PEOPLE, **more
+    )
     a, b, reviewer = (for_person(local, name) for name in PEOPLE)
     for text_id, first, second in ((1, "긍정", "긍정"), (2, "긍정", "부정"), (3, "긍정", "중립")):
         label(a, text_id, first, seconds=float(text_id))
@@ -191,7 +193,7 @@ def test_the_likeliest_errors_come_first(make: Make) -> None:
 
 
 def test_texts_drawn_by_chance_are_found(make: Make) -> None:
-    local = make(*"하나 둘 셋".split(), people=PEOPLE, text_order="random", random_share=1.0)
+    local = make(*["하나", "둘", "셋"], people=PEOPLE, text_order="random", random_share=1.0)
     a = for_person(local, "가")
     (text,) = lease_texts(a, 1)
     label(a, text.text_id, "긍정")
@@ -390,7 +392,7 @@ def test_numbers_are_of_all_for_reviewers_and_of_oneself_for_annotators(make: Ma
 
 
 def test_the_model_is_compared_with_what_people_gave(make: Make) -> None:
-    local = make(*"하나 둘 셋".split(), people=PEOPLE)
+    local = make(*["하나", "둘", "셋"], people=PEOPLE)
     a = for_person(local, "가")
     for text_id, said, given in ((1, "긍정", "긍정"), (2, "긍정", "부정")):
         label(a, text_id, given, suggestion=Suggestion(label=said, score=0.8, model="x"))
@@ -420,7 +422,7 @@ def test_the_model_is_compared_with_what_people_gave(make: Make) -> None:
 
 
 def test_the_history_of_a_text_has_who_what_and_where_from(make: Make) -> None:
-    local, a, _, reviewer = labelled(make)
+    _, a, _, reviewer = labelled(make)
     save_act(a, Act(text_id=4, kind="note", note="<b>**메모**</b>", request_id="n"))
     save_act(a, Act(text_id=4, kind="undo", withdraws="가-4-부정", request_id="u"))
     adjudicate(reviewer, 4, ["긍정"], request_id="x")

@@ -1,9 +1,9 @@
-"""Which texts have a flag up."""
+"""The few texts of a project that are flagged, skipped or decided, found without all others."""
 
 from sqlalchemy import ColumnElement, Select, literal_column, select
 from sqlalchemy.orm import aliased
 
-from malmoi.labels.project_models import AnnotationRow
+from malmoi.labels.project_models import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 
 
 def flagged_texts(project_id: int, annotator: str | None = None) -> Select[int]:
@@ -30,3 +30,20 @@ def flagged_texts(project_id: int, annotator: str | None = None) -> Select[int]:
         ~newer.exists(),
     )
     return query if annotator is None else query.where(flag.annotator == annotator)
+
+
+def skipped_texts(project_id: int, annotator: str | None = None) -> Select[int]:
+    """The ids of texts that one annotator, or anybody, skipped and has not labelled since."""
+    query = select(PlaceRow.text_id).where(
+        PlaceRow.project_id == project_id,
+        PlaceRow.state == "skipped",
+        # As it always is: it leads to the index of states and choices.
+        PlaceRow.choice.is_(None),
+    )
+    return query if annotator is None else query.where(PlaceRow.annotator == annotator)
+
+
+def decided(project_id: int) -> list[ColumnElement[bool]]:
+    """That a reviewer's decision of a text holds."""
+    some = select(AdjudicationRow.text_id).where(AdjudicationRow.project_id == project_id)
+    return [TextRow.id.in_(some), TextRow.adjudication_id.is_not(None)]
