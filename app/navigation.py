@@ -36,6 +36,8 @@ PAGES = (
     AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
 )
 
+_DRAWN = "pages"
+
 
 def draw() -> None:
     """Draw the sidebar and the page that the address names."""
@@ -55,8 +57,8 @@ def draw() -> None:
             error,
         )
         return
-    pages = [
-        st.Page(
+    pages = {
+        page.module: st.Page(
             _drawing(page.module, visit),
             title=say(page.korean, page.english),
             icon=f":material/{page.icon}:",
@@ -64,8 +66,16 @@ def draw() -> None:
             default=page is PAGES[0],
         )
         for page in PAGES
-    ]
-    st.navigation(pages).run()
+    }
+    st.session_state[_DRAWN] = pages
+    st.navigation(list(pages.values())).run()
+
+
+def link_to(module: str, label: str) -> None:
+    """Draw a link to another page of the app, where there is one of this name."""
+    page = st.session_state.get(_DRAWN, {}).get(module)
+    if page is not None:
+        st.page_link(page, label=label, icon=page.icon)
 
 
 def go_to(module: str, address: Mapping[str, str]) -> None:

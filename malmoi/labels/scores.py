@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
@@ -25,6 +25,7 @@ from malmoi.labels.project_models import (
     TextScoreRow,
 )
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import first_of_its_kind
 
 _ROWS = 5_000
 
@@ -274,8 +275,7 @@ def random_sample(access: ProjectAccess) -> list[int]:
     Raises:
         AccessError: the person is no reviewer.
     """
-    alone = or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)
-    mine = (TextRow.project_id == access.project_id, alone)
+    mine = (TextRow.project_id == access.project_id, first_of_its_kind())
     skipped = select(PlaceRow.id).where(PlaceRow.text_id == TextRow.id, PlaceRow.state == "skipped")
     # Not min(), which would look at all that are open.
     first_open = (
