@@ -10,6 +10,7 @@ import streamlit as st
 from app.batch import to_csv
 from app.explanation import explain
 from app.language import say
+from app.learning import find_alike
 from app.projects.counts import count_again
 from app.projects.opening import Opened, open_project
 from app.projects.running import Key, Running, works
@@ -86,7 +87,10 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
         pass  # asked at every batch, too; a refusal at once is clearer than one in the background
 
     def work(running: Running) -> ImportOutcome:
-        return _import(access, order, running)
+        outcome = _import(access, order, running)
+        if outcome.new_texts:
+            find_alike(access)
+        return outcome
 
     return works().start(import_key(access.project_id), work, keeps=order.folders)
 

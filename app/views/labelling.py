@@ -1,5 +1,7 @@
 """The page "라벨링": one key gives a text its label, saves it and shows the next."""
 
+import importlib
+
 import streamlit as st
 
 from app.labelling.component import draw_card
@@ -8,7 +10,7 @@ from app.navigation import link_to
 from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
-_SHOWN = "guideline"
+_SHOWN, _CURVE = "guideline", "curve"
 _PIXELS = 300
 _CARD = "labelling_card_place"
 # Where the two do not fit side by side, the guideline goes below.
@@ -70,3 +72,6 @@ def _draw(opened: OpenProject) -> None:
                 )
                 # An admin's Markdown; HTML in it is shown as written.
                 st.markdown(guideline)
+    if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
+        # Draws charts, which take long to import.
+        importlib.import_module("app.learning.curve").draw_curve(opened)

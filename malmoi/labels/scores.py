@@ -244,6 +244,17 @@ def _drop(access: ProjectAccess, which: ColumnElement[bool]) -> None:
         connection.execute(delete(TextScoreRow).where(TextScoreRow.version.in_(gone)))
 
 
+def scores_version(access: ProjectAccess) -> int | None:
+    """Which order of a model holds; None before the first.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        version: int | None = access.row(connection)["scores_version"]
+    return version
+
+
 def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
     """Id and words of the texts that need labels, for a model to score; memory is that of a batch.
 
