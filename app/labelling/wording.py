@@ -52,7 +52,7 @@ def sentences() -> dict[str, object]:
         "save": say("저장", "Save"),
         "undo": say("되돌리기", "Undo"),
         "skip": say("건너뛰기", "Skip"),
-        "flag": say("표시", "Flag"),
+        "flag": say("깃발", "Flag"),
         "note": say("메모", "Note"),
         "noteHint": say(
             "이 글에 대한 메모. Enter로 저장, Esc로 그만둡니다.",

@@ -53,10 +53,10 @@ def _draw(opened: OpenProject) -> None:
     """The card, and beside it (below it on a narrow page) the guideline."""
     guideline = opened.project.guideline.strip()
     shown = bool(guideline) and st.toggle(
-        say("라벨 기준 보기", "Show the guideline"),
+        say("지침 보기", "Show the guideline"),
         key=_SHOWN,
         value=True,
-        help=say("글 옆에 라벨 기준을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
+        help=say("글 옆에 지침을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
     )
     st.html(_NARROW)
     with st.container(horizontal=True, gap="medium"):
@@ -66,7 +66,7 @@ def _draw(opened: OpenProject) -> None:
             with st.container(width=_PIXELS, border=True, height=_PIXELS + 180):
                 st.caption(
                     say(
-                        f"라벨 기준 {opened.project.guideline_version}판",
+                        f"지침 {opened.project.guideline_version}판",
                         f"Guideline, version {opened.project.guideline_version}",
                     )
                 )
