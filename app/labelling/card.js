@@ -3,6 +3,7 @@
 
 const FEW = 30; // texts left at which more are asked for
 const MOST_ACTS = 100; // sent at a time
+const KEPT = 10; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
 const ASK_AGAIN = 20_000; // ms, where nothing was left
@@ -102,7 +103,9 @@ class Card {
     if (answer.failed) this.notice(answer.failed, "failed");
     else this.at.notices.querySelector("[data-name=failed]")?.remove();
     if (answer.held) {
+      if (answer.renewed) line.forget(KEPT);
       line.receive(answer.texts, answer.held);
+      this.scores = answer.scores;
       this.leased = Date.now();
       this.exhausted = answer.held.length < this.data.most;
       this.stopped = false;
@@ -131,7 +134,8 @@ class Card {
     if (!acts.length && !wants && !Object.keys(this.wish).length) return;
     this.sequence += 1;
     this.asked = { sequence: this.sequence, moment: Date.now() };
-    const message = { sequence: this.sequence, scope: this.scope, acts, wants, have: line.ids() };
+    const message = { sequence: this.sequence, scope: this.scope, acts, wants };
+    Object.assign(message, { have: line.ids(), scores: this.scores ?? null });
     if (wants) this.exhausted = false;
     // Stopping waits until everything is saved.
     const { stop, ...wish } = this.wish;

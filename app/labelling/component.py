@@ -11,6 +11,7 @@ from app.labelling.exchange import MOST_TEXTS, CardAnswer, answer, hand_out
 from app.labelling.messages import read_message
 from app.labelling.wording import sentences
 from app.labelling.words import words_behind
+from app.learning import after_labels
 from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -106,6 +107,8 @@ def _exchange(opened: OpenProject) -> None:
     given = answer(opened.access, message, stopped=scope in stopped)
     (stopped.add if given.stopped else stopped.discard)(scope)
     _count(scope, given)
+    if given.labels > 0:
+        after_labels(opened, given.labels)
     if message.words is not None:
         st.session_state[_WORDS] = words_behind(opened.access, message.words)
     st.session_state[_ANSWER] = given

@@ -14,9 +14,13 @@ from malmoi.labels.annotating import Act, OwnWork, own_work, save_acts
 from malmoi.labels.leasing import LeasedText, lease_texts, return_leases
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import read_project
+from malmoi.labels.scores import scores_version
 
 # Texts that the browser holds.
 MOST_TEXTS = 100
+# Those of them that stay as they are where a model has found a new order: the next few may have
+# been labelled already while the answer is on its way.
+_KEPT = 10
 _RECENT = 30
 
 
@@ -31,6 +35,8 @@ class CardAnswer:
         failed: why nothing could be done now, so that the card keeps its acts; None: it could.
         held: ids of all texts that are the annotator's; None where they were not asked for.
         texts: those of them that the card does not have.
+        scores: the version of the model's order that they came in; None: as it was, or none.
+        renewed: whether the card is to forget all texts but the first that it has.
         stopped: whether they were given back.
         recent: the annotator's last work; None where it was not asked for.
         labels: how many labels more the annotator has now, among what was saved.
@@ -42,6 +48,8 @@ class CardAnswer:
     failed: str | None = None
     held: list[int] | None = None
     texts: list[dict[str, Any]] = field(default_factory=list)
+    scores: int | None = None
+    renewed: bool = False
     stopped: bool = False
     recent: list[dict[str, Any]] | None = None
     labels: int = 0
@@ -61,8 +69,8 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
         if message.stop:
             return_leases(access)
             given.stopped = True
-        elif (message.wants or message.resume) and not given.stopped:
-            hand_out(access, given, have=message.have)
+        elif not given.stopped:
+            _hand_out_anew(access, given, message)
         if message.recent:
             given.recent = [_work(one) for one in own_work(access, limit=_RECENT)]
     except InputError as error:
@@ -70,14 +78,23 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
     return given
 
 
-def hand_out(
-    access: ProjectAccess, given: CardAnswer, *, have: frozenset[int] = frozenset()
-) -> None:
+def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -> None:
+    """Hand out texts where they are wanted, or where a model has scored them since."""
+    if message.have and scores_version(access) != message.scores:
+        return_leases(access, message.have[_KEPT:])
+        given.renewed = True
+        hand_out(access, given, have=message.have[:_KEPT])
+    elif message.wants or message.resume:
+        hand_out(access, given, have=message.have)
+
+
+def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = ()) -> None:
     """Lease the next texts, or renew them, and add to the answer those that the card does not have.
 
     Raises:
         InputError: the person is no member, the project is archived, or the database fails.
     """
+    given.scores = scores_version(access)
     leased = lease_texts(access, MOST_TEXTS)
     given.held = [one.text_id for one in leased]
     given.texts = [_text(one) for one in leased if one.text_id not in have]

@@ -68,7 +68,8 @@ class Message:
         scope: for which project and person the acts were done.
         acts: that it knows no acknowledgement of, in their order.
         wants: whether texts are asked for, or their leases are to be renewed.
-        have: ids of the texts that it has.
+        have: ids of the texts that it has, in their order.
+        scores: the version of the model's order that they came in; None: of no model.
         words: the text of which the words are asked for.
         recent: whether the annotator's last work is asked for.
         stop: whether all leases are given back.
@@ -79,7 +80,8 @@ class Message:
     scope: str
     acts: Sequence[SentAct] = ()
     wants: bool = False
-    have: frozenset[int] = frozenset()
+    have: Sequence[int] = ()
+    scores: int | None = None
     words: int | None = None
     recent: bool = False
     stop: bool = False
@@ -104,9 +106,8 @@ def read_message(sent: Any) -> Message:
         scope=_text(sent, "scope"),
         acts=[_sent_act(act) for act in acts],
         wants=sent.get("wants") is True,
-        have=frozenset(one for one in have if isinstance(one, int))
-        if isinstance(have, list)
-        else frozenset(),
+        have=tuple(one for one in have if isinstance(one, int)) if isinstance(have, list) else (),
+        scores=None if sent.get("scores") is None else _whole(sent, "scores"),
         words=_whole(words, "text_id") if isinstance(words, Mapping) else None,
         recent=sent.get("recent") is True,
         stop=sent.get("stop") is True,

@@ -156,6 +156,12 @@ export class Line {
     }
   }
 
+  // Leaves out all but the next few, and those that were gone back to: the others come again, in a
+  // new order and with new suggestions.
+  forget(kept) {
+    this.texts = this.texts.filter((text, place) => place < kept || text.kept);
+  }
+
   // Leaves the text on screen, which the act decides, and with it those that get the same label.
   advance(act) {
     const text = this.texts.shift();

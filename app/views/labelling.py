@@ -1,5 +1,7 @@
 """The page "라벨링": one key gives a text its label, saves it and shows the next."""
 
+import importlib
+
 import streamlit as st
 
 from app.labelling.component import draw_card
@@ -8,7 +10,7 @@ from app.navigation import link_to
 from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
-_SHOWN = "guideline"
+_SHOWN, _CURVE = "guideline", "curve"
 _PIXELS = 300
 _CARD = "labelling_card_place"
 # Where the two do not fit side by side, the guideline goes below.
@@ -51,10 +53,10 @@ def _draw(opened: OpenProject) -> None:
     """The card, and beside it (below it on a narrow page) the guideline."""
     guideline = opened.project.guideline.strip()
     shown = bool(guideline) and st.toggle(
-        say("라벨 기준 보기", "Show the guideline"),
+        say("지침 보기", "Show the guideline"),
         key=_SHOWN,
         value=True,
-        help=say("글 옆에 라벨 기준을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
+        help=say("글 옆에 지침을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
     )
     st.html(_NARROW)
     with st.container(horizontal=True, gap="medium"):
@@ -64,9 +66,12 @@ def _draw(opened: OpenProject) -> None:
             with st.container(width=_PIXELS, border=True, height=_PIXELS + 180):
                 st.caption(
                     say(
-                        f"라벨 기준 {opened.project.guideline_version}판",
+                        f"지침 {opened.project.guideline_version}판",
                         f"Guideline, version {opened.project.guideline_version}",
                     )
                 )
                 # An admin's Markdown; HTML in it is shown as written.
                 st.markdown(guideline)
+    if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
+        # Draws charts, which take long to import.
+        importlib.import_module("app.learning.curve").draw_curve(opened)

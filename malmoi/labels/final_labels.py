@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,9 +41,16 @@ def as_cell(labels: tuple[str, ...], kind: TaskKind) -> str:
 
 def final_label(text: ReviewedText) -> FinalLabel | None:
     """The label of a text; None without votes, or where no more than half of them are the same."""
-    if text.adjudicated is not None:
-        return FinalLabel(labels=text.adjudicated, decided_by="review")
-    votes = Counter(vote.labels for vote in text.votes if not vote.skipped)
+    return decided(text.adjudicated, [vote.labels for vote in text.votes if not vote.skipped])
+
+
+def decided(
+    adjudicated: tuple[str, ...] | None, voted: Sequence[tuple[str, ...]]
+) -> FinalLabel | None:
+    """As `final_label`, by a reviewer's labels and those of each vote."""
+    if adjudicated is not None:
+        return FinalLabel(labels=adjudicated, decided_by="review")
+    votes = Counter(voted)
     if not votes:
         return None
     labels, count = votes.most_common(1)[0]

@@ -50,12 +50,9 @@ def serving(
         script: what is run.
         flags: of `streamlit run`.
         settings: environment variables.
-        port: as of a server that is started again; None takes a free one.
+        port: None: a free one.
     """
-    if port is None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    port = port or free_port()
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     log = cwd / "server.log"
     with log.open("wb") as out:
@@ -73,6 +70,14 @@ def serving(
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def listening_on(port: int) -> set[str]:
