@@ -426,7 +426,8 @@ class Card {
     if (hours < 1 / 60) return this.say.soon;
     const minutes = Math.round(60 * hours);
     const whole = Math.floor(minutes / 60);
-    return this.say.left.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
+    const sentence = whole ? this.say.left : this.say.leftMinutes;
+    return sentence.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
   }
 
   drawLabels() {

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.labelling.exchange import MOST_TEXTS, Answer, answer, hand_out
+from app.labelling.exchange import MOST_TEXTS, CardAnswer, answer, hand_out
 from app.labelling.messages import read_message
 from app.labelling.wording import sentences
 from app.labelling.words import words_behind
@@ -45,9 +45,9 @@ def draw_card(opened: OpenProject) -> None:
     Only this reruns while somebody labels.
     """
     scope = scope_of(opened)
-    given: Answer | None = st.session_state.pop(_ANSWER, None)
+    given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
     if given is None:
-        given = Answer(stopped=scope in st.session_state.get(_STOPPED, ()))
+        given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
         if not given.stopped:
             try:
                 hand_out(opened.access, given)
@@ -84,7 +84,7 @@ def scope_of(opened: OpenProject) -> str:
     return f"{project.id}-{made}/{opened.access.person.name}"
 
 
-def _as_data(given: Answer) -> dict[str, Any]:
+def _as_data(given: CardAnswer) -> dict[str, Any]:
     data = asdict(given)
     data["words"] = st.session_state.pop(_WORDS, None)
     # A drawing without a new answer, as after a change of the theme, is known by it.
@@ -98,7 +98,7 @@ def _exchange(opened: OpenProject) -> None:
     try:
         message = read_message(st.session_state[KEY]["exchange"])
     except InputError as error:
-        st.session_state[_ANSWER] = Answer(failed=str(error))
+        st.session_state[_ANSWER] = CardAnswer(failed=str(error))
         return
     if message.scope != scope:
         # Done under another name or in another project: the card keeps it until that is open again.
@@ -128,7 +128,7 @@ def _text_counts(url: str, project_id: int, _access: ProjectAccess) -> TextCount
     return text_counts(_access)
 
 
-def _count(scope: str, given: Answer) -> None:
+def _count(scope: str, given: CardAnswer) -> None:
     mine: dict[str, int] = st.session_state.setdefault(_MINE, {})
     if scope in mine:
         mine[scope] = max(0, mine[scope] + given.labels)

@@ -25,7 +25,7 @@ _RECENT = 30
 
 
 @dataclass(kw_only=True)
-class Answer:
+class CardAnswer:
     """What the card is told.
 
     Attributes:
@@ -55,7 +55,7 @@ class Answer:
     labels: int = 0
 
 
-def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> Answer:
+def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> CardAnswer:
     """Do what a message asks for; what cannot be done is told in the answer.
 
     Args:
@@ -63,7 +63,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
         message: of their card.
         stopped: whether they have stopped, so that no text is handed out until they go on.
     """
-    given = Answer(sequence=message.sequence, stopped=stopped and not message.resume)
+    given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
     try:
         _save(access, message.acts, given)
         if message.stop:
@@ -78,7 +78,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
     return given
 
 
-def _hand_out_anew(access: ProjectAccess, given: Answer, message: Message) -> None:
+def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -> None:
     """Hand out texts where they are wanted, or where a model has scored them since."""
     if message.have and scores_version(access) != message.scores:
         return_leases(access, message.have[_KEPT:])
@@ -88,7 +88,7 @@ def _hand_out_anew(access: ProjectAccess, given: Answer, message: Message) -> No
         hand_out(access, given, have=message.have)
 
 
-def hand_out(access: ProjectAccess, given: Answer, *, have: Sequence[int] = ()) -> None:
+def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = ()) -> None:
     """Lease the next texts, or renew them, and add to the answer those that the card does not have.
 
     Raises:
@@ -100,7 +100,7 @@ def hand_out(access: ProjectAccess, given: Answer, *, have: Sequence[int] = ()) 
     given.texts = [_text(one) for one in leased if one.text_id not in have]
 
 
-def _save(access: ProjectAccess, sent: Sequence[SentAct], given: Answer) -> None:
+def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:
     """Save acts together; where one is refused, each by itself, so that it holds up no other."""
     whole: list[tuple[SentAct, list[Act]]] = []
     for one in sent:

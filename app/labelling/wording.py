@@ -36,6 +36,7 @@ def sentences() -> dict[str, object]:
         "projectProgress": say("작업의 진행", "Progress of the project"),
         "pace": say("시간당 {}건", "{} an hour"),
         "left": say("이 속도로 {h}시간 {m}분 남음", "{h} h {m} min left at this pace"),
+        "leftMinutes": say("이 속도로 {m}분 남음", "{m} min left at this pace"),
         "soon": say("거의 끝났습니다", "nearly done"),
         "saving": say("저장 중…", "saving…"),
         "saved": say("저장됨 ✓", "saved ✓"),
