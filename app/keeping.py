@@ -70,7 +70,7 @@ def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
     except InputError as error:
         explain(
             say(
-                "라벨 기준을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.",
+                "지침을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.",
                 "The guideline cannot be read. Mend the task's task.toml.",
             ),
             error,

@@ -23,6 +23,7 @@ from malmoi.errors import InputError
 
 if TYPE_CHECKING:
     from app.visit import OpenProject
+    from malmoi.labels.access import ProjectAccess
 
 logger = logging.getLogger(__name__)
 
@@ -217,15 +218,16 @@ def learn_now(open_project: OpenProject) -> None:
     _SERVICE.ask(_url(open_project), open_project.access.project_id, "learn", forced=True)
 
 
-def find_alike(open_project: OpenProject) -> None:
+def find_alike(access: ProjectAccess) -> None:
     """Ask for the groups of texts that are nearly the same, as after an import.
 
     Raises:
         AccessError: the person is no admin.
     """
-    with open_project.access.reading("admin"):
+    with access.reading("admin"):
         pass
-    _SERVICE.ask(_url(open_project), open_project.access.project_id, "alike")
+    if is_on():
+        _SERVICE.ask(_url_of(access), access.project_id, "alike")
 
 
 def state(open_project: OpenProject, job: Job = "learn") -> LearningState:
@@ -234,4 +236,8 @@ def state(open_project: OpenProject, job: Job = "learn") -> LearningState:
 
 
 def _url(open_project: OpenProject) -> str:
-    return open_project.access.engine.url.render_as_string(hide_password=False)
+    return _url_of(open_project.access)
+
+
+def _url_of(access: ProjectAccess) -> str:
+    return access.engine.url.render_as_string(hide_password=False)

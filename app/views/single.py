@@ -245,5 +245,5 @@ def _short(text: str) -> str:
 
 def _show_guideline(task: TaskDefinition | None) -> None:
     if task is not None and task.guideline is not None:
-        with st.expander(say("라벨 기준 보기", "Guideline"), icon=":material/menu_book:"):
+        with st.expander(say("지침 보기", "Guideline"), icon=":material/menu_book:"):
             st.markdown(task.guideline)

@@ -22,7 +22,6 @@ from finetune.evaluation.calibration import (
     calibrate_out_of_fold,
     check_predictions,
 )
-from finetune.evaluation.keywords import LabelKeywords, label_keywords
 from finetune.evaluation.label_errors import LikelyError, find_likely_errors
 from finetune.evaluation.learning_curve import CurvePoint
 from finetune.evaluation.scores import score
@@ -47,6 +46,7 @@ from finetune.report.html_parts import (
 from finetune.report.style import STYLE
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
+from malmoi.text.label_keywords import LabelKeywords, label_keywords
 
 _MISTAKES = 20
 _LIKELY_ERRORS = 50

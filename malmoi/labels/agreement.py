@@ -120,7 +120,8 @@ def krippendorff_alpha(votes: Votes) -> Measure:
         return _undefined(NO_SHARED, shared)
     if len(values) < 2:
         return _undefined(ONE_LABEL, shared)
-    counts = [[Counter(some.values())[value] for value in values] for some in shared.values()]
+    given = [list(some.values()) for some in shared.values()]
+    counts = [[one.count(value) for value in values] for one in given]
     alpha = krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")
     return _measure(float(alpha), shared)
 
@@ -136,14 +137,13 @@ def fleiss_kappa(votes: Votes) -> Measure:
         return _undefined(NO_SHARED, shared)
     raters = max(sizes, key=lambda size: (sizes[size], size))
     used = {text_id: some for text_id, some in shared.items() if len(some) == raters}
-    counts = [Counter(some.values()) for some in used.values()]
-    total: Counter[str] = sum(counts, Counter())
+    given = [list(some.values()) for some in used.values()]
+    total = Counter(value for one in given for value in one)
     if len(total) < 2:
         return _undefined(ONE_LABEL, used)
-    pairs_of_text = raters * (raters - 1)
-    observed = sum(
-        sum(count * (count - 1) for count in one.values()) / pairs_of_text for one in counts
-    ) / len(counts)
+    # Of the ordered pairs of votes, two different ones, those that are equal.
+    equal = sum(sum(map(one.count, one)) - raters for one in given)
+    observed = equal / (raters * (raters - 1)) / len(given)
     by_chance = sum((count / total.total()) ** 2 for count in total.values())
     return _measure((observed - by_chance) / (1 - by_chance), used)
 

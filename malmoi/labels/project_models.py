@@ -8,7 +8,7 @@ to read all of it. The names begin with `malmoi_` because a server's database ma
 from datetime import datetime
 from typing import Annotated
 
-from sqlalchemy import Double, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import Double, ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from malmoi.labels.models import Base, UtcDateTime
@@ -172,6 +172,14 @@ class AnnotationRow(Base):
         Index("ix_malmoi_annotations_text", "text_id", "annotator", "id"),
         Index("ix_malmoi_annotations_annotator", "project_id", "annotator", "id"),
         Index("ix_malmoi_annotations_created", "project_id", "created_at"),
+        # Flags are few: those of a project are found without its labels.
+        Index(
+            "ix_malmoi_annotations_flags",
+            "project_id",
+            "text_id",
+            sqlite_where=text("kind = 'flag'"),
+            postgresql_where=text("kind = 'flag'"),
+        ),
     )
 
     id: Mapped[Id]
@@ -222,7 +230,10 @@ class AdjudicationRow(Base):
     """One decision of a reviewer about a text, or the withdrawal of one."""
 
     __tablename__ = "malmoi_adjudications"
-    __table_args__ = (Index("ix_malmoi_adjudications_text", "text_id", "id"),)
+    __table_args__ = (
+        Index("ix_malmoi_adjudications_text", "text_id", "id"),
+        Index("ix_malmoi_adjudications_project", "project_id", "id"),
+    )
 
     id: Mapped[Id]
     project_id: Mapped[ProjectId]

@@ -4,23 +4,30 @@ A decision is a row of its own log beside the annotations, which stay as they ar
 has to do and what a reviewer has decided are two states.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
 from typing import Literal
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import read_remarks
 from malmoi.labels.choices import LabelBook
+from malmoi.labels.planning import without_index
 from malmoi.labels.project_models import AdjudicationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
+from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.text_state import require_text
 
-ReviewState = Literal["disagreeing", "adjudicated"]
+ReviewState = Literal["disagreeing", "flagged", "skipped", "adjudicated"]
+# The queue is counted no further.
+MOST_COUNTED = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +63,9 @@ class ReviewedText:
         remarks: of all annotators that made one, by name; a vote repeats its own.
         adjudicated: the reviewer's labels; None where nobody has decided.
         reviewer: who decided.
+        decision_id: of the decision that holds; None where nobody has decided.
+        decided_at: when.
+        decision_note: why, or "".
     """
 
     text_id: int
@@ -64,6 +74,9 @@ class ReviewedText:
     adjudicated: tuple[str, ...] | None
     reviewer: str | None
     remarks: tuple[Remark, ...] = ()
+    decision_id: int | None = None
+    decided_at: datetime | None = None
+    decision_note: str = ""
 
     @property
     def notes(self) -> list[str]:
@@ -92,32 +105,166 @@ class ProjectProgress:
     my_skips: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class DisagreeingPair:
+    """Two choices between which annotators are divided.
+
+    Attributes:
+        choices: as they stand in the log, to ask `texts_to_review` for the texts.
+        first: labels of the one.
+        second: labels of the other.
+        texts: that wait for a reviewer and have votes for both.
+    """
+
+    choices: tuple[str, str]
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    texts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewCounts:
+    """How much waits for reviewers; each number up to `MOST_COUNTED` + 1, which stands for more.
+
+    Attributes:
+        disagreeing: texts whose annotators differ.
+        flagged: texts with a flag up.
+        skipped: texts that somebody skipped.
+        adjudicated: texts on which a reviewer has decided.
+        pairs: by falling number of texts, over the first `MOST_COUNTED` that disagree.
+    """
+
+    disagreeing: int
+    flagged: int
+    skipped: int
+    adjudicated: int
+    pairs: tuple[DisagreeingPair, ...]
+
+
 def texts_to_review(
     access: ProjectAccess,
     state: ReviewState = "disagreeing",
     *,
     limit: int = 50,
     after: int = 0,
+    pair: tuple[str, str] | None = None,
 ) -> list[ReviewedText]:
-    """Texts whose annotators differ and no reviewer has decided, or those that one has.
+    """Texts that no reviewer has decided and whose annotators differ, or that one has flagged or
+    skipped; or those that a reviewer has decided.
 
     Args:
         access: of a reviewer.
-        state: which of the two.
+        state: which of these.
         limit: how many at most.
         after: the id of the last text of the page before.
+        pair: `DisagreeingPair.choices`: only texts that have votes for both.
 
     Raises:
         AccessError: the person is no reviewer.
     """
-    query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id > after)
-    if state == "disagreeing":
-        query = query.where(TextRow.disagrees, TextRow.adjudication_id.is_(None))
-    else:
-        query = query.where(TextRow.adjudication_id.is_not(None))
     with access.reading("reviewer") as connection:
+        query = select(TextRow.id).where(TextRow.id > after, *_waiting(access, connection, state))
+        for choice in pair or ():
+            vote = select(PlaceRow.id).where(
+                PlaceRow.text_id == TextRow.id,
+                PlaceRow.state == "labelled",
+                PlaceRow.choice == choice,
+            )
+            query = query.where(vote.exists())
         ids = list(connection.scalars(query.order_by(TextRow.id).limit(limit)))
         return reviewed_texts(access, connection, ids)
+
+
+def latest_decisions(
+    access: ProjectAccess, *, limit: int = 50, before: int | None = None
+) -> list[ReviewedText]:
+    """Texts that reviewers have decided, the latest decision first.
+
+    Args:
+        access: of a reviewer.
+        limit: how many at most.
+        before: the `decision_id` of the last one of the page before.
+
+    Raises:
+        AccessError: the person is no reviewer.
+    """
+    query = (
+        select(AdjudicationRow.text_id)
+        .join(TextRow, TextRow.id == AdjudicationRow.text_id)
+        .where(
+            AdjudicationRow.project_id == access.project_id,
+            TextRow.adjudication_id == AdjudicationRow.id,
+        )
+        .order_by(AdjudicationRow.id.desc())
+        .limit(limit)
+    )
+    if before is not None:
+        query = query.where(AdjudicationRow.id < before)
+    with access.reading("reviewer") as connection:
+        texts = reviewed_texts(access, connection, list(connection.scalars(query)))
+    return sorted(texts, key=lambda text: text.decision_id or 0, reverse=True)
+
+
+def review_counts(access: ProjectAccess) -> ReviewCounts:
+    """How much waits for reviewers.
+
+    Raises:
+        AccessError: the person is no reviewer.
+    """
+    with access.reading("reviewer") as connection:
+        counts: dict[ReviewState, int] = {}
+        for state in ("disagreeing", "flagged", "skipped", "adjudicated"):
+            some = (
+                select(TextRow.id)
+                .where(*_waiting(access, connection, state))
+                .limit(MOST_COUNTED + 1)
+            )
+            number = select(func.count()).select_from(some.subquery())
+            counts[state] = connection.scalar(number) or 0
+        return ReviewCounts(**counts, pairs=_pairs(access, connection))
+
+
+def _waiting(
+    access: ProjectAccess, connection: Connection, state: ReviewState
+) -> list[ColumnElement[bool]]:
+    if state == "disagreeing":
+        return [
+            TextRow.project_id == access.project_id,
+            TextRow.adjudication_id.is_(None),
+            TextRow.disagrees.is_(True),
+        ]
+    # The others are few, so that they are looked up one by one.
+    mine = without_index(connection, TextRow.__table__.c.project_id) == access.project_id
+    if state == "adjudicated":
+        return [mine, *decided(access.project_id)]
+    undecided = [mine, TextRow.adjudication_id.is_(None)]
+    if state == "flagged":
+        return [*undecided, TextRow.id.in_(flagged_texts(access.project_id))]
+    return [*undecided, TextRow.id.in_(skipped_texts(access.project_id))]
+
+
+def _pairs(access: ProjectAccess, connection: Connection) -> tuple[DisagreeingPair, ...]:
+    some = (
+        select(TextRow.id).where(*_waiting(access, connection, "disagreeing")).order_by(TextRow.id)
+    )
+    ids = some.limit(MOST_COUNTED).subquery()
+    cast = (
+        select(PlaceRow.text_id, PlaceRow.choice)
+        .join(ids, ids.c.id == PlaceRow.text_id)
+        .where(PlaceRow.state == "labelled")
+        .distinct()
+    )
+    choices: dict[int, list[str]] = {}
+    for text_id, choice in connection.execute(cast):
+        choices.setdefault(text_id, []).append(str(choice))
+    counts = Counter(pair for one in choices.values() for pair in combinations(sorted(one), 2))
+    book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+    return tuple(
+        DisagreeingPair(
+            choices=pair, first=book.labels(pair[0]), second=book.labels(pair[1]), texts=number
+        )
+        for pair, number in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    )
 
 
 def texts_with_votes(access: ProjectAccess, text_ids: Sequence[int]) -> list[ReviewedText]:
@@ -164,7 +311,15 @@ def reviewed_texts(
     for (text_id, annotator), (flagged, note) in sorted(remarks.items()):
         made[text_id].append(Remark(annotator=annotator, flagged=flagged, note=note))
     query = (
-        select(TextRow.id, TextRow.text, AdjudicationRow.choice, AdjudicationRow.reviewer)
+        select(
+            TextRow.id,
+            TextRow.text,
+            AdjudicationRow.choice,
+            AdjudicationRow.reviewer,
+            AdjudicationRow.id,
+            AdjudicationRow.created_at,
+            AdjudicationRow.note,
+        )
         .join(AdjudicationRow, AdjudicationRow.id == TextRow.adjudication_id, isouter=True)
         .where(TextRow.id.in_(text_ids))
         .order_by(TextRow.id)
@@ -177,8 +332,13 @@ def reviewed_texts(
             adjudicated=None if choice is None else book.labels(choice),
             reviewer=reviewer,
             remarks=tuple(made[text_id]),
+            decision_id=decision_id,
+            decided_at=decided_at,
+            decision_note=note or "",
         )
-        for text_id, text, choice, reviewer in connection.execute(query)
+        for text_id, text, choice, reviewer, decision_id, decided_at, note in connection.execute(
+            query
+        )
     ]
 
 
@@ -189,6 +349,7 @@ def adjudicate(
     *,
     request_id: str,
     note: str = "",
+    shown_decision: int | None = -1,
 ) -> Saved:
     """Append a reviewer's decision about a text.
 
@@ -198,10 +359,12 @@ def adjudicate(
         labels: what it is; None withdraws the decision before.
         request_id: names the decision; the same one arriving twice is one row.
         note: why.
+        shown_decision: `ReviewedText.decision_id` as the person saw it, so that nobody's decision
+            is replaced unseen; -1: whichever it is.
 
     Raises:
         InputError: the person is no reviewer, the labels do not fit the project, the note is too
-            long, or the request names another decision.
+            long, the request names another decision, or somebody has decided meanwhile.
     """
     checked_request(request_id)
     checked_note(note)
@@ -217,6 +380,8 @@ def adjudicate(
                 )
             return Saved(row["id"], new=False)
         require_text(connection, access.project_id, text_id)
+        if shown_decision != -1:
+            _refuse_unseen(connection, text_id, shown_decision)
         book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
         made = connection.execute(
             insert(AdjudicationRow).values(
@@ -239,6 +404,21 @@ def adjudicate(
         decided = None if labels is None else list(labels)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
+
+
+def _refuse_unseen(connection: Connection, text_id: int, shown: int | None) -> None:
+    query = (
+        select(AdjudicationRow.id, AdjudicationRow.reviewer)
+        .join(TextRow, TextRow.adjudication_id == AdjudicationRow.id)
+        .where(TextRow.id == text_id)
+    )
+    held = connection.execute(query).one_or_none()
+    if (None if held is None else held[0]) != shown:
+        by = "was withdrawn" if held is None else f"is {held[1]}'s"
+        raise InputError(
+            f"expected the decision of text {text_id} to be the one that was on screen, found that "
+            f"it {by} now; look at the text again"
+        )
 
 
 def progress(access: ProjectAccess) -> ProjectProgress:

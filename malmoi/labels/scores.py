@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
@@ -25,6 +25,7 @@ from malmoi.labels.project_models import (
     TextScoreRow,
 )
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import first_of_its_kind
 
 _ROWS = 5_000
 
@@ -243,6 +244,17 @@ def _drop(access: ProjectAccess, which: ColumnElement[bool]) -> None:
         connection.execute(delete(TextScoreRow).where(TextScoreRow.version.in_(gone)))
 
 
+def scores_version(access: ProjectAccess) -> int | None:
+    """Which order of a model holds; None before the first.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        version: int | None = access.row(connection)["scores_version"]
+    return version
+
+
 def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
     """Id and words of the texts that need labels, for a model to score; memory is that of a batch.
 
@@ -274,8 +286,7 @@ def random_sample(access: ProjectAccess) -> list[int]:
     Raises:
         AccessError: the person is no reviewer.
     """
-    alone = or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)
-    mine = (TextRow.project_id == access.project_id, alone)
+    mine = (TextRow.project_id == access.project_id, first_of_its_kind())
     skipped = select(PlaceRow.id).where(PlaceRow.text_id == TextRow.id, PlaceRow.state == "skipped")
     # Not min(), which would look at all that are open.
     first_open = (

@@ -273,7 +273,7 @@ def test_the_guideline_is_that_of_the_task(trained_workplace: Path) -> None:
     task.write_text("labels = 3\n", encoding="utf-8")
     page.run()
     assert not page.exception
-    assert ["라벨 기준을 읽을 수 없습니다" in one.value for one in page.error] == [True]
+    assert ["지침을 읽을 수 없습니다" in one.value for one in page.error] == [True]
 
 
 def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finetune.evaluation.keywords import label_keywords
 from finetune.evaluation.learning_curve import CurvePoint
 from finetune.report.page import ComparedRow, ReportContent, report_page, write_report_page
 from malmoi.errors import InputError
+from malmoi.text.label_keywords import label_keywords
 from tests.finetune.conftest import LABELS, separable
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"alert(1)\"> & \x00 \ud83d 끝"

@@ -27,6 +27,14 @@ def upgrade() -> None:
     op.create_index(
         "ix_malmoi_annotations_created", "malmoi_annotations", ["project_id", "created_at"]
     )
+    op.create_index(
+        "ix_malmoi_annotations_flags",
+        "malmoi_annotations",
+        ["project_id", "text_id"],
+        sqlite_where=sa.text("kind = 'flag'"),
+        postgresql_where=sa.text("kind = 'flag'"),
+    )
+    op.create_index("ix_malmoi_adjudications_project", "malmoi_adjudications", ["project_id", "id"])
 
 
 def _add(table: str, name: str, kind: sa.types.TypeEngine[Any]) -> None:

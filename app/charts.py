@@ -1,0 +1,100 @@
+"""Charts of the app, in Altair: colours that colour-blind people can tell apart, and never alone.
+
+Columns of the frames have fixed names, as Altair reads a meaning into some characters of names;
+people's words stand in the cells only. The font is that of the theme, which has Hangul.
+"""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from malmoi.labels.project import PALETTE
+
+_WIDEST_LABEL = 200
+Layered = alt.LayerChart | alt.FacetChart
+
+
+def bars(
+    frame: pd.DataFrame, title: str, *, color: str = PALETTE[0], written: str = ","
+) -> Layered:
+    """Horizontal bars with their numbers.
+
+    Args:
+        frame: `name` and `number`, in the order of the bars.
+        title: what the numbers are.
+        written: how (https://d3js.org/d3-format).
+    """
+    base = alt.Chart(frame, height=alt.Step(24)).encode(
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
+        x=alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4)),
+        tooltip=[
+            alt.Tooltip("name:N", title=" "),
+            alt.Tooltip("number:Q", title=title, format=written),
+        ],
+    )
+    numbers = base.mark_text(align="left", dx=4).encode(text=alt.Text("number:Q", format=written))
+    return alt.layer(base.mark_bar(color=color), numbers)
+
+
+def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
+    """Stacked bars by time; people are told apart by colour, and named by the pointer and a table.
+
+    Args:
+        frame: `time` (as it is written on the axis), `name`, `number`.
+        title: what the numbers are.
+    """
+    return (
+        alt.Chart(frame, height=220)
+        .mark_bar(stroke="white", strokeWidth=0.5)
+        .encode(
+            x=alt.X("time:O", title=None, axis=alt.Axis(labelAngle=-45, labelOverlap=True)),
+            y=alt.Y("number:Q", title=title, axis=alt.Axis(tickMinStep=1)),
+            color=alt.Color(
+                "name:N",
+                title=None,
+                scale=alt.Scale(range=list(PALETTE[:7])),
+                legend=alt.Legend(orient="bottom", columns=3, labelLimit=100),
+            ),
+            tooltip=[
+                alt.Tooltip("time:O", title=" "),
+                alt.Tooltip("name:N", title=" "),
+                alt.Tooltip("number:Q", title=title),
+            ],
+        )
+    )
+
+
+def confusion(frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]) -> Layered:
+    """A table of numbers, darker where they are higher.
+
+    Args:
+        frame: `row`, `column`, `number`, and `share` of its row, from 0 to 1.
+        rows: what they are.
+        columns: what they are.
+        order: of the names in both.
+    """
+    order = list(order)
+    base = alt.Chart(frame, height=alt.Step(36)).encode(
+        y=alt.Y("row:N", sort=order, title=rows, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
+        x=alt.X(
+            "column:N",
+            sort=order,
+            title=columns,
+            axis=alt.Axis(labelAngle=0, labelLimit=120, orient="top"),
+        ),
+        tooltip=[
+            alt.Tooltip("row:N", title=rows),
+            alt.Tooltip("column:N", title=columns),
+            alt.Tooltip("number:Q"),
+            alt.Tooltip("share:Q", format=".0%"),
+        ],
+    )
+    cells = base.mark_rect(stroke="white").encode(
+        color=alt.Color("share:Q", scale=alt.Scale(scheme="blues", domain=[0, 1]), legend=None)
+    )
+    numbers = base.mark_text().encode(
+        text=alt.Text("number:Q", format=","),
+        color=alt.condition(alt.datum.share > 0.5, alt.value("white"), alt.value("#1d2a26")),
+    )
+    return alt.layer(cells, numbers)

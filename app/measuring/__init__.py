@@ -1,0 +1,1 @@
+"""Parts of the page 현황."""

@@ -1,0 +1,179 @@
+"""Progress, pace, balance and seconds per label, on the page 현황."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from app.as_of import kept_result, local_time
+from app.charts import bars, over_time
+from app.language import say
+from app.visit import OpenProject
+from malmoi.labels.statistics import HourOfWork, ProjectNumbers, project_numbers
+
+_HOURS_SHOWN = 48
+
+
+def draw_work(opened: OpenProject) -> None:
+    """Draw the part."""
+    numbers = kept_result(opened, "numbers", lambda: project_numbers(opened.access))
+    _draw_progress(opened, numbers)
+    if not numbers.annotators:
+        st.info(
+            say(
+                "아직 라벨이 없습니다. ‘라벨링’에서 시작하면 여기에 속도와 분포가 보입니다.",
+                "There are no labels yet. Begin on the page Labelling.",
+            )
+        )
+        return
+    pace, balance = st.columns(2)
+    with pace, st.container(border=True):
+        _draw_pace(numbers)
+    with balance, st.container(border=True):
+        _draw_balance(opened, numbers)
+    _draw_people(opened, numbers)
+
+
+def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    done = numbers.progress
+    share = done.finished / done.texts if done.texts else 0.0
+    st.progress(
+        share,
+        text=say(
+            f"글 {done.texts:,}건 가운데 {done.finished:,}건이 끝났습니다 ({share:.0%}).",
+            f"{done.finished:,} of {done.texts:,} texts are finished ({share:.0%}).",
+        ),
+    )
+    metrics = [
+        (say("내 라벨", "My labels"), done.mine),
+        (say("내가 건너뜀", "Skipped"), done.my_skips),
+    ]
+    if opened.allows("reviewer"):
+        metrics += [
+            (say("의견 갈림", "Disagreeing"), done.disagreeing),
+            (say("검수 대기", "To review"), done.to_review),
+            (say("검수 결정", "Decided"), numbers.decided or 0),
+        ]
+    for place, (name, number) in zip(st.columns(len(metrics)), metrics, strict=True):
+        place.metric(name, f"{number:,}")
+
+
+def _draw_pace(numbers: ProjectNumbers) -> None:
+    by = st.segmented_control(
+        say("속도", "Pace"),
+        ("day", "hour"),
+        format_func={
+            "day": say("날마다", "By day"),
+            "hour": say("시간마다", "By hour"),
+        }.__getitem__,
+        key="status_pace",
+        default="day",
+        required=True,
+    )
+    frame = _by_time(numbers.hours, "%m-%d" if by == "day" else "%m-%d %H")
+    if by == "hour":
+        frame = frame[frame["time"].isin(sorted(set(frame["time"]))[-_HOURS_SHOWN:])]
+    if frame.empty:
+        st.caption(say("지난 60일 동안 붙인 라벨이 없습니다.", "No labels within 60 days."))
+        return
+    title = say("라벨", "Labels")
+    st.altair_chart(
+        over_time(frame, title),
+        width="stretch",
+        alt=say("시간에 따른 라벨 수", "Labels over time"),
+    )
+    with st.expander(say("표로 보기", "As a table")):
+        table = frame.pivot_table(index="time", columns="name", values="number", fill_value=0)
+        names = list(table.columns)
+        table.columns = pd.Index([str(place) for place in range(len(names))])
+        st.dataframe(
+            table.reset_index().iloc[::-1],
+            hide_index=True,
+            column_config={
+                "time": st.column_config.TextColumn(say("언제", "When")),
+                **{
+                    str(place): st.column_config.NumberColumn(name, format="localized")
+                    for place, name in enumerate(names)
+                },
+            },
+        )
+
+
+def _by_time(hours: Sequence[HourOfWork], written: str) -> pd.DataFrame:
+    """Labels by the visitor's day or hour, and by annotator."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for hour in hours:
+        counts[local_time(hour.begins).strftime(written), hour.name] += hour.labels
+    rows = [(time, name, number) for (time, name), number in counts.items()]
+    return pd.DataFrame(rows, columns=["time", "name", "number"])
+
+
+def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    titles = {label.name: label.title for label in opened.project.labels}
+    labels = numbers.labels
+    total = sum(labels.values())
+    st.text(say(f"라벨 분포 (모두 {total:,})", f"Balance of labels ({total:,})"))
+    frame = pd.DataFrame(
+        {
+            "name": [titles.get(name, name) for name in labels],
+            "number": list(labels.values()),
+            "share": [number / total * 100 if total else 0.0 for number in labels.values()],
+        }
+    )
+    st.altair_chart(
+        bars(frame, say("라벨", "Labels")),
+        width="stretch",
+        alt=say("라벨 분포 막대그래프", "Balance of labels as bars"),
+    )
+    with st.expander(say("표로 보기", "As a table")):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            column_config={
+                "name": st.column_config.TextColumn(say("라벨", "Label")),
+                "number": st.column_config.NumberColumn(say("수", "Number"), format="localized"),
+                "share": st.column_config.NumberColumn(say("비율", "Share"), format="%.1f%%"),
+            },
+        )
+
+
+def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    people = numbers.annotators
+    st.text(
+        say("사람마다", "By annotator")
+        if opened.allows("reviewer")
+        else say("내가 한 일", "What I did")
+    )
+    frame = pd.DataFrame(
+        {
+            "name": [one.name for one in people],
+            "labelled": [one.labelled for one in people],
+            "skipped": [one.skipped for one in people],
+            "lower": [one.seconds.lower if one.seconds else None for one in people],
+            "median": [one.seconds.median if one.seconds else None for one in people],
+            "upper": [one.seconds.upper if one.seconds else None for one in people],
+            **{
+                f"label {place}": [one.labels.get(name, 0) for one in people]
+                for place, name in enumerate(numbers.label_names)
+            },
+        }
+    )
+    column = st.column_config
+    said = say("초 (최근 라벨 20,000건까지)", "Seconds, of the newest 20,000 labels")
+    st.dataframe(
+        frame,
+        hide_index=True,
+        column_config={
+            "name": column.TextColumn(say("사람", "Annotator"), pinned=True),
+            "labelled": column.NumberColumn(say("라벨", "Labelled"), format="localized"),
+            "skipped": column.NumberColumn(say("건너뜀", "Skipped"), format="localized"),
+            "lower": column.NumberColumn(say("초 · 빠른 25%", "25%"), format="%.1f", help=said),
+            "median": column.NumberColumn(say("초 · 가운데", "Median"), format="%.1f", help=said),
+            "upper": column.NumberColumn(say("초 · 느린 25%", "75%"), format="%.1f", help=said),
+            **{
+                f"label {place}": column.NumberColumn(name, format="localized")
+                for place, name in enumerate(numbers.label_names)
+            },
+        },
+    )

@@ -1,0 +1,128 @@
+"""검수 and 살펴보기 as a reviewer meets them: a real server, a real Chromium."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import ProjectStore, set_member
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+from tests.app.servers import serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+EVIL = "<img src=x onerror=\"document.title='hacked'\"> **굵게** 세 번째"
+TEXTS = ("배송이 빨라요", "그냥 그래요", EVIL, "다시는 안 사요")
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def address(workplace: Path) -> Iterator[str]:
+    """The running app, with a project on whose second and third text two people differ."""
+    access = ProjectStore().create(
+        Person(name="관리자", is_local=True),
+        NewProject(
+            name="리뷰",
+            labels=[ProjectLabel(name=one) for one in ("긍정", "부정", "중립")],
+            settings=ProjectSettings(annotators_per_text=2),
+        ),
+    )
+    import_texts(access, [source_of_upload("글.txt", "\n".join(TEXTS).encode())])
+    for name, labels in {"지은": "긍정 긍정 긍정 부정", "민수": "긍정 부정 중립 부정"}.items():
+        set_member(access, name, "annotator")
+        person = Person(name=name)
+        own = ProjectAccess(engine=access.engine, project_id=access.project_id, person=person)
+        for text_id, label in enumerate(labels.split(), 1):
+            request_id = f"{name}{text_id}"
+            act = Act(text_id=text_id, kind="label", labels=[label], request_id=request_id)
+            save_act(own, act)
+    with serving(workplace) as server:
+        yield server.address
+    assert "Traceback" not in server.said()
+
+
+@pytest.fixture
+def page(chromium: "Browser") -> "Page":
+    context = chromium.new_context(locale="ko-KR", viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(300_000)
+    return page
+
+
+def decisions(workplace: Path) -> list[tuple[Any, ...]]:
+    """Of each text that has one: id, choice, reviewer, note."""
+    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
+        return connection.execute(
+            "SELECT t.id, a.choice, a.reviewer, a.note FROM malmoi_texts t "
+            "JOIN malmoi_adjudications a ON a.id = t.adjudication_id ORDER BY t.id"
+        ).fetchall()
+
+
+def test_a_disagreement_of_two_people_is_reviewed(
+    page: "Page", address: str, workplace: Path
+) -> None:
+    page.goto(f"{address}/review?project={quote('리뷰')}&name={quote('보람')}")
+    page.get_by_text("그냥 그래요", exact=True).wait_for()
+    assert page.get_by_text("지은", exact=True).is_visible()
+    assert page.get_by_text("민수", exact=True).is_visible()
+    note = page.get_by_label("결정의 까닭")
+    note.fill("만족이 없음")
+    note.press("Control+Enter")
+    # Out of the field, as a key in it is a letter of the note.
+    page.get_by_text("의견이 갈림 2").wait_for()
+    note.blur()
+    page.keyboard.press("2")
+    page.get_by_text("저장했습니다: ‘그냥 그래요’ → 부정").wait_for()
+    assert decisions(workplace) == [(2, "[2]", "보람", "만족이 없음")]
+    # The next one, as it was written.
+    page.get_by_text(EVIL, exact=True).wait_for()
+    page.get_by_role("button", name="되돌리기").click()
+    page.get_by_text("의견이 갈림 2").wait_for()
+    assert decisions(workplace) == []
+    page.get_by_text("그냥 그래요", exact=True).wait_for()
+    page.get_by_role("button", name="중립", exact=False).click()
+    page.get_by_text("저장했습니다: ‘그냥 그래요’ → 중립").wait_for()
+    page.get_by_text(EVIL, exact=True).wait_for()
+    page.get_by_role("button", name="긍정", exact=False).click()
+    page.get_by_text("검수할 글이 없습니다").wait_for()
+    assert [row[:3] for row in decisions(workplace)] == [(2, "[3]", "보람"), (3, "[1]", "보람")]
+    assert page.title() != "hacked"
+    page.reload()
+    page.get_by_text("결정함 2").wait_for()
+
+
+def test_texts_are_relabelled_at_once_and_that_is_undone(
+    page: "Page", address: str, workplace: Path
+) -> None:
+    page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
+    page.get_by_text("4건 가운데 1–4").wait_for()
+    words = page.get_by_label("글에 든 말")
+    words.fill("요")
+    words.press("Enter")
+    page.get_by_text("3건 가운데 1–3").wait_for()
+    page.get_by_role("button", name="찾은 글 모두 라벨 정하기").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("글 3건의 라벨").wait_for()
+    dialog.get_by_role("radio", name="중립").or_(
+        dialog.get_by_role("button", name="중립", exact=True)
+    ).first.click()
+    change = dialog.get_by_role("button", name="3건 바꾸기")
+    page.wait_for_function("e => !e.disabled", arg=change.element_handle())
+    change.click()
+    page.get_by_text("3건을 중립(으)로 정했습니다").wait_for()
+    assert [row[:2] for row in decisions(workplace)] == [(1, "[3]"), (2, "[3]"), (4, "[3]")]
+    page.get_by_role("button", name="한꺼번에 바꾼 기록").click()
+    page.get_by_role("button", name="되돌리기").click()
+    page.get_by_text("3건을 전으로 되돌렸습니다").wait_for()
+    assert decisions(workplace) == []
+    assert "words=" in page.url

@@ -1,0 +1,281 @@
+"""검수, 살펴보기 and 현황 through Streamlit's own test runner, with a real database."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+from streamlit.testing.v1 import AppTest
+
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, Suggestion, save_act
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import ProjectStore, set_member
+from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
+from malmoi.labels.scores import TextScore, write_scores
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+
+LOCAL = Person(name="관리자", is_local=True)
+EVIL = "<script>alert(1)</script> **굵게** [링크](http://x) $x^2$ :red[빨강]"
+TEXTS = ("배송이 빨라요", "그냥 그래요", EVIL, "다시는 안 사요", "아직 라벨 없음")
+
+
+def draw(module: str, name: str | None) -> None:
+    """The script of AppTest: one page, for somebody who has logged in or for a local person."""
+    import importlib
+
+    from app.visit import draw_sidebar
+    from malmoi.labels.people import Person
+
+    person = None if name is None else Person(name=name)
+    importlib.import_module(f"app.views.{module}").show(draw_sidebar(person))
+
+
+def page(module: str, name: str | None = None) -> AppTest:
+    shown = AppTest.from_function(draw, default_timeout=600, args=(module, name)).run()
+    assert not shown.exception
+    return shown
+
+
+def words_of(shown: AppTest) -> str:
+    parts = [*shown.error, *shown.warning, *shown.info, *shown.success, *shown.text]
+    parts += [*shown.caption, *shown.metric]
+    return "\n".join(f"{getattr(part, 'label', '')} {part.value}" for part in parts)
+
+
+def button(shown: AppTest, words: str):  # type: ignore[no-untyped-def]
+    return next(one for one in shown.button if words in one.label)
+
+
+def as_member(access: ProjectAccess, name: str) -> ProjectAccess:
+    person = Person(name=name)
+    return ProjectAccess(engine=access.engine, project_id=access.project_id, person=person)
+
+
+@pytest.fixture
+def project(workplace: Path) -> Iterator[ProjectAccess]:
+    """Two annotators who differ on the second and the third of five texts."""
+    st.cache_resource.clear()
+    access = ProjectStore().create(
+        LOCAL,
+        NewProject(
+            name="리뷰 *감정*",
+            labels=[ProjectLabel(name=one) for one in ("긍정", "부정", "중립")],
+            guideline="# 기준\n주된 대상을 봅니다.",
+            settings=ProjectSettings(annotators_per_text=2),
+        ),
+    )
+    for name, role in (("지은", "annotator"), ("**민수**", "annotator"), ("보람", "reviewer")):
+        set_member(access, name, role)  # type: ignore[arg-type]
+    lines = "\n".join(TEXTS).encode()
+    import_texts(access, [source_of_upload("<b>글</b>.txt", lines)])
+    given = {"지은": "긍정 긍정 긍정 부정", "**민수**": "긍정 부정 중립 부정"}
+    for name, labels in given.items():
+        for text_id, label in enumerate(labels.split(), 1):
+            save_act(
+                as_member(access, name),
+                Act(
+                    text_id=text_id,
+                    kind="label",
+                    labels=[label],
+                    request_id=f"{name}{text_id}",
+                    suggestion=Suggestion(label="긍정", score=0.8, model="x"),
+                    seconds=2.0,
+                ),
+            )
+    act = Act(text_id=3, kind="note", note=f"메모 {EVIL}", request_id="n")
+    save_act(as_member(access, "지은"), act)
+    yield access
+    st.cache_resource.clear()
+
+
+def test_a_disagreement_is_decided_and_the_decision_undone(project: ProjectAccess) -> None:
+    shown = page("review")
+    assert "그냥 그래요" in words_of(shown)
+    assert [one.label for one in shown.button][:3] == ["긍정", "부정", "중립"]
+    shown.text_area[0].input("기준 3번").run()
+    button(shown, "부정").click().run()
+    assert "‘그냥 그래요’ → 부정" in words_of(shown)
+    (decided,) = latest_decisions(project)
+    assert (decided.text_id, decided.adjudicated) == (2, ("부정",))
+    assert decided.decision_note == "기준 3번"
+    # The next one is on screen, as plain text.
+    assert EVIL in [one.value for one in shown.text]
+    button(shown, "되돌리기").click().run()
+    assert latest_decisions(project) == []
+    assert "그냥 그래요" in [one.value for one in shown.text]
+
+
+def test_what_is_saved_is_the_text_on_screen_though_the_queue_has_moved(
+    project: ProjectAccess,
+) -> None:
+    shown = page("review")
+    assert "그냥 그래요" in words_of(shown)
+    adjudicate(project, 2, ["긍정"], request_id="another reviewer")
+    button(shown, "부정").click().run()
+    assert "저장하지 못했습니다" in shown.error[0].value
+    assert [(one.text_id, one.adjudicated) for one in latest_decisions(project)] == [(2, ("긍정",))]
+    assert EVIL in [one.value for one in shown.text]
+
+
+def test_the_queue_is_gone_through_without_deciding(project: ProjectAccess) -> None:
+    shown = page("review")
+    button(shown, "결정하지 않고 다음").click().run()
+    assert EVIL in [one.value for one in shown.text]
+    button(shown, "이전").click().run()
+    assert "그냥 그래요" in [one.value for one in shown.text]
+    pairs = next(one for one in shown.selectbox if one.label == "갈린 라벨")
+    assert pairs.options[1:] == ["긍정 ↔ 부정 1건", "긍정 ↔ 중립 1건"]
+    pairs.select_index(2).run()
+    assert EVIL in [one.value for one in shown.text]
+    for text in texts_to_review(project):
+        adjudicate(project, text.text_id, ["긍정"], request_id=str(text.text_id))
+    assert "검수할 글이 없습니다" in words_of(page("review"))
+
+
+def test_an_annotator_is_told_in_one_line_that_others_review(project: ProjectAccess) -> None:
+    shown = page("review", "지은")
+    assert [one.value.startswith("검수는 검수자와 관리자만") for one in shown.info] == [True]
+    assert not shown.button and "그냥 그래요" not in words_of(shown)
+    for part in ("agreement", "model"):
+        shown = page("status", "지은")
+        shown.button_group(key="status_part").set_value(part).run()
+        assert "검수자와 관리자만" in words_of(shown) and not shown.dataframe
+
+
+def test_an_annotator_explores_own_labels_only(project: ProjectAccess) -> None:
+    adjudicate(project, 2, ["중립"], request_id="d")
+    mine = page("explore", "지은").dataframe[0].value
+    assert mine["label"].tolist() == ["긍정", "긍정", "긍정", "부정", ""]
+    everybody = page("explore", "보람").dataframe[0].value
+    assert everybody["label"].tolist() == ["긍정", "✓ 중립", "중립 ↔ 긍정", "부정", ""]
+    shown = page("explore", "지은")
+    assert not [one for one in shown.button if "라벨 정하기" in one.label]
+    assert not [one for one in shown.selectbox if one.label == "라벨을 붙인 사람"]
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        ("배송이", [TEXTS[0]]),
+        ("%", []),
+        ("_", []),
+        ("'; DROP TABLE malmoi_texts; --", []),
+        ("<SCRIPT>", [EVIL]),
+    ],
+)
+def test_words_are_searched_for_as_they_are(
+    project: ProjectAccess, words: str, texts: list[str]
+) -> None:
+    shown = page("explore")
+    shown.text_input(key="explore_words").input(words).run()
+    assert not shown.exception and not shown.error
+    found = shown.dataframe[0].value["text"].tolist() if shown.dataframe else []
+    assert found == texts
+    if not texts:
+        assert "찾은 글이 없습니다" in words_of(shown)
+
+
+def test_what_cannot_be_searched_for_is_said(project: ProjectAccess) -> None:
+    shown = page("explore")
+    shown.text_input(key="explore_words").input("가 " * 11).run()
+    assert "이렇게는 찾을 수 없습니다" in shown.error[0].value
+
+
+def test_a_project_of_others_in_the_address_opens_nothing(project: ProjectAccess) -> None:
+    secret = ProjectStore().create(
+        LOCAL,
+        NewProject(name="비밀", labels=[ProjectLabel(name="가"), ProjectLabel(name="나")]),
+    )
+    import_texts(secret, [source_of_upload("a.txt", "비밀 글".encode())])
+    for module in ("review", "explore", "status"):
+        shown = AppTest.from_function(draw, default_timeout=600, args=(module, "보람"))
+        shown.query_params["project"] = "비밀"
+        shown.run()
+        assert not shown.exception
+        choice = next(one for one in shown.selectbox if one.label == "작업")
+        assert choice.options == ["리뷰 *감정*"] and choice.value == "리뷰 *감정*"
+        tables = "".join(one.value.to_string() for one in shown.dataframe)
+        assert "비밀 글" not in words_of(shown) + tables
+
+
+def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> None:
+    shown = page("status")
+    assert "기준입니다" in words_of(shown)
+    numbers = {one.label: one.value for one in shown.metric}
+    assert (numbers["의견 갈림"], numbers["검수 대기"]) == ("2", "2")
+    people = next(one.value for one in shown.dataframe if "labelled" in one.value)
+    assert sorted(people["name"]) == ["**민수**", "지은"]
+    adjudicate(project, 2, ["긍정"], request_id="d")
+    shown.run()
+    # What was computed stands, and says that it is of before.
+    assert "그 뒤로 새 라벨이 있습니다" in words_of(shown)
+    button(shown, "다시 계산").click().run()
+    numbers = {one.label: one.value for one in shown.metric}
+    assert (numbers["검수 대기"], numbers["검수 결정"]) == ("1", "1")
+
+
+def test_agreement_and_the_model_have_their_numbers(project: ProjectAccess) -> None:
+    write_scores(project, "x", [TextScore(text_id=1, priority=1.0, label="부정", score=0.9)])
+    shown = page("status")
+    shown.button_group(key="status_part").set_value("agreement").run()
+    assert not shown.exception
+    rows = shown.dataframe[0].value
+    assert rows["kind"].tolist()[:2] == ["Krippendorff α", "Fleiss κ"]
+    assert rows["disagreed"].tolist()[0] == 2 and "**민수** · 지은" in rows["name"].tolist()
+    shown.button_group(key="status_part").set_value("model").run()
+    assert "50.0% 같음" in words_of(shown)  # 5 of 8 would be 62.5%
+    shown.button_group(key="status_said").set_value("scores").run()
+    assert not shown.exception and "0.0% 같음" in words_of(shown)
+
+
+def test_a_click_costs_as_much_with_ten_times_the_labels(project: ProjectAccess) -> None:
+    """Counted in steps of SQLite's machine, as seconds depend on ours."""
+    more = "\n".join(f"글 {one}" for one in range(600)).encode()
+    import_texts(project, [source_of_upload("b.txt", more)])
+
+    def label(first: int, last: int) -> None:
+        for text_id in range(first, last):
+            for name, chosen in (("지은", "긍정"), ("**민수**", "긍정")):
+                act = Act(
+                    text_id=text_id,
+                    kind="label",
+                    labels=[chosen],
+                    request_id=f"{name}-{text_id}",
+                )
+                save_act(as_member(project, name), act)
+
+    label(6, 60)
+    few = _steps_of_a_click()
+    label(60, 600)
+    many = _steps_of_a_click()
+    assert all(many[module] <= 1.25 * few[module] for module in few), (few, many)
+
+
+def _steps_of_a_click() -> dict[str, int]:
+    """By page."""
+    counts = {}
+    for module in ("review", "explore", "status"):
+        shown = page(module)
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        def watch(connection: Any, _record: object, count: Any = count) -> None:
+            connection.set_progress_handler(count, 50)
+
+        event.listen(Pool, "connect", watch)
+        try:
+            shown.run()
+        finally:
+            event.remove(Pool, "connect", watch)
+        assert not shown.exception and steps
+        counts[module] = steps
+    return counts
