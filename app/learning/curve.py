@@ -158,21 +158,11 @@ def _chart(
         {"labels": one.quality.labels, "f1": one.quality.cross_validated_f1, "kind": folds}
         for one in versions
     ]
-    bars = []
-    for one in versions:
-        f1 = one.quality.sample_f1
-        if f1 is None:
-            continue
-        error = 1.96 * sample_error(f1, one.quality.sample_texts)
-        rows.append({"labels": one.quality.labels, "f1": f1, "kind": sample})
-        bars.append(
-            {
-                "labels": one.quality.labels,
-                "low": max(0.0, f1 - error),
-                "high": min(1.0, f1 + error),
-                "kind": sample,
-            }
-        )
+    rows += [
+        {"labels": one.quality.labels, "f1": one.quality.sample_f1, "kind": sample}
+        for one in versions
+        if one.quality.sample_f1 is not None
+    ]
     x = alt.X("labels:Q", title=say("라벨 수", "Labels"), scale=alt.Scale(zero=False))
     values = [
         f1
@@ -205,15 +195,25 @@ def _chart(
         base.mark_line(strokeWidth=2).encode(strokeDash=dash),
         base.mark_point(size=45, filled=True).encode(shape=shape),
     ]
-    if bars:
-        layers.append(
-            alt.Chart(pd.DataFrame(bars))
-            .mark_rule(opacity=0.5, clip=True)
-            .encode(x=x, y=alt.Y("low:Q", title="F1"), y2="high:Q", color=color)
-        )
+    layers += _error_bars(versions, sample, x, color)
     if expected is not None:
         layers += _expected_layers(expected, x)
     return alt.layer(*layers, height=280)
+
+
+def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Color) -> list[Any]:
+    """The intervals of 95% of the scores on the random sample."""
+    bars = []
+    for one in versions:
+        f1 = one.quality.sample_f1
+        if f1 is not None:
+            error = 1.96 * sample_error(f1, one.quality.sample_texts)
+            low, high = max(0.0, f1 - error), min(1.0, f1 + error)
+            bars.append({"labels": one.quality.labels, "low": low, "high": high, "kind": kind})
+    if not bars:
+        return []
+    rule = alt.Chart(pd.DataFrame(bars)).mark_rule(opacity=0.5, clip=True)
+    return [rule.encode(x=x, y=alt.Y("low:Q", title="F1"), y2="high:Q", color=color)]
 
 
 def _expected_layers(expected: Forecast, x: alt.X) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which texts to label next: those that the model is least sure of, not all of one kind.
+"""Which texts to label next: those that the model is least sure of.
 
 Legend: N texts, K labels.
 """
@@ -10,8 +10,6 @@ from typing import Literal
 import numpy as np
 
 Uncertainty = Literal["margin", "entropy"]
-# Five batches of 20: within so many a less certain text may come before a more certain one.
-_BLOCK = 100
 
 
 def uncertainty(probabilities: np.ndarray, kind: Uncertainty = "margin") -> np.ndarray:
@@ -30,27 +28,14 @@ def uncertainty(probabilities: np.ndarray, kind: Uncertainty = "margin") -> np.n
     return np.asarray(-(safe * np.log(safe)).sum(axis=1) / np.log(values.shape[1]))
 
 
-def ranked(probabilities: np.ndarray, block: int = _BLOCK) -> np.ndarray:
-    """Places of the texts, the one to label first at the beginning; int64 [N].
+def ranked(probabilities: np.ndarray) -> np.ndarray:
+    """Places of the texts, the one to label first at the beginning: by the margin; int64 [N].
 
-    By the margin; and in each block the pairs of labels between which the model wavers take turns,
-    so that a batch is not all of the pair that it knows least. Unlikeness of the texts themselves
-    (k-center of TF-IDF, `benchmarks/quality/active.py`) cost labels instead of saving them; texts
-    that are nearly the same are kept apart by `malmoi.labels.near_duplicates`.
+    To keep the texts of a batch unlike each other, by their words or by the labels in question,
+    saved no labels (`unlike` and `pairs` of `benchmarks/quality/active.py`). Those that are nearly
+    the same are kept apart by `malmoi.labels.near_duplicates`.
 
     Args:
         probabilities: of labels, [N, K].
-        block: texts in which turns are taken.
     """
-    values = np.asarray(probabilities)
-    if not len(values):
-        return np.zeros(0, dtype=np.int64)
-    order = np.argsort(-uncertainty(values), kind="stable")
-    pairs = np.sort(np.argsort(-values[order], axis=1, kind="stable")[:, :2], axis=1)
-    turns: dict[tuple[int, int, int], int] = {}
-    keys = []
-    for place, (one, other) in enumerate(pairs.tolist()):
-        kind = (place // block, one, other)
-        turns[kind] = turns.get(kind, -1) + 1
-        keys.append((place // block, turns[kind], place))
-    return order[[place for _, _, place in sorted(keys)]]
+    return np.argsort(-uncertainty(probabilities), kind="stable")

@@ -265,13 +265,16 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
 def _draw_deciding(
     opened: OpenProject, text: ReviewedText, draw_below: Callable[[], None] | None = None
 ) -> None:
-    request = f"review_request_{text.text_id}_{text.decision_id}"
-    request_id = st.session_state.setdefault(request, uuid.uuid4().hex)
+    request_id = st.session_state.setdefault(_request_key(text), uuid.uuid4().hex)
 
     def decide(labels: tuple[str, ...] | None, note: str) -> None:
         _save(opened.access, text, labels, request_id, note)
 
     draw_text(opened, text, decide, draw_below)
+
+
+def _request_key(text: ReviewedText) -> str:
+    return f"review_request_{text.text_id}_{text.decision_id}"
 
 
 def _save(
@@ -295,7 +298,8 @@ def _save(
         st.session_state[_FAILED] = error
         return
     if not saved.new:
-        return
+        return  # a second click on what was on screen
+    st.session_state.pop(_request_key(text), None)
     st.session_state[_LAST] = _Decision(
         project_id=access.project_id,
         text_id=text.text_id,

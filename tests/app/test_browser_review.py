@@ -68,6 +68,15 @@ def decisions(workplace: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
+def choose(page: "Page", label: str) -> None:
+    """Press the button of a label, once those of the text before are gone."""
+    from playwright.sync_api import expect
+
+    button = page.get_by_role("button", name=label)
+    expect(button).to_have_count(1, timeout=300_000)
+    button.click()
+
+
 def test_a_disagreement_of_two_people_is_reviewed(
     page: "Page", address: str, workplace: Path
 ) -> None:
@@ -90,10 +99,10 @@ def test_a_disagreement_of_two_people_is_reviewed(
     page.get_by_text("의견이 갈림 2").wait_for()
     assert decisions(workplace) == []
     page.get_by_text("그냥 그래요", exact=True).wait_for()
-    page.get_by_role("button", name="중립", exact=False).click()
+    choose(page, "중립")
     page.get_by_text("저장했습니다: ‘그냥 그래요’ → 중립").wait_for()
     page.get_by_text(EVIL, exact=True).wait_for()
-    page.get_by_role("button", name="긍정", exact=False).click()
+    choose(page, "긍정")
     page.get_by_text("검수할 글이 없습니다").wait_for()
     assert [row[:3] for row in decisions(workplace)] == [(2, "[3]", "보람"), (3, "[1]", "보람")]
     assert page.title() != "hacked"

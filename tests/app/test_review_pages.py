@@ -109,6 +109,8 @@ def test_a_disagreement_is_decided_and_the_decision_undone(project: ProjectAcces
     button(shown, "되돌리기").click().run()
     assert latest_decisions(project) == []
     assert "그냥 그래요" in [one.value for one in shown.text]
+    button(shown, "중립").click().run()
+    assert [one.adjudicated for one in latest_decisions(project)] == [("중립",)]
 
 
 def test_what_is_saved_is_the_text_on_screen_though_the_queue_has_moved(
