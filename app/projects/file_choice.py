@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.explanation import explain
 from app.language import say
+from app.plain_text import escaped
 from app.projects.imports import ImportOrder
-from app.projects.plain import escaped
 from app.projects.preview import FilePreview, look_at
 from app.projects.uploads import UploadFolder, names_apart, shown_name
 from app.views.file import how_read

@@ -6,12 +6,12 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
+from app.plain_text import escaped
 from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_label_columns
 from app.projects.guideline import edit_guideline
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
 from app.projects.label_rows import draw_heads, edit_label, typed_labels, with_defaults
-from app.projects.opening import Opened, open_project
-from app.projects.plain import escaped
+from app.projects.opening import NextPage, open_project
 from app.projects.preview import label_values
 from app.visit import Visit
 from malmoi.errors import InputError
@@ -109,7 +109,7 @@ def make_project(
         outcome = running.result
         clean = isinstance(outcome, ImportOutcome) and not outcome.bad_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
-    open_project(new.name, Opened.LABELLING if order is not None and clean else Opened.PROJECTS)
+    open_project(new.name, NextPage.LABELLING if order is not None and clean else NextPage.PROJECTS)
 
 
 # So long a new project waits for its texts before its page is shown with a bar.

@@ -51,9 +51,8 @@ def import_table(
         InputError: as `malmoi.labels.text_import.import_texts`, or no row has such a column.
     """
     kind, was_met = read_project(access).kind, False
-    # Another column, or another person, says other things of the same rows.
-    said = "\0".join((label_column, annotator_column or "", access.person.name))
-    name = f"table:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    # Another column says other things of the same rows.
+    name = f"table:{_short(label_column, annotator_column or '')}"
 
     def read(row: StoredRow) -> FoundActs:
         nonlocal was_met
@@ -63,7 +62,9 @@ def import_table(
         if labels is None:
             return FoundActs()
         who = _annotator(cells, annotator_column) or access.person.name
-        act = Act(text_id=row.text_id, kind="label", request_id=row.request, labels=labels)
+        # So does another person.
+        request = f"{row.request}:{_short(who)}"
+        act = Act(text_id=row.text_id, kind="label", request_id=request, labels=labels)
         return FoundActs(acts=[(who, act)])
 
     done = import_with_acts(access, sources, options, read, name=name, progress=progress)
@@ -103,6 +104,10 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
         if len(parts) > 1 and all(normal_label(part) in names for part in parts):
             return parts
     return [text]
+
+
+def _short(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 
 def _json_list(text: str) -> list[str] | None:

@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from app.plain_text import escaped
 from app.projects.imports import (
     ImportOrder,
     ImportOutcome,
@@ -17,7 +18,6 @@ from app.projects.imports import (
     import_key,
     start_import,
 )
-from app.projects.plain import escaped
 from app.projects.preview import label_values, look_at
 from app.projects.running import Running, Works, works
 from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
@@ -421,7 +421,7 @@ def test_bad_rows_are_told_by_place_and_reason() -> None:
 def test_what_is_exported_and_imported_again_has_the_same_labels(
     workplace: Path, kind: str
 ) -> None:
-    from app.projects.exports import KINDS, Exported, start_export
+    from app.projects.exports import KINDS, ExportedFile, start_export
 
     rows = [
         ("=cmd()|' /C calc'!A0", "긍정"),
@@ -436,7 +436,7 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
     first, second = made(name="하나"), made(name="둘")
     assert finish(first, source, way=way).labels == 4
     running = start_export(first, kind, labelled_only=False)  # type: ignore[arg-type]
-    assert running.wait(120) and isinstance(running.result, Exported), running.error
+    assert running.wait(120) and isinstance(running.result, ExportedFile), running.error
     written = running.result.path
     if kind == "csv":
         # No program that opens it meets a cell that begins as a formula does.
