@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app.batch import to_csv, to_xlsx
+from app.language import say
 
 XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -22,17 +23,16 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
         ("XLSX", ".xlsx", to_xlsx, XLSX_MIME),
         ("CSV", ".csv", to_csv, "text/csv"),
     ]
-    places = st.columns([1, 1, 2])
-    for place, (name, suffix, write, mime) in zip(places, kinds, strict=False):
-        place.download_button(
-            f"{name} 내려받기",
+    row = st.container(horizontal=True)
+    for name, suffix, write, mime in kinds:
+        row.download_button(
+            say(f"{name} 내려받기", f"Download {name}"),
             partial(_file, write, table),
             f"{stem}{suffix}",
             mime,
             key=f"{stem}{suffix}",
             on_click="ignore",
             icon=":material/download:",
-            width="stretch",
         )
 
 

@@ -11,12 +11,15 @@ from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
 _SHOWN, _CURVE = "guideline", "curve"
-_PIXELS = 300
-_CARD = "labelling_card_place"
+_PIXELS = 520
+_CARD, _GUIDELINE = "labelling_card_place", "labelling_guideline"
 # Where the two do not fit side by side, the guideline goes below.
 _NARROW = f"""
 <style>
-div:has(> .st-key-{_CARD}) {{ flex: 1 1 26rem; min-width: min(26rem, 100%); }}
+div:has(> .st-key-{_CARD}) {{ flex: 3 1 26rem; min-width: min(26rem, 100%); }}
+div:has(> .st-key-{_GUIDELINE}) {{ flex: 2 1 20rem; min-width: 18rem; }}
+.st-key-{_GUIDELINE} :is(p, li, td, th) {{ font-size: 0.85rem; line-height: 1.5; }}
+.st-key-{_GUIDELINE} :is(td, th) {{ padding: 0.25rem 0.35rem; min-width: 3.5rem; }}
 </style>
 """
 
@@ -63,7 +66,7 @@ def _draw(opened: OpenProject) -> None:
         with st.container(width="stretch", key=_CARD):
             draw_card(opened)
         if shown:
-            with st.container(width=_PIXELS, border=True, height=_PIXELS + 180):
+            with st.container(key=_GUIDELINE, border=True, height=_PIXELS):
                 st.caption(
                     say(
                         f"지침 {opened.project.guideline_version}판",
