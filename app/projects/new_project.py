@@ -109,9 +109,7 @@ def make_project(
         outcome = running.result
         to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
-    open_project(
-        new.name, Destination.LABELLING if order is not None and clean else Destination.PROJECTS
-    )
+    open_project(new.name, Destination.LABELLING if to_label else Destination.PROJECTS)
 
 
 # So long a new project waits for its texts before its page is shown with a bar.
