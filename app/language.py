@@ -11,7 +11,10 @@ NAMES: dict[Language, str] = {"ko": "한국어", "en": "English"}
 
 def language() -> Language:
     """What the visitor chose; Korean until they choose."""
-    return "en" if st.session_state.get(LANGUAGE) == "en" else "ko"
+    chosen = st.session_state.get(LANGUAGE)
+    if chosen is None:  # the first run after a reload: the switch has not been drawn yet
+        return "en" if st.query_params.get(LANGUAGE) == NAMES["en"] else "ko"
+    return "en" if chosen == "en" else "ko"
 
 
 def say(korean: str, english: str) -> str:

@@ -16,24 +16,6 @@ from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# Streamlit speaks English in a few places that it gives no option for.
-KOREAN_CHROME = """
-<style>
-[data-testid="InputInstructions"] { display: none; }
-[data-testid="stElementToolbar"] { display: none; }
-[data-testid="stFileUploaderDropzone"] button p { font-size: 0; }
-[data-testid="stFileUploaderDropzone"] button p::after {
-  content: "파일 고르기"; font-size: 1rem;
-}
-[data-testid="stFileUploaderDropzoneInstructions"] { font-size: 0; }
-[data-testid="stFileUploaderDropzoneInstructions"] * { display: none; }
-[data-testid="stFileUploaderDropzoneInstructions"]::after {
-  content: "또는 여기에 끌어다 놓기 · CSV, TSV, XLSX · 200MB까지"; font-size: 0.9rem; opacity: .7;
-}
-</style>
-"""
-
-
 # Long enough for the page to get the sentence that says why the server ends.
 _SECONDS_TO_READ = 2
 
@@ -41,7 +23,6 @@ _SECONDS_TO_READ = 2
 def main() -> None:
     """Draw the app once; Streamlit calls this again at every interaction."""
     st.set_page_config(page_title="말모이", page_icon="🧺", layout="wide")
-    st.html(KOREAN_CHROME)
     if _open_to_all():
         _refuse()
         return

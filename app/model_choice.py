@@ -1,6 +1,5 @@
 """Which model the app predicts with: finding, choosing and loading it once."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +8,18 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
-from malmoi.devices import choose_device
+from app.model_report import best, better_than, fold_report, labels_of, same_labels
+from app.plain_text import escaped
+from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.labels.tasks import task_named
-from malmoi.model_folders import LINEAR, is_linear_alone
 
+MODEL = "model"
+_KEPT = "kept_model"
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
-_DEVICES = {"cuda": "GPU", "cpu": "CPU"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +35,17 @@ class ChosenModel:
     key: str
 
 
-def choose_model() -> ChosenModel | None:
-    """Let the visitor choose a model in the sidebar, and load it; else say what to do."""
+def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
+    """Let the visitor choose a model in the sidebar, and load it; else say what to do.
+
+    Args:
+        labels: those of the open project, for which a model is to be found first.
+    """
     models = available_models()
     if not models:
-        _show_missing_model()
+        show_missing_model()
         return None
-    names = distinct_names(models)
-    with st.sidebar:
-        name = st.selectbox(
-            say("모델", "Model"),
-            list(names.values()),
-            index=preferred(models),
-            key="model",
-            bind="query-params",
-        )
-    path = next(path for path in models if names[path] == name)
+    path = choose_name(models, labels)
     changed = stamp(path)
     try:
         classifier = load_model(str(path), changed)
@@ -64,27 +60,80 @@ def choose_model() -> ChosenModel | None:
             error,
         )
         return None
-    _describe(path, classifier)
+    _describe(path, classifier, models)
     return ChosenModel(classifier=classifier, key=f"{path}@{changed}")
 
 
-def _describe(path: Path, classifier: Classifier) -> None:
+def labels_of_project(visit: Visit) -> Sequence[str]:
+    """What a model for the open project would say; nothing without one."""
+    return () if visit.open_project is None else visit.open_project.project.label_names
+
+
+def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
+    """Let the visitor choose one of these models in the sidebar; nothing else can be named.
+
+    What is chosen stands in the address, and stays where pages without this choice come between.
+
+    Args:
+        models: newest first, at least one.
+        labels: see `preferred`.
+    """
+    names = distinct_names(models)
+    # What is chosen, else what the address asks for, else what was chosen before another page.
+    asked = (st.session_state.get(MODEL), st.query_params.get(MODEL), st.session_state.get(_KEPT))
+    known = [name for name in asked if name in names.values()]
+    if st.session_state.get(MODEL) not in names.values():
+        st.session_state[MODEL] = known[0] if known else names[models[preferred(models, labels)]]
+    with st.sidebar:
+        name = st.selectbox(
+            say("모델", "Model"), list(names.values()), key=MODEL, bind="query-params"
+        )
+    st.session_state[_KEPT] = name
+    return next(path for path in models if names[path] == name)
+
+
+def use_model(name: str) -> None:
+    """Choose a model by its name, as `distinct_names` has it; for a button's `on_click`."""
+    st.session_state[MODEL] = st.session_state[_KEPT] = name
+
+
+def _describe(path: Path, classifier: Classifier, models: Sequence[Path]) -> None:
     with st.sidebar:
         st.text(", ".join(classifier.labels))
-        if (score := mean_f1(path)) is not None:
+        if (report := fold_report(path)) is not None:
             st.caption(
                 say(
-                    f"교차 검증 F1 {score:.2f} (1에 가까울수록 잘 맞힙니다)",
-                    f"Cross-validated F1 {score:.2f} (1 is perfect)",
+                    f"교차 검증 F1 {report.f1:.2f} (1에 가까울수록 잘 맞힙니다)",
+                    f"Cross-validated F1 {report.f1:.2f} (1 is perfect)",
                 )
             )
-        device = _DEVICES[choose_device().type]
+        tell_better(path, models)
+        engine = classifier.engine
         st.caption(
-            say(f"이 컴퓨터의 {device}로 계산합니다.", f"Computed by this machine's {device}.")
+            say(f"이 컴퓨터에서 {engine} 방식으로 계산합니다.", f"Computed here by {engine}.")
         )
 
 
-def _show_missing_model() -> None:
+def tell_better(path: Path, models: Sequence[Path]) -> None:
+    """Say where another model has scored higher on the same labels."""
+    other = better_than(path, models)
+    mine, theirs = fold_report(path), fold_report(other) if other else None
+    if other is None or mine is None or theirs is None:
+        return
+    name = escaped(display_name(other))
+    st.warning(
+        say(
+            f"같은 라벨을 붙이는 모델 ‘{name}’의 F1({theirs.f1:.2f})이 이 모델({mine.f1:.2f})보다 "
+            "높습니다.",
+            f"The model {name}, of the same labels, has the higher F1: {theirs.f1:.2f}, and this "
+            f"one {mine.f1:.2f}.",
+        ),
+        icon=":material/trending_down:",
+    )
+
+
+def show_missing_model() -> None:
+    """Say how to come by a model."""
     st.warning(
         say(
             "아직 모델이 없습니다. 아래 명령으로 하나 만드세요.",
@@ -119,15 +168,23 @@ def available_models() -> list[Path]:
     return find_classifiers()
 
 
-def preferred(models: Sequence[Path]) -> int:
-    """Place of the model to start with: the newest of reviews, else the newest."""
+def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
+    """Place of the model to start with.
+
+    The best by its report of those that say the labels; where there is none, of those of reviews,
+    else of those that say what the newest says. See `app.model_report.best`.
+
+    Args:
+        models: newest first.
+        labels: those of the project that is open; none without one.
+    """
     try:
         task = task_named(_FIRST_TASK)
     except InputError:
-        return 0  # the page of the task says what is wrong with it
-    for place, path in enumerate(models):
-        if task is not None and set(_labels_of(path)) == set(task.label_names):
-            return place
+        task = None  # the page of the task says what is wrong with it
+    for wanted in (labels, task.label_names if task else (), labels_of(models[0])):
+        if wanted and (found := best(same_labels(models, wanted))) is not None:
+            return models.index(found)
     return 0
 
 
@@ -143,17 +200,6 @@ def distinct_names(models: Sequence[Path]) -> dict[Path, str]:
         path: name if names.count(name) == 1 else f"{name} ({path})"
         for path, name in zip(models, names, strict=True)
     }
-
-
-def mean_f1(path: Path) -> float | None:
-    """Mean macro F1 over the folds of the run that made the model, 0 to 1; None if not known."""
-    for folder in (path.parent, path):  # a run has its report above, a released model beside
-        try:
-            report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-            return float(report["mean_f1"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return None
 
 
 def stamp(path: Path) -> float:
@@ -178,15 +224,3 @@ def load_model(path: str, changed: float) -> Classifier:
     classifier = Classifier.load(path)
     classifier.predict([_WARM_UP])
     return classifier
-
-
-def _labels_of(path: Path) -> list[str]:
-    """Labels as the configuration names them, without loading any weights."""
-    try:
-        if is_linear_alone(path):
-            return list(json.loads((path / LINEAR).read_text(encoding="utf-8"))["labels"])
-        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        return list(config["id2label"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        # Loading it will say what is wrong; choosing a default need not.
-        return []

@@ -1,14 +1,16 @@
 """The pages of the app. One page is imported and drawn at a run."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
 
+from app.chrome import draw_chrome
 from app.explanation import explain
-from app.language import say
-from app.visit import Visit, draw_sidebar
+from app.language import LANGUAGE, say
+from app.login import logged_in, needs_login
+from app.visit import NAME, PROJECT, Visit, draw_sidebar
 from malmoi.errors import InputError
 
 
@@ -23,20 +25,29 @@ class AppPage:
 
 
 PAGES = (
+    AppPage(module="projects", korean="작업", english="Projects", icon="folder_open"),
+    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
+    AppPage(module="review", korean="검수", english="Review", icon="rule"),
+    AppPage(module="explore", korean="살펴보기", english="Explore", icon="manage_search"),
+    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
     AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
     AppPage(module="file", korean="파일 분류", english="File", icon="table"),
-    AppPage(module="saved", korean="저장한 라벨", english="Saved labels", icon="inventory_2"),
-    AppPage(module="review", korean="검수", english="Review", icon="fact_check"),
-    AppPage(module="explore", korean="살펴보기", english="Explore", icon="search"),
-    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
+    AppPage(module="models", korean="모델", english="Models", icon="neurology"),
+    AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
 )
+
+_DRAWN = "pages"
 
 
 def draw() -> None:
     """Draw the sidebar and the page that the address names."""
+    draw_chrome()
+    person = None
+    if needs_login() and (person := logged_in()) is None:
+        return
     try:
         # Outside of any page, so that what is chosen there stays when the page changes.
-        visit = draw_sidebar()
+        visit = draw_sidebar(person)
     except InputError as error:
         explain(
             say(
@@ -46,8 +57,8 @@ def draw() -> None:
             error,
         )
         return
-    pages = [
-        st.Page(
+    pages = {
+        page.module: st.Page(
             _drawing(page.module, visit),
             title=say(page.korean, page.english),
             icon=f":material/{page.icon}:",
@@ -55,8 +66,36 @@ def draw() -> None:
             default=page is PAGES[0],
         )
         for page in PAGES
-    ]
-    st.navigation(pages).run()
+    }
+    st.session_state[_DRAWN] = pages
+    st.navigation(list(pages.values())).run()
+
+
+def link_to(module: str, label: str) -> None:
+    """Draw a link to another page of the app, where there is one of this name."""
+    page = st.session_state.get(_DRAWN, {}).get(module)
+    if page is not None:
+        st.page_link(page, label=label, icon=page.icon)
+
+
+def go_to(module: str, address: Mapping[str, str]) -> None:
+    """Go on with another page, which ends this run; nothing where there is no such page.
+
+    Args:
+        module: of the page.
+        address: what is to change in the address; whose project and whose name stays in it.
+    """
+    if not any(page.module == module for page in PAGES):
+        return
+    kept = {
+        key: st.query_params[key] for key in (PROJECT, NAME, LANGUAGE) if key in st.query_params
+    }
+    # A page is known by its place in the address; this one is never drawn itself.
+    st.switch_page(st.Page(_nothing, url_path=module), query_params={**kept, **address})
+
+
+def _nothing() -> None:
+    pass
 
 
 def _drawing(module: str, visit: Visit) -> Callable[[], None]:

@@ -2,17 +2,20 @@
 
 import re
 
-# Whatever means something in Streamlit's Markdown, directives and formulas included.
-_SIGNS = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:$<>&^=@])")
-_SPACE = re.compile(r"\s+")
+# All of ASCII's punctuation can be escaped (CommonMark 0.31, 2.4); a shortcode of an emoji and a
+# bare address are found behind that, so a character that shows nothing parts them.
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_FOUND_LATER = re.compile(r"(?<=[:@.])(?=\S)|(?<=www)(?=\.)", re.IGNORECASE)
+_WORD_JOINER = "\u2060"
 
 
 def escaped(words: str) -> str:
-    """The words for a label of a widget, shown as they are, in one line."""
-    return _SIGNS.sub(r"\\\1", _SPACE.sub(" ", words))
+    """The words in one line, so that Markdown shows them as they are written."""
+    parted = _FOUND_LATER.sub(_WORD_JOINER, " ".join(words.split()))
+    return _PUNCTUATION.sub(r"\\\1", parted)
 
 
 def shortened(words: str, most: int = 40) -> str:
     """The beginning of a text in one line."""
-    line = _SPACE.sub(" ", words).strip()
+    line = " ".join(words.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -6,15 +6,17 @@ read and write.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
 from app.language import LANGUAGE, NAMES, say
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import database_url_of
 from malmoi.labels.people import Person, Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import ProjectStore, read_project
-from malmoi.labels.store import database_url
+from malmoi.labels.store import DATABASE_VARIABLE, database_url
 
 # Before somebody gives a name, all that is labelled is by one person.
 LOCAL_NAME = "local"
@@ -61,18 +63,23 @@ class Visit:
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
-def _store_of(url: str) -> ProjectStore:
+def _store_of(url: str, file: int) -> ProjectStore:
     return ProjectStore(url)
 
 
 def project_store() -> ProjectStore:
-    """The store of this server, opened once.
+    """The store of this server, opened once; again where its file was taken away or replaced.
 
     Raises:
         InputError: the database cannot be used.
     """
-    url = database_url()
-    return _store_of(url if isinstance(url, str) else url.render_as_string(hide_password=False))
+    url = database_url_of(database_url(), DATABASE_VARIABLE)
+    file = 0
+    if url.get_backend_name() == "sqlite":
+        path = Path(url.database or "").absolute()
+        url = url.set(database=str(path))
+        file = path.stat().st_ino if path.is_file() else 0
+    return _store_of(url.render_as_string(hide_password=False), file)
 
 
 def open_project_named(name: str) -> None:

@@ -1,10 +1,10 @@
-"""Make the pictures of the documentation: the app with the released model, and a k-fold report.
+"""Make the pictures of the documentation: every page of the app in two sizes, and a k-fold report.
 
     python docs/make_pictures.py --run runs/finetune/NAME
 
-The app is the real one, started with an empty label database in a temporary folder; it classifies
-and saves the texts below. The report is `report.html` of the given run. Wants Chromium, a Korean
-font and the extra `test` (playwright).
+The app is the real one, with a label database of its own in a temporary folder: a project of sample
+memos that two people have labelled, with differences, and a model that learnt meanwhile. The report
+is `report.html` of the given run. Wants Chromium, a Korean font and the extra `test` (playwright).
 """
 
 import argparse
@@ -19,10 +19,22 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from PIL import Image
+
+from app.learning.rounds import Learner
+from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.found_texts import add_texts
+from malmoi.labels.people import Person
+from malmoi.labels.project import ProjectSettings, new_project_of_task
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.tasks import read_task
+from malmoi.text.reading.records import iter_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -34,15 +46,14 @@ _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_MS = 300_000
 _START_SECONDS = 300
 
-# Text and the label that a person gives it.
-LABELLED = (
-    ("배송도 하루 만에 오고 포장도 꼼꼼해서 좋았어요", "긍정"),
-    ("색이 사진이랑 너무 달라요. 반품했습니다", "부정"),
-    ("아직 안 써 봤는데 써 보고 다시 남길게요", "중립"),
-    ("국물은 시원한데 면이 다 불어서 왔네요", "부정"),
-    ("세 번째 재구매예요. 이만한 게 없어요", "긍정"),
-    ("가격만큼 합니다. 무난해요", "중립"),
-)
+# Pages of the app, and the sizes in which they are taken: a laptop, and a tablet.
+PAGES = ("projects", "labelling", "review", "explore", "status", "models", "settings")
+SIZES = {"wide": (1280, 800), "narrow": (820, 1180)}
+PROJECT = "메모 분류"
+ANNOTATORS = ("지은", "민수")
+# Every so many texts the second annotator gives another label.
+_DIFFERS = 9
+_ROUNDS = (40, 80, 120, 150)
 SINGLE = "처음엔 좀 작나 싶었는데 며칠 신어 보니 편해서 한 켤레 더 주문했어요"
 TABLE = (
     "주말에 가족이랑 봤는데 두 시간이 금방 갔어요",
@@ -59,9 +70,10 @@ TABLE = (
 def main() -> None:
     """Write every picture to docs/pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--run", type=Path, required=True, help="k-fold run with a report.html")
-    report = parser.parse_args().run / "report.html"
-    if not report.is_file():
+    parser.add_argument("--run", type=Path, help="k-fold run with a report.html, for its pictures")
+    run = parser.parse_args().run
+    report = None if run is None else (run / "report.html").resolve()
+    if report is not None and not report.is_file():
         parser.error(f"expected a k-fold run with report.html, found none at {report}")
     from playwright.sync_api import sync_playwright
 
@@ -72,9 +84,12 @@ def main() -> None:
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
             timeout=_PATIENCE_MS,
         )
-        picture_report(browser, report.resolve())
+        if report is not None:
+            picture_report(browser, report)
+        make_project(Path(folder))
         with _app(Path(folder)) as address:
-            picture_app(browser, address)
+            for size in SIZES:
+                picture_app(browser, address, size)
         browser.close()
 
 
@@ -97,57 +112,71 @@ def _part(page: "Page", first: str, last: str, *, at_most: float = 1000) -> byte
     return picture
 
 
-def picture_app(browser: "Browser", address: str) -> None:
-    """One text classified, a file classified, the labels that were saved."""
-    page = _page(browser, 1180, 900)
-    page.goto(address)
-    page.get_by_label("분류할 글").wait_for()
-    name = page.get_by_label("라벨 붙이는 사람")
-    name.fill("지은")
-    name.press("Enter")
-    for text, label in LABELLED:
-        _classify(page, text)
-        _choose(page, label)
-        page.get_by_test_id("stButton").get_by_text("저장", exact=True).click()
-        page.get_by_text(f"저장했습니다: {label}").wait_for()
-    _classify(page, SINGLE)
-    _write(_settled(page, height=1060), "app.png")
+def make_project(home: Path) -> None:
+    """A project of memos with the labels of two people, and a model after every few of them."""
+    texts = [
+        (record.text, record.label or "")
+        for record in islice(iter_records(ROOT / "corpora" / "memos" / "memos.csv"), 300)
+    ]
+    store = ProjectStore(f"sqlite:///{home}/runs/labels.db")
+    admin = Person(name=ANNOTATORS[0], is_local=True)
+    task = read_task(ROOT / "corpora" / "memos")
+    settings = ProjectSettings(annotators_per_text=2)
+    new = replace(new_project_of_task(task, settings), name=PROJECT)
+    access = store.create(admin, new)
+    ids = add_texts(access, [text for text, _ in texts], "memos.csv")
+    names = task.label_names
+    learner = Learner()
+    done = 0
+    for round_end in _ROUNDS:
+        for number in range(done, round_end):
+            for place, name in enumerate(ANNOTATORS):
+                label = texts[number][1]
+                if place and number % _DIFFERS == 0:
+                    label = names[(names.index(label) + 1) % len(names)]
+                act = Act(
+                    text_id=ids[number],
+                    kind="label",
+                    request_id=f"{number}-{place}",
+                    labels=[label],
+                    seconds=2.0 + number % 5,
+                )
+                person = Person(name=name, is_local=True)
+                save_act(store.access(person, access.project_id), act)
+        done = round_end
+        learner.learn(access, forced=True)
 
-    page.get_by_role("tab", name="저장한 라벨").click()
-    page.get_by_text("XLSX 내려받기").locator("visible=true").wait_for()
-    _write(_settled(page, height=840), "app-labels.png")
 
-    page.get_by_role("tab", name="파일 분류").click()
+def picture_app(browser: "Browser", address: str, size: str) -> None:
+    """Every page of the app in one size."""
+    width, height = SIZES[size]
+    page = _page(browser, width, height)
+    query = f"project={quote(PROJECT)}&name={quote(ANNOTATORS[0])}"
+    for module in PAGES:
+        page.goto(f"{address}/{module}?{query}")
+        page.get_by_test_id("stMainBlockContainer").locator("button").first.wait_for()
+        _write(_settled(page), f"{module}-{size}.png")
+    page.goto(f"{address}/single?{query}")
+    page.get_by_label("분류할 글").fill(SINGLE)
+    page.get_by_role("button", name="분류하기").click()
+    page.get_by_text("결정을 이끈 낱말", exact=True).first.click()
+    page.get_by_text("숫자로 보기").wait_for()
+    _write(_settled(page), f"single-{size}.png")
+    page.goto(f"{address}/file?{query}")
     data = "\n".join(["번호,리뷰", *(f"{n},{text}" for n, text in enumerate(TABLE, 1))])
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
         {"name": "리뷰.csv", "mimeType": "text/csv", "buffer": data.encode("utf-8")}
     )
     page.get_by_role("button", name="분류 시작").click()
     page.get_by_text(f"{len(TABLE)}건을").wait_for()
-    _write(_settled(page, height=1400), "app-file.png")
+    page.goto(page.url)
+    page.get_by_text(f"{len(TABLE)}건을").wait_for()
+    _write(_settled(page), f"file-{size}.png")
+    page.context.close()
 
 
-def _classify(page: "Page", text: str) -> None:
-    box = page.get_by_label("분류할 글")
-    box.fill(text)
-    box.press("Control+Enter")
-    # The buttons of the last text go before those of this one come.
-    page.get_by_text("저장했습니다").wait_for(state="detached")
-    page.get_by_text("라벨 고치고 저장하기").wait_for()
-    _settled(page)
-
-
-def _choose(page: "Page", label: str) -> None:
-    # The button that is pressed already cannot be taken back.
-    button = page.get_by_test_id("stButtonGroup").get_by_role("radio", name=label)
-    if button.get_attribute("aria-checked") != "true":
-        button.click()
-
-
-def _settled(page: "Page", *, height: int | None = None) -> bytes:
+def _settled(page: "Page") -> bytes:
     """A screenshot of the page, from its top, once nothing on it moves any more."""
-    if height is not None:
-        page.set_viewport_size({"width": 1180, "height": height})
     page.mouse.move(5, 5)
     page.get_by_test_id("stMain").evaluate("element => element.scrollTo(0, 0)")
     before = b""
@@ -163,7 +192,7 @@ def _settled(page: "Page", *, height: int | None = None) -> bytes:
 def _page(browser: "Browser", width: int, height: int) -> "Page":
     context = browser.new_context(
         viewport={"width": width, "height": height},
-        device_scale_factor=1.5,
+        device_scale_factor=1,
         locale="ko-KR",
         timezone_id="Asia/Seoul",
         color_scheme="light",

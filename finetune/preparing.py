@@ -19,14 +19,14 @@ from finetune.report.files import package_versions
 from finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings, TrainSettings
 from finetune.training.beginning import Beginning, find_beginning, without_learnt
 from finetune.training.cross_validation import Experiment
-from finetune.training.encoders import ENCODER, load_encoder_tokenizer, load_for_classification
+from finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from finetune.training.fit import TrainingData, hidden_size
 from finetune.training.fitness import tokenizer_warnings
 from finetune.training.subword_dropout import word_pieces_of
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.inference.batching import tokenize_all
-from malmoi.model_folders import is_hub_id
+from malmoi.model_folders import ENCODER, is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.text.reading.notes import ReadingNotes
 

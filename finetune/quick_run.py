@@ -16,12 +16,13 @@ from finetune.report.write import Measured, calibrate, report_of, save_temperatu
 from finetune.runner import new_run, print_average, print_data
 from finetune.settings import KfoldRecipe, KfoldSettings
 from finetune.training.cross_validation import CrossValidation, FoldResult
-from finetune.training.encoders import encoder_source, find_encoder
+from finetune.training.encoders import encoder_source
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
+from malmoi.model_folders import find_encoder
 from malmoi.progress import shown_progress
 from malmoi.text.reading.notes import ReadingNotes
 

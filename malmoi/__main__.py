@@ -15,7 +15,10 @@ COMMANDS = {
     "explain": ("malmoi.commands.explain", "show which words carried a decision"),
     "export": ("malmoi.commands.export", "write a classifier into a folder for others"),
     "push": ("malmoi.commands.push", "send a classifier to the Hugging Face Hub"),
-    "labels": ("malmoi.commands.labels", "list, export or back up what the app's users labelled"),
+    "labels": (
+        "malmoi.commands.labels",
+        "list, import, export or back up labels of the app",
+    ),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
     "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.paths import checkpoint, runs
+from malmoi.paths import checkpoint, home, runs
 
 CONFIG = "config.json"
+# The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
+# thrown away after pre-training).
+ENCODER = "discriminator"
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
 PICKLED = "pytorch_model.bin"
@@ -124,6 +127,43 @@ def has_weights(directory: Path) -> bool:
 def is_linear_alone(directory: Path) -> bool:
     """Whether `directory` holds a linear classifier and no encoder that was trained with it."""
     return (directory / LINEAR).is_file() and not (directory / CONFIG).is_file()
+
+
+def find_encoder(root: Path | None = None) -> Path:
+    """The newest finished pre-training run's discriminator, else the smallest released one.
+
+    Args:
+        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
+
+    Raises:
+        InputError: there is neither.
+    """
+    root = home() if root is None else root
+    finished = [
+        run / ENCODER
+        for run in (root / "runs" / "pretrain").glob("*")
+        if not run.name.startswith(".")
+        and has_weights(run / ENCODER)
+        and read_json(run / "run.json").get("status") == "finished"
+    ]
+    if finished:
+        return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
+    released = [
+        path
+        for folder in sorted((root / "checkpoints").glob("*"))
+        for path in (folder, folder / ENCODER)
+        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
+    ]
+    if released:
+        return min(released, key=_weights_size)
+    raise InputError(
+        f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
+        "`python pretrain/run.py --corpus corpora/comments` first or give --model"
+    )
+
+
+def _weights_size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 
 def find_named(source: str | Path) -> Path:

@@ -20,8 +20,8 @@ from transformers import (
     pipeline,
 )
 
-from finetune.training.encoders import find_encoder
 from malmoi.inference.classifier import find_classifiers
+from malmoi.model_folders import find_encoder
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"

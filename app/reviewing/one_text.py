@@ -47,7 +47,7 @@ def draw_text(
         if draw_below is not None:
             draw_below()
     with right:
-        with st.expander(say("라벨 기준", "Guideline"), expanded=True, icon=":material/menu_book:"):
+        with st.expander(say("지침", "Guideline"), expanded=True, icon=":material/menu_book:"):
             _draw_guideline(opened)
         _draw_model(opened, text)
 

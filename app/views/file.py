@@ -1,111 +1,145 @@
-"""The page "파일 분류": a table in, the same table with labels out."""
+"""The page "파일 분류": a table in, the same table with labels out, and wrong ones corrected."""
 
 import hashlib
-import time
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import pandas as pd
 import streamlit as st
 
-from app.batch import (
-    PERCENT,
-    BatchResult,
-    as_percent,
-    classify_table,
-    default_text_column,
-)
-from app.downloads import offer_table
+from app.batch import default_text_column
 from app.explanation import explain
-from app.model_choice import choose_model
+from app.file_jobs import FileJob, file_jobs
+from app.language import say
+from app.model_choice import ChosenModel, choose_model, labels_of_project
+from app.result_table import show_result
 from app.visit import Visit
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier
 from malmoi.text.reading.columns import has_text_column
 from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from malmoi.text.reading.records import load_table
 
-_TABLE, _RESULT = "file_table", "file_result"
+_TABLE, _JOB = "file_table", "job"
 _PREVIEW_ROWS = 5
-_DELIMITERS = {"semicolon": "쌍반점(;)", "bar": "막대(|)"}
-_SHOWN_ROWS = 10_000
-_LISTED_ROWS = 10
-_SHOWN_COUNTS = 6
-# More redraws a second than a person sees only slow the work down.
-_REDRAW_SECONDS = 0.2
+# A redraw costs the work little at this rate.
+_REDRAW_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """Something computed from one upload, kept for the session under what it depends on."""
+    """A table that was read from one upload, kept for the visit."""
 
     key: tuple[str, ...]
-    table: pd.DataFrame | None = None
-    result: BatchResult | None = None
-    notes: SourceNotes | None = None
+    table: pd.DataFrame
+    notes: SourceNotes
 
 
-def show(_visit: Visit) -> None:
+def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen_model = choose_model()
-    if chosen_model is None:
+    chosen = choose_model(labels_of_project(visit))
+    if chosen is None:
         return
-    classifier, model_key = chosen_model.classifier, chosen_model.key
-    # Any kind is taken: Streamlit would refuse others in English, in a tooltip.
-    uploaded = st.file_uploader("CSV, TSV, XLSX 파일", key="file_upload")
-    if uploaded is None:
-        st.caption(
-            "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 읽습니다. "
-            "올린 파일은 분류에만 쓰고 저장하지 않습니다."
+    _ask_for_file(visit, chosen)
+    job = _job_in_address(visit)
+    if job is None:
+        return
+    st.divider()
+    st.text(f"{job.name} · {job.column} · {job.model}")
+    if not job.ended:
+        _follow(job)
+    elif job.error is not None:
+        _tell_failure(job)
+    elif job.result is not None:
+        show_result(
+            visit,
+            job.result,
+            labels=job.labels,
+            model=job.model,
+            column=job.column,
+            source=job.name,
+            key=job.id,
         )
+
+
+def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
+    # Any kind is taken: Streamlit would refuse others in English, in a tooltip.
+    uploaded = st.file_uploader(
+        say("CSV, TSV, XLSX, JSONL 파일", "CSV, TSV, XLSX or JSONL file"), key="file_upload"
+    )
+    if uploaded is None:
+        if _JOB not in st.query_params:
+            st.caption(
+                say(
+                    "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 "
+                    "읽습니다. 올린 파일은 분류에만 쓰고 저장하지 않습니다.",
+                    "The first line names the columns. UTF-8, UTF-16 and CP949 are read. The file "
+                    "is used for this only and not kept.",
+                )
+            )
         return
     data = uploaded.getvalue()
     if not data:
-        st.error("빈 파일입니다. 내용이 있는 CSV, TSV, XLSX 파일을 올려 주세요.")
+        st.error(
+            say(
+                "빈 파일입니다. 내용이 있는 파일을 올려 주세요.",
+                "The file is empty. Upload one with something in it.",
+            )
+        )
         return
     digest = hashlib.sha256(data).hexdigest()
     try:
         table = _read(uploaded.name, data, digest)
         suggested = default_text_column(table)
     except InputError as error:
-        explain("파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX)과 내용을 확인해 주세요.", error)
+        explain(
+            say(
+                "파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX, JSONL)과 내용을 확인해 주세요.",
+                "The file cannot be read. Check its format (CSV, TSV, XLSX, JSONL) and content.",
+            ),
+            error,
+        )
         return
+    column = _ask_for_column(table, suggested, digest)
+    if st.button(say("분류 시작", "Classify"), type="primary", icon=":material/play_arrow:"):
+        job = file_jobs().start(visit.person.name, uploaded.name, table, column, chosen.classifier)
+        st.query_params[_JOB] = job.id
 
+
+def _ask_for_column(table: pd.DataFrame, suggested: str, digest: str) -> str:
     columns = [str(name) for name in table.columns]
     column = st.selectbox(
-        "글이 있는 열", columns, index=columns.index(suggested), key=f"column_{digest}"
+        say("글이 있는 열", "Column of the texts"),
+        columns,
+        index=columns.index(suggested),
+        key=f"column_{digest}",
     )
     if not has_text_column(columns, None):
         st.caption(
-            "이름으로는 글이 있는 열을 알 수 없어 가장 긴 열을 골랐습니다. 맞는지 확인해 주세요."
+            say(
+                "이름으로는 글이 있는 열을 알 수 없어 가장 긴 열을 골랐습니다. 맞는지 확인해 "
+                "주세요.",
+                "No column is named like one of texts, so the longest was taken. Check it.",
+            )
         )
-    st.caption(f"{len(table):,}행 · {len(columns)}열. 앞의 {min(_PREVIEW_ROWS, len(table))}행:")
+    shown = min(_PREVIEW_ROWS, len(table))
+    st.caption(
+        say(
+            f"{len(table):,}행 · {len(columns)}열. 앞의 {shown}행:",
+            f"{len(table):,} rows, {len(columns)} columns. The first {shown}:",
+        )
+    )
     st.dataframe(table.head(_PREVIEW_ROWS), hide_index=True, key="file_preview")
-
-    key = (digest, column, model_key)
-    if st.button("분류 시작", type="primary", icon=":material/play_arrow:"):
-        # The old result goes first: a failure must not leave it looking like the new one.
-        st.session_state.pop(_RESULT, None)
-        try:
-            result = _classify(table, column, classifier)
-        except InputError as error:
-            explain(f"‘{column}’ 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.", error)
-            return
-        st.session_state[_RESULT] = _Kept(key, result=result)
-    kept: _Kept | None = st.session_state.get(_RESULT)
-    if kept is not None and kept.key == key and kept.result is not None:
-        _show_result(kept.result, uploaded.name)
+    return column
 
 
 def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
     """The table, read once for each upload and not at every rerun."""
     key = (PurePath(name).suffix.lower(), digest)
     kept: _Kept | None = st.session_state.get(_TABLE)
-    if kept is None or kept.key != key or kept.table is None:
+    if kept is None or kept.key != key:
         notes = ReadingNotes()
-        kept = _Kept(key, table=load_table(name, data, notes=notes), notes=notes.sources[0])
+        kept = _Kept(key, load_table(name, data, notes=notes), notes.sources[0])
         st.session_state[_TABLE] = kept
-    assert kept.table is not None and kept.notes is not None
     for line in how_read(kept.notes):
         st.caption(line)
     return kept.table
@@ -115,88 +149,81 @@ def how_read(notes: SourceNotes) -> list[str]:
     """What a person should know of how the file was read, and cannot see in the table."""
     lines = []
     if notes.form == "chat":
-        lines.append("저장한 대화로 읽었습니다. 이름과 시각은 빼고 한 말만 남겼습니다.")
+        lines.append(
+            say(
+                "저장한 대화로 읽었습니다. 이름과 시각은 빼고 한 말만 남겼습니다.",
+                "Read as a saved chat: what was said, without names and times.",
+            )
+        )
     if notes.sheets:
-        lines.append(f"읽은 시트: {', '.join(notes.sheets)}")
-    for hidden, words in ((False, "열이 달라서"), (True, "숨겨져 있어서")):
+        sheets = ", ".join(notes.sheets)
+        lines.append(say(f"읽은 시트: {sheets}", f"Sheets read: {sheets}"))
+    for hidden in (False, True):
         names = [name for name, why in notes.sheets_left_out if (why == HIDDEN) is hidden]
         if names:
-            lines.append(f"{words} 읽지 않은 시트: {', '.join(names)}")
+            left = ", ".join(names)
+            why = say("숨겨져 있어서", "hidden") if hidden else say("열이 달라서", "other columns")
+            lines.append(say(f"{why} 읽지 않은 시트: {left}", f"Sheets left out ({why}): {left}"))
     if notes.delimiter not in (None, "comma", "tab"):
-        lines.append(f"열을 나누는 글자: {_DELIMITERS.get(notes.delimiter or '', notes.delimiter)}")
+        mark = {"semicolon": ";", "bar": "|"}.get(notes.delimiter or "", notes.delimiter)
+        lines.append(say(f"열을 나누는 글자: {mark}", f"Columns divided by {mark}"))
     if repeated := notes.counts[HEADERS_AGAIN]:
-        lines.append(f"가운데에 되풀이된 열 이름 {repeated:,}줄은 뺐습니다.")
+        lines.append(
+            say(
+                f"가운데에 되풀이된 열 이름 {repeated:,}줄은 뺐습니다.",
+                f"{repeated:,} repeated lines of column names were left out.",
+            )
+        )
     return lines
 
 
-def _classify(table: pd.DataFrame, column: str, classifier: Classifier) -> BatchResult:
-    bar = st.progress(0.0, text=f"0 / {len(table):,}건")
-    note = st.empty()
-    note.caption("분류하는 동안 다른 단추를 누르면 멈춥니다.")
-    started = time.perf_counter()
-    drawn = 0.0
-
-    def draw(done: int, total: int) -> None:
-        nonlocal drawn
-        now = time.perf_counter()
-        if now - drawn < _REDRAW_SECONDS and done < total:
-            return
-        drawn = now
-        rate = done / max(now - started, 1e-6)
-        bar.progress(done / max(total, 1), text=f"{done:,} / {total:,}건 · 초당 {rate:,.0f}건")
-
-    result = classify_table(table, column, classifier, progress=draw)
-    bar.empty()
-    note.empty()
-    return result
-
-
-def _show_result(result: BatchResult, name: str) -> None:
-    table = result.table
-    done = sum(result.counts.values())
-    rate = done / max(result.seconds, 1e-6)
-    took = f"{result.seconds:.1f}초" if result.seconds >= 1 else f"{1000 * result.seconds:.0f} ms"
-    st.success(
-        f"{done:,}건을 {took}에 분류했습니다(초당 {rate:,.0f}건).",
-        icon=":material/check:",
-    )
-    if result.empty_rows:
-        listed = ", ".join(f"{row:,}" for row in result.empty_rows[:_LISTED_ROWS])
-        more = " …" if len(result.empty_rows) > _LISTED_ROWS else ""
-        st.warning(
-            f"글이 비었거나 주소·태그뿐인 행이 {len(result.empty_rows):,}개 있습니다. 예측을 비운 "
-            f"채로 그대로 두었습니다: {listed}{more}번째 행"
-        )
-    if result.cut:
+def _job_in_address(visit: Visit) -> FileJob | None:
+    wanted = st.query_params.get(_JOB)
+    if wanted is None:
+        return None
+    job = file_jobs().find(wanted, visit.person.name)
+    if job is None:
         st.info(
-            f"긴 글 {result.cut:,}건은 앞부분만 읽고 예측했습니다.", icon=":material/content_cut:"
+            say(
+                "그 결과는 더 남아 있지 않습니다. 파일을 다시 올려 주세요.",
+                "That result is no longer kept. Upload the file again.",
+            )
         )
-    if len(result.counts) > _SHOWN_COUNTS:
-        counts = {"라벨": list(result.counts), "건수": list(result.counts.values())}
-        st.dataframe(pd.DataFrame(counts), hide_index=True, key="file_counts")
-    else:
-        places = st.columns(max(4, len(result.counts)))
-        for place, (label, count) in zip(places, result.counts.items(), strict=False):
-            share = f"{count / done:.1%}"
-            place.metric(label, f"{count:,}", share, delta_color="off", delta_arrow="off")
-    if len(table) > _SHOWN_ROWS:
-        st.caption(f"화면에는 앞의 {_SHOWN_ROWS:,}행만 보입니다. 내려받은 파일에는 모두 있습니다.")
-    shown = _results_first(result).head(_SHOWN_ROWS)
-    st.dataframe(
-        as_percent(shown, result.number_columns),
-        hide_index=True,
-        key="file_result_table",
-        placeholder="",
-        column_config={
-            name: st.column_config.NumberColumn(format=PERCENT) for name in result.number_columns
-        },
+    return job
+
+
+@st.fragment(run_every=_REDRAW_SECONDS)
+def _follow(job: FileJob) -> None:
+    if job.ended:
+        st.rerun()
+    st.progress(
+        min(1.0, job.done / max(job.total, 1)),
+        text=say(
+            f"{job.done:,} / {job.total:,}건 · 초당 {job.rate:,.0f}건",
+            f"{job.done:,} of {job.total:,} · {job.rate:,.0f} a second",
+        ),
+    )
+    st.caption(
+        say(
+            "다른 일을 하셔도 됩니다. 이 주소로 돌아오면 결과가 있습니다.",
+            "Do something else meanwhile: the result will be at this address.",
+        )
     )
 
-    offer_table(lambda: table, f"{PurePath(name).stem}_예측")
 
-
-def _results_first(result: BatchResult) -> pd.DataFrame:
-    """For the screen only: the label is what one looks for, so it comes before wide columns."""
-    columns = list(result.table.columns)
-    start = columns.index(result.prediction_column)
-    return result.table[[*columns[start : start + 2], *columns[:start], *columns[start + 2 :]]]
+def _tell_failure(job: FileJob) -> None:
+    if isinstance(job.error, InputError):
+        explain(
+            say(
+                "이 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.",
+                "This column cannot be classified. Choose the one with the texts.",
+            ),
+            job.error,
+        )
+    else:
+        st.error(
+            say(
+                "분류하다가 예상하지 못한 문제가 생겼습니다. 로그를 확인해 주세요.",
+                "Something unexpected happened. See the log.",
+            )
+        )

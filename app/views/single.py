@@ -1,200 +1,249 @@
-"""The page "한 건 분류": one text in, its label out, corrected and saved."""
+"""The page "한 건 분류": one text, its label and the words that carried it; corrected, saved."""
 
 import hashlib
-import logging
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import altair as alt
 import pandas as pd
 import streamlit as st
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.explanation import explain
-from app.model_choice import choose_model
+from app.keeping import Decision, keep, place_for, tell_place
+from app.language import say
+from app.model_choice import ChosenModel, choose_model, labels_of_project
+from app.views.several import show_several
 from app.visit import Visit
+from app.word_views import show_words
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, Prediction
-from malmoi.labels.store import LabelStore
-from malmoi.labels.tasks import task_with_labels
+from malmoi.inference.prediction import LabelsPrediction, Prediction
+from malmoi.labels.annotating import Suggestion
+from malmoi.labels.tasks import TaskDefinition
 from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
 _STATE = "single_result"
-_CHOSEN, _OTHER = "#1f6f5c", "#b9c9c3"
+_CHOSEN, _OTHER = "#1f8f74", "#9aaba5"
+_NAMED_CHARACTERS = 30
 
-logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Result:
-    """The classification on the page; what was saved of it is in the store."""
+    """The classification on the page, and what was saved of it."""
 
     id: str
     text: str
     model: str
     prediction: Prediction
     milliseconds: float
-    saves: int = 0
     saved_label: str | None = None
-    saved_by: str | None = None
 
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen_model = choose_model()
-    if chosen_model is None:
+    chosen = choose_model(labels_of_project(visit))
+    if chosen is None:
         return
-    classifier, model_key = chosen_model.classifier, chosen_model.key
-    store, annotator = LabelStore(), visit.person.name
-    with st.form("single_form", border=False):
-        text = st.text_area(
-            "분류할 글",
-            key="single_text",
-            height=140,
-            placeholder="리뷰나 댓글 한 건을 붙여 넣으세요.",
-        )
-        asked = st.form_submit_button("분류하기", type="primary", help="Ctrl+Enter로도 됩니다.")
+    # Not in a form: what is typed must be known when something else is clicked.
+    text = st.text_area(
+        say("분류할 글", "Text"),
+        key="single_text",
+        height=120,
+        placeholder=say("리뷰나 댓글을 붙여 넣으세요.", "Paste a review or a comment."),
+    )
+    # Above what several lines bring: it must not move away from under the pointer.
+    asked = st.button(say("분류하기", "Classify"), type="primary")
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    by_line = len(lines) > 1 and _asks_for_lines(len(lines))
+    if by_line:
+        show_several(visit, chosen, lines, asked=asked)
+        return
     if asked:
         st.session_state.pop(_STATE, None)
-        if not (text or "").strip():
-            st.warning("글이 비어 있습니다. 분류할 글을 넣어 주세요.", icon=":material/edit:")
-        elif not clean_text(text):
-            st.warning(
-                "주소나 태그를 빼면 남는 글이 없습니다. 분류할 글을 넣어 주세요.",
-                icon=":material/edit:",
-            )
-        else:
-            st.session_state[_STATE] = _classify(classifier, model_key, text)
+        _classify(chosen, text or "")
     result: _Result | None = st.session_state.get(_STATE)
-    if result is None or result.model != model_key:
+    if result is None or result.model != chosen.key:
         return
-    _show_prediction(result)
-    _show_correction(classifier, result, store, annotator)
-
-
-def _classify(classifier: Classifier, model_key: str, text: str) -> _Result:
-    started = time.perf_counter()
-    (prediction,) = classifier.predict([text])
-    milliseconds = (time.perf_counter() - started) * 1000
-    return _Result(uuid.uuid4().hex, text, model_key, prediction, milliseconds)
-
-
-def _show_prediction(result: _Result) -> None:
-    if len(clean_text(result.text)) <= SHORT_TEXT:
-        st.warning("글이 아주 짧습니다. 짧은 글의 예측은 덜 믿을 만합니다.", icon=":material/info:")
-    if result.prediction.cut:
-        st.info(
-            f"글이 {len(result.text.strip()):,}자로 깁니다. 모델은 앞부분만 읽고 예측했습니다. "
-            "저장할 때는 글 전체가 저장됩니다.",
-            icon=":material/content_cut:",
+    if result.text != (text or ""):
+        st.caption(
+            say(
+                "글이 바뀌었습니다. ‘분류하기’를 누르면 새 글의 결과가 나옵니다.",
+                "The text has changed. Press Classify for its result.",
+            )
         )
+        return
+    _show_result(visit, chosen, result)
+
+
+def _asks_for_lines(count: int) -> bool:
+    """Ten pasted reviews are ten texts, but a long one has paragraphs, too: so ask."""
+    whole = say("글 하나로", "One text")
+    each = say(f"줄마다 글 하나 ({count:,}건)", f"One text a line ({count:,})")
+    found = st.segmented_control(
+        say("여러 줄입니다", "Several lines"), [each, whole], default=each, required=True
+    )
+    return found == each
+
+
+def _classify(chosen: ChosenModel, text: str) -> None:
+    if not text.strip():
+        st.warning(
+            say("글이 비어 있습니다. 분류할 글을 넣어 주세요.", "There is no text. Type one."),
+            icon=":material/edit:",
+        )
+        return
+    if not clean_text(text):
+        st.warning(
+            say(
+                "주소나 태그를 빼면 남는 글이 없습니다. 분류할 글을 넣어 주세요.",
+                "Nothing is left of it without addresses and tags. Type a text.",
+            ),
+            icon=":material/edit:",
+        )
+        return
+    started = time.perf_counter()
+    (prediction,) = chosen.classifier.predict([text])
+    milliseconds = (time.perf_counter() - started) * 1000
+    st.session_state[_STATE] = _Result(
+        id=uuid.uuid4().hex,
+        text=text,
+        model=chosen.key,
+        prediction=prediction,
+        milliseconds=milliseconds,
+    )
+
+
+def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
     prediction = result.prediction
-    with st.container(border=True):
-        # Metrics show their value as plain text, whatever characters a label has.
-        label, confidence, took = st.columns([2, 1, 1])
-        label.metric("예측", prediction.label)
-        confidence.metric("확신도", f"{prediction.confidence:.1%}")
-        took.metric("걸린 시간", f"{result.milliseconds:,.0f} ms")
-        st.altair_chart(_bars(prediction), width="stretch", alt="라벨별 확률 막대그래프")
+    if len(clean_text(result.text)) <= SHORT_TEXT:
+        st.warning(
+            say(
+                "글이 아주 짧습니다. 짧은 글의 예측은 덜 믿을 만합니다.",
+                "The text is very short, so trust this less.",
+            ),
+            icon=":material/info:",
+        )
+    if prediction.cut:
+        st.info(_about_cut(result), icon=":material/content_cut:")
+    left, right = st.columns([3, 2], gap="medium")
+    with left, st.container(border=True):
+        # A metric shows its value as plain text, whatever characters a label has.
+        st.metric(say("예측", "Label"), prediction.label or say("(없음)", "(none)"))
+        confidence = say("확신도", "Confidence")
+        st.caption(f"{confidence} {prediction.confidence:.1%} · {result.milliseconds:,.0f} ms")
+        if prediction.probabilities:
+            st.altair_chart(
+                _bars(prediction),
+                width="stretch",
+                alt=say("라벨별 확률 막대그래프", "Probability of each label"),
+            )
+    with right:
+        _show_correction(visit, chosen, result)
+    show_words(chosen, result.text, result.id)
 
 
-def _bars(prediction: Prediction) -> alt.LayerChart | alt.FacetChart:
+def _about_cut(result: _Result) -> str:
+    length = len(result.text.strip())
+    return say(
+        f"글이 {length:,}자로 깁니다. 언어 모델은 앞부분만 읽고 예측했습니다. 저장할 때는 글 "
+        "전체가 저장됩니다.",
+        f"The text has {length:,} characters. The encoder read its beginning only. All of it is "
+        "saved.",
+    )
+
+
+def _bars(prediction: Prediction) -> alt.Chart:
+    names = prediction.labels if isinstance(prediction, LabelsPrediction) else [prediction.label]
+    # The number stands with the label, where it has the colour of the theme.
     frame = pd.DataFrame(
         {
-            "라벨": list(prediction.probabilities),
+            "라벨": [f"{name}  {p:.1%}" for name, p in prediction.probabilities.items()],
             "확률": list(prediction.probabilities.values()),
-            "색": [_CHOSEN if x == prediction.label else _OTHER for x in prediction.probabilities],
+            "색": [_CHOSEN if x in names else _OTHER for x in prediction.probabilities],
         }
     )
     # A column name in an encoding is parsed ("." and ":" mean something), a label is not.
-    base = alt.Chart(frame, height=alt.Step(30)).encode(
-        y=alt.Y("라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=220, labelFontSize=14)),
-        x=alt.X(
-            "확률:Q",
-            title=None,
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format=".0%", tickCount=5),
-        ),
-        tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
+    return (
+        alt.Chart(frame, height=alt.Step(30))
+        .mark_bar(cornerRadiusEnd=3, height=18)
+        .encode(
+            y=alt.Y(
+                "라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=14)
+            ),
+            x=alt.X(
+                "확률:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format=".0%", tickCount=5),
+            ),
+            color=alt.Color("색:N", scale=None),
+            tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
+        )
     )
-    bars = base.mark_bar(cornerRadiusEnd=3, height=18).encode(color=alt.Color("색:N", scale=None))
-    numbers = base.mark_text(align="left", dx=5, fontSize=13).encode(
-        text=alt.Text("확률:Q", format=".1%")
-    )
-    return alt.layer(bars, numbers)
 
 
-def _show_correction(
-    classifier: Classifier, result: _Result, store: LabelStore, annotator: str
-) -> None:
-    st.subheader("라벨 고치고 저장하기", anchor=False)
-    _show_guideline(classifier.labels)
+def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
+    labels = chosen.classifier.labels
+    if chosen.classifier.gives != "label":
+        return  # several labels or a value: given on the page of a project
+    place = place_for(visit, labels, chosen.classifier.name)
+    tell_place(place)
+    _show_guideline(place.task)
     # The key holds the id: every new result starts again from its own prediction.
-    chosen = st.segmented_control(
-        "맞는 라벨",
-        classifier.labels,
+    label = st.segmented_control(
+        say("맞는 라벨", "Right label"),
+        labels,
         default=result.prediction.label,
         required=True,
         key=f"label_{result.id}",
         wrap=True,
     )
-    clicked = st.button("저장", type="primary", icon=":material/save:", key=f"save_{result.id}")
-    if clicked and chosen is not None:
-        saved = _save(classifier, result, chosen, store, annotator)
-        if saved is not None:
-            result = saved
-    if result.saved_label is not None:
-        total = sum(store.counts(classifier.labels).values())
-        st.success(
-            f"저장했습니다: {result.saved_label} · 지금까지 글 {total:,}건에 라벨이 있습니다.",
-            icon=":material/check:",
-        )
-        return
-    known = store.label_of(result.text, classifier.labels)
-    if known is not None:
-        st.caption(f"이 글에는 이미 ‘{known}’ 라벨이 있습니다. 다시 저장하면 새 라벨이 쓰입니다.")
-
-
-def _show_guideline(labels: Sequence[str]) -> None:
-    try:
-        task = task_with_labels(labels)
-    except InputError as error:
-        explain("라벨 기준을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.", error)
-        return
-    if task is not None and task.guideline is not None:
-        with st.expander("라벨 기준 보기", icon=":material/menu_book:"):
-            st.markdown(task.guideline)
-
-
-def _save(
-    classifier: Classifier, result: _Result, label: str, store: LabelStore, annotator: str
-) -> _Result | None:
-    """Save, or tell why not. Clicking again without a change saves nothing more."""
-    # A double click can rerun the page after the row was written and before session_state knew:
-    # the same decision must then carry the same id, and a changed mind another one.
-    decision = f"{result.id}:{result.saves}:{label}:{annotator}"
-    try:
-        unchanged = (result.saved_label, result.saved_by) == (label, annotator)
-        # Someone else may have decided otherwise meanwhile.
-        if unchanged and store.label_of(result.text, classifier.labels) == label:
-            return result
-        store.save(
+    clicked = st.button(
+        say("저장", "Save"), type="primary", icon=":material/save:", key=f"save_{result.id}"
+    )
+    if clicked and label is not None:
+        decision = Decision(
             text=result.text,
             label=label,
-            labels=classifier.labels,
-            annotator=annotator,
-            request_id=hashlib.sha256(decision.encode()).hexdigest(),
-            predicted_label=result.prediction.label,
-            confidence=result.prediction.confidence,
-            model=classifier.name,
+            suggestion=Suggestion(
+                label=result.prediction.label,
+                score=result.prediction.confidence,
+                model=chosen.classifier.name,
+            ),
+            # The same decision twice is one; another person's, or another label, is another.
+            request_id=_request_id(result, label, visit.person.name),
         )
-    except (SQLAlchemyError, InputError):
-        logger.exception("saving a label failed")
-        st.error("라벨을 저장하지 못했습니다. 잠시 뒤에 저장을 다시 눌러 주세요.")
-        return None
-    saved = replace(result, saves=result.saves + 1, saved_label=label, saved_by=annotator)
-    st.session_state[_STATE] = saved
-    return saved
+        try:
+            keep(visit, place, [decision], say("한 건 분류", "one text"))
+        except InputError as error:
+            explain(
+                say(
+                    "라벨을 저장하지 못했습니다. 잠시 뒤에 저장을 다시 눌러 주세요.",
+                    "The label was not saved. Press Save again in a moment.",
+                ),
+                error,
+            )
+            return
+        result = replace(result, saved_label=label)
+        st.session_state[_STATE] = result
+    if result.saved_label is not None:
+        with st.container(border=True):
+            st.markdown(say(":material/check: 저장했습니다", ":material/check: Saved"))
+            st.text(f"{_short(result.text)} → {result.saved_label}")
+
+
+def _request_id(result: _Result, label: str, person: str) -> str:
+    decision = f"{result.id}:{result.saved_label}:{label}:{person}"
+    return hashlib.sha256(decision.encode()).hexdigest()
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _NAMED_CHARACTERS else f"{line[:_NAMED_CHARACTERS]}…"
+
+
+def _show_guideline(task: TaskDefinition | None) -> None:
+    if task is not None and task.guideline is not None:
+        with st.expander(say("지침 보기", "Guideline"), icon=":material/menu_book:"):
+            st.markdown(task.guideline)

@@ -52,7 +52,8 @@ class GainSettings(DownstreamSettings):
 
 def main(settings: GainSettings) -> None:
     """Run what is missing of starts x seeds, then print the table."""
-    from finetune.training.encoders import encoder_source, find_encoder
+    from finetune.training.encoders import encoder_source
+    from malmoi.model_folders import find_encoder
 
     data = settings.texts or NSMC_TRAIN.find(settings.folder)
     if not data.is_file():

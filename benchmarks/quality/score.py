@@ -116,7 +116,8 @@ def _name(settings: QualitySettings) -> str:
 
 
 def _source(settings: QualitySettings) -> str:
-    from finetune.training.encoders import encoder_source, find_encoder
+    from finetune.training.encoders import encoder_source
+    from malmoi.model_folders import find_encoder
 
     return encoder_source(settings.model or find_encoder())
 

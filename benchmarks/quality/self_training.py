@@ -170,7 +170,8 @@ class _Study:
 
 def _study(settings: SelfTrainingSettings) -> _Study:
     """Check the flags, read the reviews, open the results."""
-    from finetune.training.encoders import encoder_source, find_encoder
+    from finetune.training.encoders import encoder_source
+    from malmoi.model_folders import find_encoder
 
     teacher_seeds = _seeds("teacher-seeds", settings.teacher_seeds)
     if not teacher_seeds:

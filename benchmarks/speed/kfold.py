@@ -33,7 +33,6 @@ from finetune.settings import TrainSettings
 from finetune.training.cross_validation import Experiment, result_path, run_job
 from finetune.training.encoders import (
     encoder_source,
-    find_encoder,
     load_encoder_tokenizer,
     load_for_classification,
 )
@@ -43,6 +42,7 @@ from malmoi.devices import attention_for, choose_device
 from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
 from malmoi.labels.tasks import read_task
+from malmoi.model_folders import find_encoder
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"

@@ -18,58 +18,9 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.names import normal_label
 from malmoi.loading import loading
-from malmoi.model_folders import (
-    architecture,
-    discriminator_folder,
-    find_named,
-    has_weights,
-    local_source,
-    read_json,
-)
+from malmoi.model_folders import discriminator_folder, find_named, local_source
 from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types
-from malmoi.paths import home
 from malmoi.tokenizer_folders import load_tokenizer
-
-# The part of a pre-training run that classifies best (ELECTRA, section 2: the generator is
-# thrown away after pre-training).
-ENCODER = "discriminator"
-
-
-def find_encoder(root: Path | None = None) -> Path:
-    """The newest finished pre-training run's discriminator, else the smallest released one.
-
-    Args:
-        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
-
-    Raises:
-        InputError: there is neither.
-    """
-    root = home() if root is None else root
-    finished = [
-        run / ENCODER
-        for run in (root / "runs" / "pretrain").glob("*")
-        if not run.name.startswith(".")
-        and has_weights(run / ENCODER)
-        and read_json(run / "run.json").get("status") == "finished"
-    ]
-    if finished:
-        return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
-    released = [
-        path
-        for folder in sorted((root / "checkpoints").glob("*"))
-        for path in (folder, folder / ENCODER)
-        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
-    ]
-    if released:
-        return min(released, key=_weights_size)
-    raise InputError(
-        f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
-        "`python pretrain/run.py --corpus corpora/comments` first or give --model"
-    )
-
-
-def _weights_size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 
 
 def encoder_source(source: str | Path, revision: str | None = None) -> str:

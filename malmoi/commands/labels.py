@@ -1,9 +1,9 @@
-"""`malmoi labels ACTION`: the projects of a label database, their labels out of it, a backup."""
+"""`malmoi labels ACTION`: the projects of a label database, labels into and out of it, a backup."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
-    "as a table; backup FILE copies the whole database, whoever works on it meanwhile."
+    "as a table; import FILE... adds texts and labels of tables, Label Studio or doccano to one; "
+    "backup FILE copies the whole database, whoever works on it meanwhile."
 )
 
 
@@ -23,16 +24,27 @@ ABOUT = (
 class LabelsSettings:
     """What is done."""
 
-    action: tyro.conf.Positional[Literal["list", "export", "backup"]]
-    """list, export or backup."""
-    file: tyro.conf.Positional[Path | None] = None
-    """What is written: a table (.csv, .xlsx, .jsonl, .parquet), or a copy of the database."""
+    action: tyro.conf.Positional[Literal["list", "export", "import", "backup"]]
+    """list, export, import or backup."""
+    files: tyro.conf.Positional[tuple[Path, ...]] = ()
+    """What is written: a table (.csv, .xlsx, .jsonl, .parquet), or a copy of the database. What is
+    imported: tables, or files as another tool exports them."""
     project: str | None = None
     """Name of the project; not needed where there is one only."""
     database: str | None = None
     """URL of the database; by default that of MALMOI_DATABASE, or runs/labels.db."""
     all_texts: bool = False
     """Export texts without a label, too."""
+    source: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="from")] = (
+        "table"
+    )
+    """Which program has made the files that are imported."""
+    text_column: str | None = None
+    """Column of the texts that are imported; found by its name where none is given."""
+    label_column: str | None = None
+    """Column of their labels, of tables; without one the texts come in alone."""
+    annotator: str = "import"
+    """Who gave the labels, where the files do not say."""
 
 
 def main(settings: LabelsSettings) -> None:
@@ -40,15 +52,21 @@ def main(settings: LabelsSettings) -> None:
     if settings.action == "list":
         _list(settings)
         return
-    if settings.file is None:
-        raise InputError(f"expected a file to write: malmoi labels {settings.action} FILE")
+    if settings.action == "import":
+        _import(settings)
+        return
+    if len(settings.files) != 1:
+        raise InputError(
+            f"expected one file to write, found {len(settings.files)}: "
+            f"malmoi labels {settings.action} FILE"
+        )
     if settings.action == "backup":
         from malmoi.labels.backup import back_up
 
-        size = back_up(settings.file, settings.database)
-        print(f"{settings.file}: {size / 2**20:,.1f} MiB")
+        size = back_up(settings.files[0], settings.database)
+        print(f"{settings.files[0]}: {size / 2**20:,.1f} MiB")
         return
-    _export(settings, settings.file)
+    _export(settings, settings.files[0])
 
 
 def _list(settings: LabelsSettings) -> None:
@@ -68,6 +86,45 @@ def _list(settings: LabelsSettings) -> None:
 
 def _export(settings: LabelsSettings, file: Path) -> None:
     from malmoi.labels.exporting import export_table
+
+    access, project = _project(settings)
+    written = export_table(access, file, labelled_only=not settings.all_texts)
+    print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
+
+
+def _import(settings: LabelsSettings) -> None:
+    from dataclasses import replace
+
+    from malmoi.labels.importing import WayOfReading, import_files
+    from malmoi.labels.people import Person
+    from malmoi.progress import shown_progress
+    from malmoi.text.reading.options import ReadOptions
+    from malmoi.text.reading.sources import find_all_sources
+
+    if not settings.files:
+        raise InputError("expected files to import, found none: malmoi labels import FILE...")
+    access, project = _project(settings)
+    access = replace(access, person=Person(name=settings.annotator, is_local=True))
+    way = WayOfReading(
+        origin=settings.source,
+        options=ReadOptions(text_column=settings.text_column),
+        label_column=settings.label_column,
+    )
+    with shown_progress("rows") as show:
+        done = import_files(access, find_all_sources(settings.files), way, progress=show)
+    texts = done.texts
+    for line in [*texts.bad_files, *texts.bad_rows, *done.bad_rows]:
+        print(f"left out: {line}", file=sys.stderr)
+    print(
+        f"{project.name}: {texts.new_texts:,} new texts of {texts.rows:,} rows, "
+        f"{done.labels:,} new labels; left out: {texts.bad_row_count:,} rows, "
+        f"{len(texts.bad_files):,} files, the labels of {done.bad_row_count:,} rows",
+        file=sys.stderr,
+    )
+
+
+def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
+    """The project that is named, or the only one."""
     from malmoi.labels.names import normal_label
 
     projects = _projects(settings)
@@ -76,9 +133,7 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     if len(found) != 1:
         names = ", ".join(project.name for _, project in projects) or "none"
         raise InputError(f"expected --project with one of {names}, found {settings.project}")
-    ((access, project),) = found
-    written = export_table(access, file, labelled_only=not settings.all_texts)
-    print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
+    return found[0]
 
 
 def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]":

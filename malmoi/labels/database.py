@@ -1,11 +1,13 @@
 """Which label database is meant, and which labels in it, as people write it on a command line.
 
     runs/labels.db    sqlite:///runs/labels.db    postgresql+psycopg://user@host/name
-    each with #memos (a task by its name) or #긍정,부정,중립 (its labels) behind it
+    MALMOI_DATABASE#memos    (the URL in this variable, whose password is then in no command line)
+    each with #memos (a project or a task by its name) or #긍정,부정,중립 (its labels) behind it
 
 Nothing is imported here that takes long; `malmoi.labels.records` reads it.
 """
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,6 +17,7 @@ from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
 from malmoi.labels.tasks import own_tasks, task_named
 
+DATABASE_VARIABLE = "MALMOI_DATABASE"
 _MAGIC = b"SQLite format 3\x00"
 # One letter alone is a drive.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -75,10 +78,21 @@ class LabelDatabase:
 def label_database(given: str | Path) -> LabelDatabase | None:
     """The label database that is meant; None where it is a file or folder of another kind.
 
-    Everything with `://` is one: reading it says what is wrong with it.
+    Everything with `://` is one: reading it says what is wrong with it. So is the name of the
+    variable with something behind it.
+
+    Raises:
+        InputError: the variable is named, and is not set.
     """
     text = str(given)
     place, part = _split(text)
+    if place == DATABASE_VARIABLE and part is not None:
+        if not (url := os.environ.get(DATABASE_VARIABLE)):
+            raise InputError(
+                f"{text}: expected the URL of a label database in {DATABASE_VARIABLE}, found "
+                "nothing; set it, or write the URL in its place"
+            )
+        return LabelDatabase(url=url, part=part)
     if _URL.match(text):
         return LabelDatabase(url=place, part=part)
     if _is_sqlite(Path(text)):
@@ -86,6 +100,11 @@ def label_database(given: str | Path) -> LabelDatabase | None:
     if part is not None and _is_sqlite(Path(place)):
         return LabelDatabase(path=Path(place), part=part)
     return None
+
+
+def as_part(name: str) -> str:
+    """A project's name as it is written behind `#`: what ends it there is escaped."""
+    return "".join(f"%{ord(one):02X}" if one in "%#@/?" else one for one in name)
 
 
 def without_password(url: str) -> str:

@@ -6,18 +6,37 @@ those of a project come one after the other, so the last place is never given tw
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
-from sqlalchemy.orm import aliased
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.project import ORDERS, TextOrder
-from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
+from malmoi.labels.project_models import (
+    AnnotationRow,
+    PlaceRow,
+    ScoreVersionRow,
+    TextRow,
+    TextScoreRow,
+)
+from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
 Drawn = Literal["plain", "scores", "random"]
@@ -35,6 +54,11 @@ class LeasedText:
         suggested_label: what the model that wrote the scores would say; None where the project
             hides it or there is none.
         suggested_score: its probability.
+        second_label: what it would say next.
+        second_score: the probability of that.
+        model: its name; None without a suggestion.
+        kind: the same for texts that are nearly the same; None for one that is like no other.
+        alike: how many others of its kind need labels.
     """
 
     text_id: int
@@ -43,6 +67,11 @@ class LeasedText:
     drawn: Drawn
     suggested_label: str | None = None
     suggested_score: float | None = None
+    second_label: str | None = None
+    second_score: float | None = None
+    model: str | None = None
+    kind: int | None = None
+    alike: int = 0
 
 
 def lease_texts(
@@ -101,6 +130,31 @@ def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) 
         return connection.execute(given).rowcount
 
 
+def texts_alike(access: ProjectAccess, text_id: int) -> list[int]:
+    """The other texts that are nearly the same, and that this annotator could be given now.
+
+    Args:
+        access: of an annotator.
+        text_id: of a text of the project; another one has none.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        return _Chooser(access, connection, None).alike_of(text_id)
+
+
+def suggestion_of(access: ProjectAccess, text_id: int) -> tuple[str, str] | None:
+    """What an annotator may see of the model for a text: its label and its name; None: nothing.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        found = _suggestions(_Chooser(access, connection, None), [text_id]).get(text_id)
+    return None if found is None else (found["suggested_label"], found["model"])
+
+
 class _Chooser:
     """Chooses for one annotator within one transaction."""
 
@@ -130,62 +184,48 @@ class _Chooser:
         return {text_id: _drawn(how) for text_id, how in rows}
 
     def choose(self, count: int) -> dict[int, Drawn]:
-        """New texts, and how each was chosen."""
-        if self.order == "plain":
-            chosen: dict[int, Drawn] = {}
-            self._fill(chosen, count, self._plain().where(TextRow.id > self._passed()), "plain")
-            self._fill(chosen, count, self._plain(), "plain")
-            return chosen
-        if self.order == "random":
-            return dict.fromkeys(self._first(self._at_random(), count), "random")
-        share = self.project["random_share"]
-        wanted = sum(random.random() < share for _ in range(count))
-        chosen = dict.fromkeys(self._first(self._at_random(), wanted), "random")
-        self._fill(chosen, count, self._by_scores(), "scores")
-        self._fill(chosen, count, self._plain(), "plain")
+        """New texts, and how each was chosen.
+
+        Of texts that are nearly the same only the first is handed out, until no other text is left.
+        """
+        chosen: dict[int, Drawn] = {}
+        first = self.candidates().where(first_of_its_kind())
+        if self.order == "scores":
+            share = self.project["random_share"]
+            wanted = sum(random.random() < share for _ in range(count))
+            self._fill(chosen, wanted, self._at_random(first), "random")
+            self._fill(chosen, count, self._by_scores(first), "scores")
+        elif self.order == "random":
+            self._fill(chosen, count, self._at_random(first), "random")
+        self._fill(chosen, count, self._plain(first), "plain")
+        self._fill(chosen, count, [self.candidates().order_by(TextRow.id)], "plain")
         return chosen
 
-    def _passed(self) -> int:
-        """The last text that this annotator has decided in plain order, to go on from there.
-
-        Where a text needs others, too, all that this annotator has done would be looked through
-        again. What was passed over comes at the end.
-        """
-        if self.project["annotators_per_text"] == 1:
-            return 0
-        last = [
-            self.connection.scalar(
-                select(func.max(PlaceRow.text_id)).where(
-                    PlaceRow.project_id == self.access.project_id,
-                    PlaceRow.annotator == self.me,
-                    PlaceRow.state == state,
-                    PlaceRow.drawn == "plain",
-                )
-            )
-            for state in ("labelled", "skipped")
-        ]
-        return max(one or 0 for one in last)
-
     def _fill(
-        self, chosen: dict[int, Drawn], count: int, query: Select[int] | None, drawn: Drawn
+        self, chosen: dict[int, Drawn], count: int, queries: Sequence[Select[int]], drawn: Drawn
     ) -> None:
-        """Add the first texts of a query until there are `count`; some may be chosen already."""
-        if query is None or len(chosen) >= count:
-            return
-        for text_id in self._first(query, count + len(chosen)):
-            if len(chosen) < count:
-                chosen.setdefault(text_id, drawn)
+        """Add the first texts of queries until there are `count`; some may be chosen already."""
+        for query in queries:
+            if len(chosen) >= count:
+                return
+            for text_id in self.connection.scalars(query.limit(count + len(chosen))):
+                if len(chosen) < count:
+                    chosen.setdefault(text_id, drawn)
 
     def lease(self, texts: dict[int, Drawn]) -> datetime:
         """Write the leases, or renew them; returns when they expire."""
         expires_at = self.now + timedelta(seconds=self.project["lease_seconds"])
         mine = and_(PlaceRow.annotator == self.me, PlaceRow.text_id.in_(texts))
-        known = set(self.connection.scalars(select(PlaceRow.text_id).where(mine)))
+        had = self.connection.execute(select(PlaceRow.text_id, PlaceRow.drawn).where(mine))
+        known = dict(had.tuples().all())
         values: dict[str, Any] = {"state": "leased", "expires_at": expires_at}
-        for text_id, drawn in texts.items():
-            if text_id in known:
-                place = and_(PlaceRow.annotator == self.me, PlaceRow.text_id == text_id)
-                self.connection.execute(update(PlaceRow).where(place).values(drawn=drawn, **values))
+        if known:
+            self.connection.execute(update(PlaceRow).where(mine).values(**values))
+        for drawn in set(texts.values()):
+            moved = [one for one in known if texts[one] == drawn != known[one]]
+            if moved:
+                place = and_(PlaceRow.annotator == self.me, PlaceRow.text_id.in_(moved))
+                self.connection.execute(update(PlaceRow).where(place).values(drawn=drawn))
         fresh = [
             {"project_id": self.access.project_id, "annotator": self.me, "text_id": text_id}
             | {"drawn": drawn, **values}
@@ -196,33 +236,78 @@ class _Chooser:
             self.connection.execute(insert(PlaceRow), fresh)
         return expires_at
 
-    def _first(self, query: Select[int], count: int) -> list[int]:
-        return list(self.connection.scalars(query.limit(count))) if count else []
+    def alike_of(self, text_id: int) -> list[int]:
+        """The other texts of its kind that this annotator holds or could be handed."""
+        kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
+        query = self.candidates(held=True).where(TextRow.alike == kind, TextRow.id != text_id)
+        return list(self.connection.scalars(query.order_by(TextRow.id).limit(MOST_LEASES)))
 
-    def _plain(self) -> Select[int]:
-        return self._candidates().order_by(TextRow.id)
+    # What follows are queries that are tried in turn: from where this annotator has come to, and
+    # from the beginning. A text that needs others, too, stays open when this one has decided it,
+    # and all of those would be looked through again and again. What was passed over comes at the
+    # end.
 
-    def _at_random(self) -> Select[int]:
-        return self._candidates().order_by(TextRow.lottery)
+    def _plain(self, candidates: Select[int]) -> list[Select[int]]:
+        whole = candidates.order_by(TextRow.id)
+        passed = self._passed(TextRow.id, "plain")
+        return [whole] if passed is None else [whole.where(TextRow.id > passed), whole]
 
-    def _by_scores(self) -> Select[int] | None:
+    def _at_random(self, candidates: Select[int]) -> list[Select[int]]:
+        whole = candidates.order_by(TextRow.lottery)
+        passed = self._passed(TextRow.lottery, "random")
+        return [whole] if passed is None else [whole.where(TextRow.lottery > passed), whole]
+
+    def _by_scores(self, candidates: Select[int]) -> list[Select[int]]:
         version = self.project["scores_version"]
         if version is None:
-            return None
-        return (
-            self._candidates()
-            .join(TextScoreRow, TextScoreRow.text_id == TextRow.id)
+            return []
+        whole = (
+            candidates.join(TextScoreRow, TextScoreRow.text_id == TextRow.id)
             .where(TextScoreRow.version == version, TextScoreRow.priority.is_not(None))
             .order_by(TextScoreRow.priority.desc(), TextScoreRow.text_id.desc())
         )
+        passed = self._passed(TextScoreRow.priority, "scores", version)
+        return [whole] if passed is None else [whole.where(TextScoreRow.priority <= passed), whole]
 
-    def _candidates(self) -> Select[int]:
-        """Open texts with a free place that this annotator has neither decided nor on screen."""
+    def _passed(
+        self, place: InstrumentedAttribute[Any], drawn: Drawn, version: int | None = None
+    ) -> Any:
+        """How far this annotator has come in an order; None: not at all, or it does not matter.
+
+        By their latest acts, however many there are. An order of scores may be newer than some of
+        them, which then tell nothing, so it is the least far of those since it was written.
+        """
+        if self.project["annotators_per_text"] == 1:
+            return None
+        latest = (
+            select(AnnotationRow.text_id, AnnotationRow.drawn, AnnotationRow.created_at)
+            .where(
+                AnnotationRow.project_id == self.access.project_id,
+                AnnotationRow.annotator == self.me,
+            )
+            .order_by(AnnotationRow.id.desc())
+            .limit(2 * MOST_LEASES)
+            .subquery()
+        )
+        query = select(func.max(place)).select_from(latest).where(latest.c.drawn == drawn)
+        if version is None:
+            return self.connection.scalar(query.join(TextRow, TextRow.id == latest.c.text_id))
+        written = select(ScoreVersionRow.created_at).where(ScoreVersionRow.id == version)
+        query = query.where(latest.c.created_at > written.scalar_subquery())
+        of_version = and_(TextScoreRow.text_id == latest.c.text_id, TextScoreRow.version == version)
+        return self.connection.scalar(query.join(TextScoreRow, of_version))
+
+    def candidates(self, *, held: bool = False) -> Select[int]:
+        """Open texts with a free place that this annotator has neither decided nor on screen.
+
+        Args:
+            held: those that this annotator has a lease of, too.
+        """
         mine, others = aliased(PlaceRow), aliased(PlaceRow)
         decided = select(mine.id).where(
             mine.text_id == TextRow.id,
             mine.annotator == self.me,
-            or_(mine.state.in_(("labelled", "skipped")), self._is_held(mine)),
+            or_(mine.state.in_(("labelled", "skipped")), false() if held else self._is_held(mine)),
         )
         taken = select(func.count()).where(
             others.text_id == TextRow.id,
@@ -247,26 +332,54 @@ def _drawn(how: str | None) -> Drawn:
 def _with_texts(
     chooser: _Chooser, chosen: dict[int, Drawn], expires_at: datetime
 ) -> list[LeasedText]:
-    query = select(TextRow.id, TextRow.text).where(TextRow.id.in_(chosen))
-    texts = dict(chooser.connection.execute(query).tuples().all())
-    suggested: dict[int, tuple[str | None, float | None]] = {}
+    query = select(TextRow.id, TextRow.text, TextRow.alike).where(TextRow.id.in_(chosen))
+    texts = {one: (words, alike) for one, words, alike in chooser.connection.execute(query)}
+    alike = _alike(chooser, {kind for _, kind in texts.values() if kind is not None})
+    suggested = _suggestions(chooser, chosen)
+    return [
+        LeasedText(
+            text_id=text_id,
+            text=texts[text_id][0],
+            expires_at=expires_at,
+            drawn=drawn,
+            kind=texts[text_id][1],
+            alike=max(0, alike.get(texts[text_id][1], 0) - 1),
+            **suggested.get(text_id, {}),
+        )
+        for text_id, drawn in chosen.items()
+    ]
+
+
+def _alike(chooser: _Chooser, kinds: Collection[int]) -> dict[int | None, int]:
+    """How many texts of each kind need labels."""
+    if not kinds:
+        return {}
+    # By the kind alone: SQLite would go through all open texts if it were asked for those.
+    needed = func.sum(case((TextRow.is_open, 1), else_=0))
+    query = select(TextRow.alike, needed).where(TextRow.alike.in_(kinds)).group_by(TextRow.alike)
+    return dict(chooser.connection.execute(query).tuples().all())
+
+
+def _suggestions(chooser: _Chooser, texts: Collection[int]) -> dict[int, dict[str, Any]]:
+    """Those fields of `LeasedText` that are the model's, by text; none where they are hidden."""
     version = chooser.project["scores_version"]
-    if version is not None and chooser.project["show_suggestion"]:
-        shown = select(TextScoreRow.text_id, TextScoreRow.label, TextScoreRow.score).where(
-            TextScoreRow.version == version, TextScoreRow.text_id.in_(chosen)
-        )
-        suggested = {one: (label, score) for one, label, score in chooser.connection.execute(shown)}
-    found = []
-    for text_id, drawn in chosen.items():
-        label, score = suggested.get(text_id, (None, None))
-        found.append(
-            LeasedText(
-                text_id=text_id,
-                text=texts[text_id],
-                expires_at=expires_at,
-                drawn=drawn,
-                suggested_label=label,
-                suggested_score=score,
-            )
-        )
+    if version is None or not chooser.project["show_suggestion"]:
+        return {}
+    named = select(ScoreVersionRow.model).where(ScoreVersionRow.id == version)
+    model = chooser.connection.scalar(named)
+    query = select(
+        TextScoreRow.text_id,
+        TextScoreRow.label.label("suggested_label"),
+        TextScoreRow.score.label("suggested_score"),
+        TextScoreRow.second_label,
+        TextScoreRow.second_score,
+    ).where(
+        TextScoreRow.version == version,
+        TextScoreRow.text_id.in_(texts),
+        TextScoreRow.label.is_not(None),
+    )
+    found = {}
+    for row in chooser.connection.execute(query).mappings():
+        values = dict(row) | {"model": model}
+        found[values.pop("text_id")] = values
     return found

@@ -7,30 +7,33 @@ backend/data_export/pipeline/factories.py and dataset.py of doccano/doccano writ
 line with id, text, the list label, the list Comments, and the other columns beside them.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from malmoi.errors import InputError
 from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, save_acts_of_others
+from malmoi.labels.annotating import Act
 from malmoi.labels.exporting import first_sources
 from malmoi.labels.final_labels import final_label, iter_reviewed
-from malmoi.labels.project_models import TextSourceRow
-from malmoi.labels.review import ReviewedText, Vote, adjudicate
-from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, import_texts
-from malmoi.text.reading.bad_rows import BadRows
+from malmoi.labels.labelled_import import (
+    FoundActs,
+    ImportProgress,
+    LabelledImport,
+    StoredRow,
+    import_with_acts,
+)
+from malmoi.labels.review import ReviewedText, Vote
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 from malmoi.text.table_writing import json_line
 
 OtherTool = Literal["label-studio", "doccano"]
-_ROWS = 500
+# Between two reports of progress.
+_TEXTS = 1_000
 # What each tool writes beside the columns that a text came with.
 _OF_TOOL = {
     "label-studio": {
@@ -43,32 +46,6 @@ _OF_TOOL = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelledImport:
-    """What came from another tool.
-
-    Attributes:
-        texts: as of an import of texts alone.
-        labels: acts that were new: labels, skips, notes and decisions.
-        bad_rows: as "file:place: what is wrong", the first 10,000; their texts are there, their
-            labels are not.
-        bad_row_count: how many there are.
-    """
-
-    texts: ImportReport
-    labels: int
-    bad_rows: Sequence[str]
-    bad_row_count: int
-
-
-@dataclass(kw_only=True)
-class _Found:
-    """What a row of a file says: acts by name, and a decision with its reviewer."""
-
-    acts: list[tuple[str, Act]] = field(default_factory=list)
-    decision: tuple[str, list[str], str] | None = None
-
-
 def import_labelled(
     access: ProjectAccess,
     sources: Sequence[Source],
@@ -76,7 +53,7 @@ def import_labelled(
     *,
     text_column: str | None = None,
     annotator: str = "doccano",
-    progress: Callable[[int], None] | None = None,
+    progress: ImportProgress | None = None,
 ) -> LabelledImport:
     """Texts with the labels that people gave them elsewhere. Again, it does nothing.
 
@@ -90,109 +67,35 @@ def import_labelled(
         tool: which one.
         text_column: of the text; None: `data.text` of Label Studio, `text` of doccano.
         annotator: who labelled in doccano; it exports a file for each user unless they share one.
-        progress: called with the rows done so far, first of texts, then of labels.
+        progress: called with the phase, texts or labels, and the rows done in it so far.
 
     Raises:
         InputError: as `import_texts`.
     """
     column = text_column or ("data.text" if tool == "label-studio" else "text")
-    texts = import_texts(access, sources, ReadOptions(text_column=column), progress=progress)
-    new, seen, last = 0, 0, 0
-    bad = BadRows(skip=True, keep=BAD_ROWS_KEPT)
-    while rows := _rows(access, texts.import_id, last):
-        acts: list[tuple[str, Act]] = []
-        decisions = []
-        for identifier, text_id, place, cells in rows:
-            last = identifier
-            prefix = f"{tool}:{texts.import_id}:{identifier}"
-            try:
-                read = _label_studio if tool == "label-studio" else _doccano
-                found = read(json.loads(cells), text_id, prefix, annotator)
-                # Each row by itself: one with an unknown label must not keep the others out.
-                acts.extend(found.acts)
-                if found.decision is not None:
-                    decisions.append((text_id, place, found.decision))
-            except InputError as error:
-                bad.add(InputError(f"{place}: {error}"))
-        new += _save(access, acts, bad)
-        new += _decide(access, decisions, bad)
-        seen += len(rows)
-        if progress is not None:
-            progress(seen)
-    return LabelledImport(
-        texts=texts,
-        labels=new,
-        bad_rows=[str(error) for error in bad.first],
-        bad_row_count=bad.count,
-    )
+
+    def doccano(row: StoredRow) -> FoundActs:
+        return _doccano(row, annotator)
+
+    read = _label_studio if tool == "label-studio" else doccano
+    options = ReadOptions(text_column=column)
+    return import_with_acts(access, sources, options, read, name=tool, progress=progress)
 
 
-def _decide(
-    access: ProjectAccess,
-    decisions: Sequence[tuple[int, str, tuple[str, list[str], str]]],
-    bad: BadRows,
-) -> int:
-    """Decisions (text, place of its row, who with labels and request id) that are new."""
-    new = 0
-    for text_id, place, (who, labels, request_id) in decisions:
-        # The decision is the admin's who imports it, by word of whoever made it there.
-        note = f"ground truth of {who}"
-        try:
-            new += adjudicate(access, text_id, labels, request_id=request_id, note=note).new
-        except InputError as error:
-            bad.add(InputError(f"{place}: {error}"))
-    return new
-
-
-def _save(access: ProjectAccess, acts: Sequence[tuple[str, Act]], bad: BadRows) -> int:
-    """All at once; where something does not fit, one by one, so that all else is kept."""
-    try:
-        return sum(saved.new for saved in save_acts_of_others(access, acts))
-    except InputError:
-        new = 0
-        for act in acts:
-            try:
-                new += save_acts_of_others(access, [act])[0].new
-            except InputError as error:
-                bad.add(InputError(f"text {act[1].text_id}: {error}"))
-        return new
-
-
-def _rows(access: ProjectAccess, import_id: int, after: int) -> list[tuple[int, int, str, str]]:
-    """Id, text, "file:place" and cells of the next rows of an import."""
-    query = (
-        select(
-            TextSourceRow.id,
-            TextSourceRow.text_id,
-            TextSourceRow.source,
-            TextSourceRow.place,
-            TextSourceRow.cells,
-        )
-        .where(TextSourceRow.import_id == import_id, TextSourceRow.id > after)
-        .order_by(TextSourceRow.id)
-        .limit(_ROWS)
-    )
-    with access.reading("admin") as connection:
-        return [
-            (identifier, text_id, f"{source}:{place}", cells)
-            for identifier, text_id, source, place, cells in connection.execute(query)
-        ]
-
-
-def _label_studio(cells: dict[str, Any], text_id: int, prefix: str, _annotator: str) -> _Found:
-    found = _Found()
-    annotations = cells.get("annotations")
+def _label_studio(row: StoredRow) -> FoundActs:
+    found = FoundActs()
+    annotations = row.cells.get("annotations")
     for number, one in enumerate(annotations if isinstance(annotations, list) else []):
         if not isinstance(one, dict):
             raise InputError("expected annotations as objects, found something else")
-        who, request_id = _who(one.get("completed_by")), f"{prefix}:{number}"
+        who, request_id = _who(one.get("completed_by")), f"{row.request}:{number}"
         labels = _choices(one.get("result"))
         seconds = one.get("lead_time")
         if one.get("ground_truth"):
             found.decision = who, labels, request_id
             continue
         act = Act(
-            text_id=text_id,
+            text_id=row.text_id,
             kind="skip" if one.get("was_cancelled") else "label",
             request_id=request_id,
             labels=[] if one.get("was_cancelled") else labels,
@@ -223,26 +126,32 @@ def _who(completed_by: Any) -> str:
     return name if isinstance(name, str) and name.strip() else f"label-studio:{name}"
 
 
-def _doccano(cells: dict[str, Any], text_id: int, prefix: str, annotator: str) -> _Found:
-    labels = cells.get("label")
-    found = _Found()
+def _doccano(row: StoredRow, annotator: str) -> FoundActs:
+    labels = row.cells.get("label")
+    found = FoundActs()
     if isinstance(labels, str):
         labels = [labels]
     if labels is not None and not isinstance(labels, list):
         raise InputError(f"expected label as a list of names, found {labels!r}")
     if labels:  # doccano has an empty list for a text that nobody has labelled, too
         names = [str(name) for name in labels]
-        act = Act(text_id=text_id, kind="label", request_id=f"{prefix}:0", labels=names)
+        act = Act(text_id=row.text_id, kind="label", request_id=f"{row.request}:0", labels=names)
         found.acts.append((annotator, act))
-    comments = cells.get("Comments")
+    comments = row.cells.get("Comments")
     if isinstance(comments, list) and comments:
         note = "\n".join(map(str, comments))
-        act = Act(text_id=text_id, kind="note", request_id=f"{prefix}:1", note=note)
+        act = Act(text_id=row.text_id, kind="note", request_id=f"{row.request}:1", note=note)
         found.acts.append((annotator, act))
     return found
 
 
-def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
+def export_for(
+    access: ProjectAccess,
+    path: Path,
+    tool: OtherTool,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> int:
     """Write all texts of a project for another tool, labelled or not.
 
     Args:
@@ -250,6 +159,7 @@ def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
         path: a JSON file for Label Studio, JSON lines for doccano.
         tool: which one. doccano gets the decided label; Label Studio every vote, and a reviewer's
             decision as ground truth.
+        progress: called with the texts written so far.
 
     Returns:
         How many texts were written.
@@ -270,6 +180,8 @@ def export_for(access: ProjectAccess, path: Path, tool: OtherTool) -> int:
             if tool == "doccano":
                 file.write("\n")
             written += 1
+            if progress is not None and not written % _TEXTS:
+                progress(written)
         if tool == "label-studio":
             file.write("\n]\n" if written else "[]\n")
     return written

@@ -65,7 +65,7 @@ class ProjectSettings:
 
     annotators_per_text: int = 1
     show_suggestion: bool = True
-    text_order: TextOrder = "plain"
+    text_order: TextOrder = "scores"
     random_share: float = 0.1
     lease_seconds: int = 600
 

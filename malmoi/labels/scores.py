@@ -8,56 +8,123 @@ chosen for being hard.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from itertools import islice
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.project_models import ProjectRow, ScoreVersionRow, TextRow, TextScoreRow
+from malmoi.labels.project_models import (
+    PlaceRow,
+    ProjectRow,
+    ScoreVersionRow,
+    TextRow,
+    TextScoreRow,
+)
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import first_of_its_kind
 
 _ROWS = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextScore:
-    """How much a label of a text would help: its uncertainty, say, with diversity.
+    """How much a label of a text would help, and what the model would say.
 
     Attributes:
         text_id: names it.
-        priority: the highest come first; finite.
+        priority: the highest come first; finite. None: the text needs no label.
         label: what the model would say, or None.
         score: its probability for it, from 0 to 1.
+        second_label: what it would say next, or None.
+        second_score: its probability for that, from 0 to 1.
+        doubt: of a labelled text, one less the probability of its label by a model that had not
+            learnt from it, from 0 to 1; None of others.
+
+    Raises:
+        InputError: a number is out of its bounds.
     """
 
     text_id: int
-    priority: float
+    priority: float | None
     label: str | None = None
     score: float | None = None
+    second_label: str | None = None
+    second_score: float | None = None
+    doubt: float | None = None
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.priority):
+        if self.priority is not None and not math.isfinite(self.priority):
             raise InputError(
                 f"text {self.text_id}: expected a finite priority, found {self.priority}"
             )
-        if self.score is not None and not 0 <= self.score <= 1:
+        for name in ("score", "second_score", "doubt"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise InputError(
+                    f"text {self.text_id}: expected a {name} from 0 to 1, found {value}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelQuality:
+    """How good the model was that wrote an order of texts.
+
+    Attributes:
+        labels: labelled texts that it had learnt from.
+        cross_validated_f1: macro F1 out of fold over all of them, 0 to 1; None: not measured.
+        sample_f1: the same over those that are a random sample of the project.
+        sample_texts: how many these are.
+
+    Raises:
+        InputError: a number is out of its bounds.
+    """
+
+    labels: int
+    cross_validated_f1: float | None = None
+    sample_f1: float | None = None
+    sample_texts: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.labels, self.sample_texts) < 0:
             raise InputError(
-                f"text {self.text_id}: expected a score from 0 to 1, found {self.score}"
+                f"expected numbers of texts from 0 on, found {self.labels} and {self.sample_texts}"
             )
+        for name in ("cross_validated_f1", "sample_f1"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise InputError(f"expected a {name} from 0 to 1, found {value}")
 
 
-def write_scores(access: ProjectAccess, model: str, scores: Iterable[TextScore]) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ScoreVersion:
+    """A model that wrote an order of texts: a point of the learning curve."""
+
+    version: int
+    model: str
+    created_at: datetime
+    quality: ModelQuality
+
+
+def write_scores(
+    access: ProjectAccess,
+    model: str,
+    scores: Iterable[TextScore],
+    quality: ModelQuality | None = None,
+) -> int:
     """Replace the order of texts; the one before holds until all of this one is written.
 
     Texts without a score come after those with one, in the order of import.
 
     Args:
-        access: of an admin; a model that runs beside the app acts as a local person.
+        access: of an admin. Learning runs as a local person of the server's own, on behalf of the
+            project: whose label was the twentieth, an annotator's most often, decides nothing.
         model: which one this is.
         scores: one for each text, of any number of texts.
+        quality: how good it is, for the learning curve; None: it is no point of it.
 
     Returns:
         The version.
@@ -68,9 +135,13 @@ def write_scores(access: ProjectAccess, model: str, scores: Iterable[TextScore])
     """
     checked(model, "the name of a model")
     with access.writing("admin") as connection:
+        measured = {} if quality is None else asdict(quality)
         made = connection.execute(
             insert(ScoreVersionRow).values(
-                project_id=access.project_id, model=model, created_at=database_time(connection)
+                project_id=access.project_id,
+                model=model,
+                created_at=database_time(connection),
+                **measured,
             )
         )
         (version,) = made.inserted_primary_key or (0,)
@@ -79,46 +150,76 @@ def write_scores(access: ProjectAccess, model: str, scores: Iterable[TextScore])
         while batch := list(islice(rest, _ROWS)):
             _write_batch(access, version, batch)
         with access.writing("admin") as connection:
-            held = access.row(connection)["scores_version"]
-            if held is not None and held > version:
-                # Whoever wrote it has dropped the rows of this one.
-                raise InputError(
-                    "expected to write the newest order of texts, found a newer one that was "
-                    "written meanwhile; score the texts again"
-                )
-            closed = select(TextRow.id).where(
-                TextRow.project_id == access.project_id, TextRow.is_open.is_(False)
-            )
-            connection.execute(
-                update(TextScoreRow)
-                .where(TextScoreRow.version == version, TextScoreRow.text_id.in_(closed))
-                .values(priority=None)
-            )
-            connection.execute(
-                update(ProjectRow)
-                .where(ProjectRow.id == access.project_id)
-                .values(scores_version=version)
-            )
+            _let_hold(access, connection, version)
     except BaseException:
         _drop(access, ScoreVersionRow.id == version)
+        with access.writing("admin") as connection:
+            connection.execute(delete(ScoreVersionRow).where(ScoreVersionRow.id == version))
         raise
     _drop(access, ScoreVersionRow.id < version)
     return version
 
 
+def _let_hold(access: ProjectAccess, connection: Connection, version: int) -> None:
+    """Let texts be handed out in this order."""
+    held = access.row(connection)["scores_version"]
+    if held is not None and held > version:
+        # Whoever wrote it has dropped the rows of this one.
+        raise InputError(
+            "expected to write the newest order of texts, found a newer one that was written "
+            "meanwhile; score the texts again"
+        )
+    # By the texts of this order: those of the project may be a million.
+    closed = (
+        select(TextRow.id)
+        .join(TextScoreRow, TextScoreRow.text_id == TextRow.id)
+        .where(TextScoreRow.version == version, TextRow.is_open.is_(False))
+    )
+    connection.execute(
+        update(TextScoreRow)
+        .where(TextScoreRow.version == version, TextScoreRow.text_id.in_(closed))
+        .values(priority=None)
+    )
+    connection.execute(
+        update(ProjectRow).where(ProjectRow.id == access.project_id).values(scores_version=version)
+    )
+
+
+def score_versions(access: ProjectAccess) -> list[ScoreVersion]:
+    """The learning curve: one point for each model that was measured, the oldest first.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    query = (
+        select(ScoreVersionRow.__table__)
+        .where(ScoreVersionRow.project_id == access.project_id, ScoreVersionRow.labels.is_not(None))
+        .order_by(ScoreVersionRow.id)
+    )
+    with access.reading() as connection:
+        return [
+            ScoreVersion(
+                version=row["id"],
+                model=row["model"],
+                created_at=row["created_at"],
+                quality=ModelQuality(
+                    labels=row["labels"],
+                    cross_validated_f1=row["cross_validated_f1"],
+                    sample_f1=row["sample_f1"],
+                    sample_texts=row["sample_texts"] or 0,
+                ),
+            )
+            for row in connection.execute(query).mappings()
+        ]
+
+
 def _write_batch(access: ProjectAccess, version: int, batch: Sequence[TextScore]) -> None:
     ids = {score.text_id for score in batch}
     known = select(func.count()).where(TextRow.project_id == access.project_id, TextRow.id.in_(ids))
-    rows = [
-        {
-            "version": version,
-            "text_id": score.text_id,
-            "priority": score.priority,
-            "label": None if score.label is None else checked(score.label, "a label"),
-            "score": score.score,
-        }
-        for score in batch
-    ]
+    for score in batch:
+        for label in filter(None, (score.label, score.second_label)):
+            checked(label, "a label")
+    rows = [{"version": version, **asdict(score)} for score in batch]
     twice = InputError("expected one score for each text, found a text twice; leave one out")
     if len(ids) < len(batch):
         raise twice
@@ -141,6 +242,17 @@ def _drop(access: ProjectAccess, which: ColumnElement[bool]) -> None:
             which,
         )
         connection.execute(delete(TextScoreRow).where(TextScoreRow.version.in_(gone)))
+
+
+def scores_version(access: ProjectAccess) -> int | None:
+    """Which order of a model holds; None before the first.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        version: int | None = access.row(connection)["scores_version"]
+    return version
 
 
 def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
@@ -168,14 +280,24 @@ def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
 def random_sample(access: ProjectAccess) -> list[int]:
     """The texts with all their labels that are a random sample of the project, by lottery number.
 
+    Of texts that are nearly the same the first stands for all, as it is handed out. What somebody
+    skipped does not end the sample, for it may never get its labels; it is no part of it.
+
     Raises:
         AccessError: the person is no reviewer.
     """
-    mine = TextRow.project_id == access.project_id
-    first_open = select(func.min(TextRow.lottery)).where(mine, TextRow.is_open)
+    mine = (TextRow.project_id == access.project_id, first_of_its_kind())
+    skipped = select(PlaceRow.id).where(PlaceRow.text_id == TextRow.id, PlaceRow.state == "skipped")
+    # Not min(), which would look at all that are open.
+    first_open = (
+        select(TextRow.lottery)
+        .where(*mine, TextRow.is_open, ~skipped.exists())
+        .order_by(TextRow.lottery)
+        .limit(1)
+    )
+    query = select(TextRow.id).where(*mine, TextRow.is_open.is_(False)).order_by(TextRow.lottery)
     with access.reading("reviewer") as connection:
         end = connection.scalar(first_open)
-        query = select(TextRow.id).where(mine).order_by(TextRow.lottery)
         if end is not None:
             query = query.where(TextRow.lottery < end)
         return list(connection.scalars(query))

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from malmoi.errors import InputError
 from malmoi.labels.connection import database_url_of, reason, writing_engine
+from malmoi.labels.database import DATABASE_VARIABLE
 from malmoi.labels.models import Label, label_set
 from malmoi.labels.queries import latest_ids, of_task
 from malmoi.labels.schema import prepare
@@ -30,7 +31,6 @@ from malmoi.text.reading.columns import whole_characters
 if TYPE_CHECKING:
     import pandas as pd
 
-DATABASE_VARIABLE = "MALMOI_DATABASE"
 EXPORT_COLUMNS = [
     "text",
     "label",

@@ -1,6 +1,6 @@
 """What holds now of a text, brought up to date in the transaction that writes to the log."""
 
-from sqlalchemy import Connection, distinct, func, select, update
+from sqlalchemy import ColumnElement, Connection, distinct, func, or_, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.project_models import PlaceRow, ProjectRow, TextRow, TextScoreRow
@@ -44,3 +44,8 @@ def recount(connection: Connection, text_id: int, annotators_per_text: int) -> N
             )
             .values(priority=None)
         )
+
+
+def first_of_its_kind() -> ColumnElement[bool]:
+    """The condition that no text before this one is nearly the same."""
+    return or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)

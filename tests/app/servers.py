@@ -41,6 +41,7 @@ def serving(
     script: Path | str = ROOT / "app" / "main.py",
     flags: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[Server]:
     """Start the app without Streamlit settings of the machine's own, and wait until it answers.
 
@@ -49,10 +50,9 @@ def serving(
         script: what is run.
         flags: of `streamlit run`.
         settings: environment variables.
+        port: None: a free one.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = port or free_port()
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     log = cwd / "server.log"
     with log.open("wb") as out:
@@ -70,6 +70,14 @@ def serving(
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def listening_on(port: int) -> set[str]:

@@ -17,11 +17,17 @@ from tests.app.servers import ROOT, listening_on, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# One run of the page, one saved label; then what the page saw of models and database.
+KEPT = (".py", ".toml", ".txt", ".js", ".css")
+# One run of the app, one saved label; then what the page saw of models and database.
 VISIT = """
 import sys
 from streamlit.testing.v1 import AppTest
-page = AppTest.from_file(sys.argv[1], default_timeout=120).run()
+assert not AppTest.from_file(sys.argv[1], default_timeout=120).run().exception
+page = AppTest.from_string('''
+from app.views.single import show
+from app.visit import draw_sidebar
+show(draw_sidebar())
+''', default_timeout=120).run()
 page.text_area[0].input("배송이 빨라요")
 next(one for one in page.button if one.label == "분류하기").click().run()
 next(one for one in page.button if one.label == "저장").click().run()
@@ -48,7 +54,7 @@ def repository(tmp_path: Path) -> Path:
             ignore=lambda folder, names: {
                 name
                 for name in names
-                if Path(folder, name).is_file() and not name.endswith((".py", ".toml", ".txt"))
+                if Path(folder, name).is_file() and Path(name).suffix not in KEPT
             },
         )
     shutil.copy(ROOT / "pyproject.toml", copy)
@@ -132,4 +138,4 @@ def _visit(repository: Path, folder: Path, settings: dict[str, str]) -> None:
 
 def _labels(path: Path) -> int:
     with sqlite3.connect(path) as connection:
-        return connection.execute("SELECT count(*) FROM labels").fetchone()[0]
+        return connection.execute("SELECT count(*) FROM malmoi_annotations").fetchone()[0]

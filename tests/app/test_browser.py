@@ -29,10 +29,10 @@ def address(trained_workplace: Path) -> Iterator[str]:
 
 @pytest.fixture
 def page(chromium: "Browser", address: str) -> "Page":
-    """The app's first page, loaded."""
+    """A page of the app for one text, loaded."""
     page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(300_000)
-    page.goto(address)
+    page.set_default_timeout(40_000)
+    page.goto(f"{address}/single")
     page.get_by_label("분류할 글").wait_for()
     return page
 
@@ -42,37 +42,46 @@ def test_label_correct_and_save(page: "Page", trained_workplace: Path) -> None:
     page.get_by_label("라벨 붙이는 사람").fill("지은")
     page.get_by_label("라벨 붙이는 사람").press("Enter")
     page.get_by_label("분류할 글").fill(text)
-    page.get_by_label("분류할 글").press("Control+Enter")
+    page.get_by_role("button", name="분류하기").click()
     predicted = page.get_by_test_id("stMetricValue").first.inner_text()
     assert predicted in LABELS
 
     other = next(label for label in LABELS if label != predicted)
     page.get_by_test_id("stButtonGroup").get_by_text(other, exact=True).click()
     page.get_by_test_id("stButton").get_by_text("저장", exact=True).dblclick()
-    page.get_by_text(f"저장했습니다: {other}").wait_for()
-    assert _rows(trained_workplace) == [(text, other, predicted, "지은", "x")]
+    page.get_by_text(f"→ {other}").wait_for()
+    assert _acts(trained_workplace) == [(text, "label", predicted, "지은", "x")]
 
-    # What matters survives a refresh, and the annotator's name with it.
+    # Whoever labels is kept in the address, and so survives a refresh.
     page.reload()
     page.get_by_label("분류할 글").wait_for()
     assert page.get_by_label("라벨 붙이는 사람").input_value() == "지은"
-    page.get_by_role("tab", name="저장한 라벨").click()
-    with page.expect_download() as download:
-        page.get_by_role("tabpanel").get_by_text("XLSX 내려받기").locator("visible=true").click()
-    assert download.value.suggested_filename == "labels.xlsx"
-    table = pd.read_excel(download.value.path())
-    assert table[["text", "label"]].to_numpy().tolist() == [[text, other]]
 
 
-def test_cp949_file(page: "Page") -> None:
+def test_words_are_never_markup(page: "Page") -> None:
+    text = "<script>document.title='x'</script> 배송이 <b>빨라요</b> **추천**"
+    page.get_by_label("분류할 글").fill(text)
+    page.get_by_role("button", name="분류하기").click()
+    page.get_by_text("결정을 이끈 낱말", exact=True).first.click()
+    page.get_by_text("빨라요</b>").first.wait_for()
+    assert page.title() != "x"
+
+
+def test_a_file_job_outlives_its_page(page: "Page", address: str) -> None:
     data = "번호,리뷰\r\n1,배송이 빨라요\r\n2,\r\n3,똠방각하 별로예요\r\n".encode("cp949")
-    page.get_by_role("tab", name="파일 분류").click()
+    page.get_by_role("link", name="파일 분류").click()
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
         {"name": "리뷰.csv", "mimeType": "text/csv", "buffer": data}
     )
     page.get_by_role("button", name="분류 시작").click()
     page.get_by_text("2건을").wait_for()
+    page.reload()
+    page.get_by_text("2건을").wait_for()
     assert page.get_by_text("글이 비었거나 주소·태그뿐인 행이 1개").is_visible()
+    # Its address is of no use to somebody else.
+    stranger = page.context.new_page()
+    stranger.goto(page.url + "&name=%EB%AF%BC%EC%88%98")
+    stranger.get_by_text("더 남아 있지 않습니다").wait_for()
     for button in ("CSV 내려받기", "XLSX 내려받기"):
         with page.expect_download() as download:
             page.get_by_text(button, exact=True).locator("visible=true").click()
@@ -90,8 +99,9 @@ def test_cp949_file(page: "Page") -> None:
     assert page.get_by_text("2건을").is_visible()
 
 
-def _rows(workplace: Path) -> list[tuple[str, ...]]:
+def _acts(workplace: Path) -> list[tuple[str, ...]]:
     with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
         return connection.execute(
-            "SELECT text, label, predicted_label, annotator, model FROM labels"
+            "SELECT text, kind, suggested_label, annotator, suggested_model "
+            "FROM malmoi_annotations JOIN malmoi_texts ON malmoi_texts.id = text_id"
         ).fetchall()

@@ -62,15 +62,20 @@ class LinearPart:
         names: list[str] = [part.name for part in self.ngrams]
         return [*names, *(["vectors"] if self.vectors is not None else [])]
 
-    def logits(self, texts: Sequence[str]) -> np.ndarray:
-        """Float32 [N, K] of N clean texts; safe to use from several threads."""
+    def logits(self, texts: Sequence[str], reader: EojeolReader | None = None) -> np.ndarray:
+        """Float32 [N, K] of N clean texts; safe to use from several threads.
+
+        Args:
+            texts: clean.
+            reader: remembers more eojeols than those that were learnt from.
+        """
         found = np.tile(self.bias, (len(texts), 1))
         if not texts:
             return found
         names = self.parts
         keys = {"characters": character_keys(texts)} if "characters" in names else {}
         if {"morphemes", "vectors"} & set(names):
-            morphemes = self._reader(texts)
+            morphemes = (reader or self._reader)(texts)
             keys["morphemes"] = morphemes.keys
             if self.vectors is not None:
                 found += self.vectors.logits(morphemes.bags_of_ids(len(self.vectors.idf)))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 # Fewer say nothing that could be measured.
 FEWEST_TEXTS = 20
 _FOLDS = 5
+# Texts whose numbers of the encoder are kept; about 100 MB at a hidden size of 256 (computed).
+_MOST_NUMBERS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,7 @@ class QuickTrainer:
     """Fits again and again as labels come, and reads only what is new.
 
     It keeps the morphemes of eojeols, as many as `EojeolReader` does, and the encoder's numbers of
-    the texts of the last fit: 4 bytes a text times the encoder's hidden size.
+    the 100,000 texts that it met last: 4 bytes a text times the encoder's hidden size.
     """
 
     def __init__(self, encoder: FrozenEncoder | None = None, *, kiwi: bool = True) -> None:
@@ -146,21 +148,47 @@ class QuickTrainer:
             label_ids=label_ids,
             fold_of=folds,
             probabilities=probabilities,
-            macro_f1=_macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
+            macro_f1=macro_f1(label_ids, probabilities.argmax(axis=1), len(names)),
             weights=stacked.stack.weights,
             encoder=encoder,
         )
 
+    def read(self, texts: Sequence[str]) -> None:
+        """Read texts ahead of a fit or of `probabilities`, which will be the faster for it."""
+        clean = clean_batch(list(texts)).texts
+        if self._kiwi and clean:
+            self._reader(clean)
+        if clean:
+            self._numbers_of(clean)
+
+    def probabilities(self, result: QuickResult, texts: Sequence[str]) -> np.ndarray:
+        """What a classifier that this trainer fitted says of texts, float32 [N, K].
+
+        As `result.classifier` says, but that nothing is read twice, in this or any earlier call.
+        """
+        clean = clean_batch(list(texts)).texts
+        logits = result.part.logits(clean, self._reader)
+        if result.part.head is not None:
+            numbers = self._numbers_of(clean)
+            assert numbers is not None
+            logits = result.part.added(numbers @ result.part.head, logits)
+        return softmax(logits).astype(np.float32)
+
     def _numbers_of(self, clean: list[str]) -> np.ndarray | None:
-        """What the encoder makes of the texts; computed for those that the last fit had not."""
+        """What the encoder makes of texts, float32 [N, D]; computed for those that are new."""
         if self._encoder is None:
             return None
         new = [text for text in dict.fromkeys(clean) if text not in self._numbers]
         if new:
             rows = self._encoder.features(new)
             self._numbers.update(zip(new, rows.astype(np.float16), strict=True))
-        self._numbers = {text: self._numbers[text] for text in clean}
-        return np.stack([self._numbers[text] for text in clean]).astype(np.float32)
+        found = np.stack([self._numbers[text] for text in clean]).astype(np.float32)
+        if len(self._numbers) > _MOST_NUMBERS:
+            for text in dict.fromkeys(clean):
+                self._numbers[text] = self._numbers.pop(text)
+            for text in list(self._numbers)[: len(self._numbers) - _MOST_NUMBERS]:
+                del self._numbers[text]
+        return found
 
 
 def fit_quick(
@@ -205,7 +233,7 @@ def _folds(label_ids: np.ndarray, seed: int) -> np.ndarray:
     return folds
 
 
-def _macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:
+def macro_f1(expected: np.ndarray, predicted: np.ndarray, labels: int) -> float:
     """Mean F1 of the labels; one that is neither given nor predicted counts 0."""
     scores = []
     for label in range(labels):

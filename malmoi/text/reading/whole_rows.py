@@ -130,7 +130,7 @@ def _table(
         pair = None
         if pair_column is not None:
             pair = ColumnRequest(text=pair_column).locate(table.columns, source.shown).text
-        names = _distinct(table.columns)
+        names = distinct_names(table.columns)
         found.text, found.passed_over = table.columns[text], places.passed_over
         notes.opened(found)
         needed = [text] if pair is None else [text, pair]
@@ -218,8 +218,9 @@ def own_cells(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: cell for key, cell in row.items() if not is_inner(key)}
 
 
-def _distinct(columns: Sequence[str]) -> list[str]:
-    """Names for columns without one, and a number behind a name that comes again."""
+def distinct_names(columns: Sequence[str]) -> list[str]:
+    """The columns as cells name them: one without a name by its place, a name that comes again with
+    a number behind."""
     names: list[str] = []
     for number, column in enumerate(columns, 1):
         name = column.strip("\ufeff ") or f"column {number}"

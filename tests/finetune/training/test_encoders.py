@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
-from finetune.training.encoders import find_encoder, load_for_classification
+from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
+from malmoi.model_folders import find_encoder
 from tests.finetune.conftest import LABELS
 
 

@@ -14,9 +14,10 @@ from sqlalchemy import create_engine, select, text, update
 from malmoi.errors import InputError
 from malmoi.labels import access, annotating, leasing
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.annotating import Act, save_act
-from malmoi.labels.leasing import lease_texts, next_text, return_leases
-from malmoi.labels.project_models import PlaceRow, TextScoreRow
+from malmoi.labels.alike import acts_of_alike
+from malmoi.labels.annotating import Act, own_work, save_act, save_acts
+from malmoi.labels.leasing import lease_texts, next_text, return_leases, suggestion_of
+from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
 from tests.malmoi.labels.conftest import Make, for_person
@@ -298,3 +299,87 @@ def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:
 def test_what_cannot_be_asked_for_is_refused(make: Make, count: int, order: str) -> None:
     with pytest.raises(InputError, match="expected"):
         ids(make("글"), count, order=order)
+
+
+def make_alike(access: ProjectAccess, *ids: int) -> None:
+    with access.writing("admin") as connection:
+        same = update(TextRow).where(TextRow.id.in_(ids)).values(alike=min(ids))
+        connection.execute(same)
+
+
+@pytest.mark.parametrize("order", ["plain", "scores", "random"])
+def test_of_texts_nearly_the_same_the_first_comes_and_the_others_at_the_end(
+    make: Make, order: str
+) -> None:
+    access = make(*"가나다라마", text_order=order, random_share=0.0)
+    make_alike(access, 2, 3, 5)
+    write_scores(access, "m", [TextScore(text_id=n, priority=float(n)) for n in range(1, 6)])
+    first = lease_texts(access, 3)
+    assert {one.text_id for one in first} == {1, 2, 4}
+    assert {one.text_id: (one.kind, one.alike) for one in first}[2] == (2, 2)
+    # Nothing else is left.
+    assert sorted(ids(access, 5)) == [1, 2, 3, 4, 5]
+
+
+def test_texts_nearly_the_same_get_one_label_and_lose_it_together(make: Make) -> None:
+    local = make(*"가나다라", people=dict.fromkeys("가나", "annotator"))
+    make_alike(local, 1, 2, 4)
+    mine, other = for_person(local, "가"), for_person(local, "나")
+    label(other, 2)
+    act = Act(text_id=1, kind="label", labels=["긍정"], request_id="하나")
+    more = acts_of_alike(mine, act)
+    assert [(one.text_id, one.request_id) for one in more] == [(4, "하나:4")]
+    save_acts(mine, [act, *more])
+    # The same request again does nothing more.
+    make_alike(local, 1, 2, 3, 4)
+    assert acts_of_alike(mine, act) == []
+    undo = Act(text_id=1, kind="undo", request_id="둘", withdraws="하나")
+    back = acts_of_alike(mine, undo)
+    assert [(one.text_id, one.withdraws) for one in back] == [(4, "하나:4")]
+    save_acts(mine, [undo, *back])
+    assert [one.text_id for one in own_work(mine)] == []
+
+
+def test_the_random_sample_is_of_texts_that_are_handed_out(make: Make) -> None:
+    access = make(*[f"글 번호 {number}" for number in range(20)], text_order="random")
+    with access.reading() as connection:
+        by_lottery = list(connection.scalars(select(TextRow.id).order_by(TextRow.lottery)))
+    # The second in the lottery is nearly the same as the last, and not the first of the two.
+    pair = by_lottery[1], by_lottery[-1]
+    with access.writing("admin") as connection:
+        same = update(TextRow).where(TextRow.id.in_(pair)).values(alike=pair[1])
+        connection.execute(same)
+    for leased in lease_texts(access, 10):
+        label(access, leased.text_id)
+    assert random_sample(access) == [by_lottery[0], *by_lottery[2:11]]
+
+
+def test_a_suggestion_has_a_second_label_and_names_its_model(make: Make) -> None:
+    access = make("하나", "둘", text_order="scores", random_share=0.0)
+    version = write_scores(access, "m", [TextScore(text_id=1, priority=1, label="긍정", score=0.5)])
+    with access.writing("admin") as connection:
+        second = update(TextScoreRow).where(TextScoreRow.version == version)
+        connection.execute(second.values(second_label="중립", second_score=0.25))
+    first, without = lease_texts(access, 2)
+    assert (first.second_label, first.second_score, first.model) == ("중립", 0.25, "m")
+    assert (without.suggested_label, without.model) == (None, None)
+    assert suggestion_of(access, 1) == ("긍정", "m") and suggestion_of(access, 2) is None
+    change_settings(access, show_suggestion=False)
+    assert suggestion_of(access, 1) is None
+
+
+@pytest.mark.parametrize("order", ["scores", "random"])
+def test_with_two_annotators_an_order_goes_on_and_loses_none(make: Make, order: str) -> None:
+    people = dict.fromkeys("가나", "annotator")
+    lines = [f"글 번호 {number}" for number in range(30)]
+    local = make(*lines, annotators_per_text=2, text_order=order, random_share=0.0, people=people)
+    write_scores(local, "m", [TextScore(text_id=n, priority=float(n)) for n in range(1, 31)])
+    mine = for_person(local, "가")
+    done = []
+    while leased := lease_texts(mine, 4):
+        # The last of each batch is given back, and comes at the end.
+        for one in leased[: max(1, len(leased) - 1)]:
+            label(mine, one.text_id)
+            done.append(one.text_id)
+        return_leases(mine)
+    assert sorted(done) == list(range(1, 31))

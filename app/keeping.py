@@ -1,0 +1,133 @@
+"""Where a label goes that is given on the pages of a model: into a project with the same labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.explanation import explain
+from app.language import say
+from app.visit import Visit, open_project_named
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, Suggestion, save_acts
+from malmoi.labels.found_texts import add_texts
+from malmoi.labels.project import NewProject, ProjectLabel, new_project_of_task
+from malmoi.labels.tasks import TaskDefinition, task_with_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A label for a text.
+
+    Attributes:
+        text: as it was on screen.
+        label: what the person chose.
+        suggestion: what the model had said.
+        request_id: names the decision; the same one arriving twice is saved once.
+    """
+
+    text: str
+    label: str
+    suggestion: Suggestion | None
+    request_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A project that takes the labels of a model, or what one that would be made is like."""
+
+    access: ProjectAccess | None
+    name: str
+    labels: Sequence[str]
+    task: TaskDefinition | None
+
+
+def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
+    """The open project where its labels are those of the model, else the first such one.
+
+    Without any, saving makes one: that of a task with these labels, else named like the model.
+    """
+    wanted = set(labels)
+    task = _task_with(labels)
+    projects = visit.store.list(visit.person)
+    opened = visit.open_project.project.name if visit.open_project else None
+    fitting = [one for one in projects if one.kind == "single" and set(one.label_names) == wanted]
+    fitting.sort(key=lambda one: one.name != opened)
+    if fitting:
+        access = visit.store.access(visit.person, fitting[0].id)
+        return Place(access=access, name=fitting[0].name, labels=labels, task=task)
+    wished = task.title if task is not None else model
+    name, number = wished, 2
+    while any(one.name == name for one in projects):
+        name, number = f"{wished} ({number})", number + 1
+    return Place(access=None, name=name, labels=labels, task=task)
+
+
+def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
+    try:
+        return task_with_labels(labels)
+    except InputError as error:
+        explain(
+            say(
+                "지침을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.",
+                "The guideline cannot be read. Mend the task's task.toml.",
+            ),
+            error,
+        )
+        return None
+
+
+def tell_place(place: Place) -> None:
+    """Say where labels of this page go."""
+    if place.access is None:
+        st.caption(
+            say(
+                "저장하면 이 라벨들로 새 작업이 만들어집니다.",
+                "Saving makes a new project of these labels.",
+            )
+        )
+    else:
+        st.text(say(f"저장하는 작업: {place.name}", f"Saved in the project {place.name}"))
+
+
+def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> int:
+    """Save decisions, making the project where there is none.
+
+    Args:
+        visit: whose decisions they are.
+        place: from `place_for`.
+        decisions: at most 1,000.
+        source: where the texts come from.
+
+    Returns:
+        How many of them were new.
+
+    Raises:
+        InputError: the project does not take them; none is saved.
+    """
+    access = place.access
+    if access is None:
+        access = visit.store.create(visit.person, _new_project(place))
+        if visit.open_project is None:
+            open_project_named(place.name)
+    ids = add_texts(access, [one.text for one in decisions], source)
+    acts = [
+        Act(
+            text_id=text_id,
+            kind="label",
+            request_id=one.request_id,
+            labels=[one.label],
+            suggestion=one.suggestion,
+        )
+        for text_id, one in zip(ids, decisions, strict=True)
+    ]
+    return sum(saved.new for saved in save_acts(access, acts))
+
+
+def _new_project(place: Place) -> NewProject:
+    if place.task is None:
+        names = [ProjectLabel(name=label) for label in place.labels]
+        return NewProject(name=place.name, labels=names)
+    project = new_project_of_task(place.task)
+    return NewProject(name=place.name, labels=project.labels, guideline=project.guideline)

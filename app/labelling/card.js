@@ -1,0 +1,557 @@
+// The labelling card: shows the text to come at once, and tells the server afterwards. Words of people
+// (texts, names of labels, notes, reasons) are set as textContent and title only.
+
+const FEW = 30; // texts left at which more are asked for
+const MOST_ACTS = 100; // sent at a time
+const KEPT = 10; // texts that stay when a model has found a new order
+const PATIENCE = 4_000; // ms for an answer, doubled after each silence
+const LONGEST_PATIENCE = 30_000;
+const ASK_AGAIN = 20_000; // ms, where nothing was left
+const LONGEST_LOOK = 3_600; // seconds of one text that are believed
+
+// What outlives a drawing of the page, by whose work it is.
+const sessions = new Map();
+const cards = new WeakMap();
+
+function browserStorage() {
+  try {
+    return window.localStorage;
+  } catch {
+    return null; // forbidden; every use of it is tried
+  }
+}
+
+class Session {
+  constructor(scope) {
+    this.outbox = new Outbox(scope, browserStorage());
+    this.line = new Line(this.outbox.decided());
+    this.moments = [];
+    this.last = null; // the decision that is told about
+  }
+}
+
+class Card {
+  constructor(root) {
+    this.root = root;
+    this.at = {};
+    for (const element of root.querySelectorAll("[data-at]")) {
+      this.at[element.dataset.at] = element;
+    }
+    this.sequence = 0;
+    this.asked = null; // the message that waits for an answer
+    this.patience = PATIENCE;
+    this.wish = {}; // what the next message asks for, beside saving
+    this.stopped = false;
+    this.active = Date.now();
+    this.onKey = (event) => this.key(event);
+    // Before Streamlit's own keys, one of which offers to clear its caches.
+    window.addEventListener("keydown", this.onKey, true);
+    root.addEventListener("click", (event) => this.click(event));
+    this.at.noteForm.addEventListener("submit", (event) => this.saveNote(event));
+    this.at.recent.addEventListener("toggle", () => this.at.recent.open && this.ask("recent", true));
+    this.onReturn = () => this.look();
+    window.addEventListener("online", this.onReturn);
+    document.addEventListener("visibilitychange", this.onReturn);
+    this.timer = window.setInterval(() => this.look(), 1_000);
+  }
+
+  remove() {
+    window.removeEventListener("keydown", this.onKey, true);
+    window.removeEventListener("online", this.onReturn);
+    document.removeEventListener("visibilitychange", this.onReturn);
+    window.clearInterval(this.timer);
+  }
+
+  // ---- from the server
+
+  receive(host) {
+    this.host = host;
+    const { data } = host;
+    if (this.scope !== data.scope) this.begin(data.scope);
+    this.data = data;
+    this.say = data.say;
+    this.drawLabels();
+    if (data.answer.id !== this.answered) {
+      this.answered = data.answer.id;
+      this.take(data.answer);
+    }
+    this.draw();
+    this.send();
+  }
+
+  begin(scope) {
+    this.scope = scope;
+    if (!sessions.has(scope)) sessions.set(scope, new Session(scope));
+    this.session = sessions.get(scope);
+    this.asked = null;
+    this.at.notices.replaceChildren();
+    this.shown = null;
+  }
+
+  take(answer) {
+    const { outbox, line } = this.session;
+    if (this.asked && answer.sequence === this.asked.sequence) {
+      this.asked = null;
+      this.patience = PATIENCE;
+    }
+    for (const id of answer.saved) outbox.drop(id);
+    for (const { id, reason } of answer.refused) {
+      const act = outbox.drop(id);
+      if (act) line.refuse(act);
+      if (act) this.notice(`${this.say.refused} ${reason}`);
+    }
+    if (answer.failed) this.notice(answer.failed, "failed");
+    else this.at.notices.querySelector("[data-name=failed]")?.remove();
+    if (answer.held) {
+      if (answer.renewed) line.forget(KEPT);
+      line.receive(answer.texts, answer.held);
+      this.scores = answer.scores;
+      this.leased = Date.now();
+      this.exhausted = answer.held.length < this.data.most;
+      this.stopped = false;
+    }
+    if (answer.stopped) {
+      this.stopped = true;
+      line.texts = [];
+    }
+    if (answer.words) this.explained = answer.words;
+    if (answer.recent) this.drawRecent(answer.recent);
+  }
+
+  // ---- to the server
+
+  ask(name, value) {
+    this.wish[name] = value;
+    this.send();
+  }
+
+  // Sends what is not acknowledged and asks for what is needed, one message at a time.
+  send() {
+    if (this.asked) return;
+    const { outbox, line } = this.session;
+    const acts = outbox.first(MOST_ACTS);
+    const wants = this.wantsTexts();
+    if (!acts.length && !wants && !Object.keys(this.wish).length) return;
+    this.sequence += 1;
+    this.asked = { sequence: this.sequence, moment: Date.now() };
+    const message = { sequence: this.sequence, scope: this.scope, acts, wants };
+    Object.assign(message, { have: line.ids(), scores: this.scores ?? null });
+    if (wants) this.exhausted = false;
+    // Stopping waits until everything is saved.
+    const { stop, ...wish } = this.wish;
+    Object.assign(message, wish, stop && acts.length === outbox.size ? { stop } : {});
+    this.wish = stop && !message.stop ? { stop } : {};
+    this.host.setTriggerValue("exchange", message);
+  }
+
+  wantsTexts() {
+    if (this.stopped || this.wish.stop) return false;
+    const { line } = this.session;
+    const since = Date.now() - (this.leased ?? 0);
+    if (this.exhausted && since < ASK_AGAIN) return false;
+    if (line.texts.length < FEW && !(this.exhausted && document.hidden)) return true;
+    // Leases are renewed for somebody who works, not for a page that was left open.
+    const lease = this.data.lease * 1_000;
+    return since > lease / 3 && Date.now() - this.active < lease;
+  }
+
+  // Looked after once a second: a message without an answer is given up, and sent again.
+  look() {
+    if (!this.root.isConnected) this.remove();
+    if (!this.data || !this.root.isConnected) return;
+    if (this.asked && Date.now() - this.asked.moment > this.patience) {
+      this.asked = null;
+      this.patience = Math.min(2 * this.patience, LONGEST_PATIENCE);
+      this.silent = this.session.outbox.size > 0;
+    }
+    this.send();
+    this.drawState();
+  }
+
+  // ---- what the visitor does
+
+  key(event) {
+    const field = event.composedPath()[0];
+    if (field instanceof Element && isField(field)) {
+      if (field === this.at.note && event.key === "Escape" && !event.isComposing) this.closeNote();
+      return;
+    }
+    if (!this.data || !this.root.isConnected || document.querySelector("[role=dialog]")) return;
+    const meaning = meaningOf(event, this.data.labels);
+    if (!meaning || !this.can(meaning, field)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (meaning.label !== undefined) this.choose(meaning.label);
+    else this.run(meaning.command);
+  }
+
+  // Enter presses the button that has the focus, unless it is a label of a text with several.
+  can({ command }, field) {
+    if (command === "save") return this.data.multi && !(isButton(field) && !field.dataset.label);
+    return command !== "close" || !this.at.help.hidden;
+  }
+
+  click(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    this.active = Date.now();
+    if (button.dataset.label !== undefined) this.choose(button.dataset.label);
+    else if (button.dataset.do) this.run(button.dataset.do);
+    else if (button.change) this.change(button.change);
+  }
+
+  run(command) {
+    this.active = Date.now();
+    const { line } = this.session;
+    if (command === "help" || command === "close") {
+      this.at.help.hidden = command === "close" || !this.at.help.hidden;
+    } else if (command === "undo") this.undo();
+    else if (command === "again") this.resume();
+    else if (command === "stop") this.ask("stop", true);
+    else if (!line.current) return;
+    else if (command === "skip") this.decide("skip", []);
+    else if (command === "save") this.saveChosen();
+    else if (command === "flag") this.flag();
+    else if (command === "note") this.openNote();
+    else if (command === "words") this.ask("words", { text_id: line.current.text_id });
+    this.draw();
+  }
+
+  resume() {
+    this.stopped = false;
+    this.exhausted = false;
+    this.wish = {};
+    this.ask("resume", true);
+  }
+
+  choose(label) {
+    const text = this.session.line.current;
+    if (!text) return;
+    if (!this.data.multi) {
+      this.decide("label", [label]);
+      return;
+    }
+    text.chosen = new Set(text.chosen ?? []);
+    if (!text.chosen.delete(label)) text.chosen.add(label);
+    this.draw();
+  }
+
+  saveChosen() {
+    const { chosen } = this.session.line.current;
+    const labels = this.data.labels.map((label) => label.name);
+    this.decide("label", chosen ? labels.filter((name) => chosen.has(name)) : []);
+  }
+
+  decide(kind, labels) {
+    const { line } = this.session;
+    const text = line.current;
+    const together = kind === "label" && this.at.together.checked && text.alike > 0;
+    const act = this.add(text, { kind, labels, alike: together, again: text.again ?? false });
+    line.advance(act);
+    this.session.last = { act, label: this.titles(labels) || this.say.skipped };
+    if (kind === "label") this.session.moments.push(Date.now());
+    this.active = Date.now();
+    this.draw();
+    this.send();
+  }
+
+  undo() {
+    const { line } = this.session;
+    const last = line.back();
+    if (!last) return;
+    const { text_id, request_id, kind, alike, again } = last.act;
+    const more = { kind: "undo", withdraws: request_id, of: kind, alike, again };
+    this.add({ text_id }, more);
+    if (kind === "label") this.session.moments.pop();
+    this.session.last = null;
+    this.draw();
+    this.send();
+  }
+
+  flag() {
+    const text = this.session.line.current;
+    text.flagged = !text.flagged;
+    this.add(text, { kind: "flag", flagged: text.flagged });
+    this.send();
+  }
+
+  openNote() {
+    this.at.noteForm.hidden = false;
+    this.at.note.value = this.session.line.current.note ?? "";
+    this.noted = this.session.line.current;
+    this.at.note.focus();
+  }
+
+  closeNote() {
+    this.at.noteForm.hidden = true;
+    // The next digit is a label again, not a letter of the note.
+    this.at.note.blur();
+  }
+
+  saveNote(event) {
+    event.preventDefault();
+    const note = this.at.note.value.trim();
+    this.closeNote();
+    if (note === (this.noted.note ?? "")) return;
+    this.noted.note = note;
+    this.add(this.noted, { kind: "note", note });
+    this.draw();
+    this.send();
+  }
+
+  change(work) {
+    const { line } = this.session;
+    line.put({ ...work, again: work.state === "labelled", previous: work.labels });
+    this.at.recent.open = false;
+    this.draw();
+    this.at.text.focus();
+  }
+
+  add(text, act) {
+    const shown = text.suggestion && { ...text.suggestion[0], model: text.model };
+    const looked = this.shown?.text_id === text.text_id ? (performance.now() - this.shownAt) / 1_000 : 0;
+    return this.session.outbox.add({
+      ...act,
+      text_id: text.text_id,
+      suggestion: shown ?? null,
+      seconds: Math.min(looked, LONGEST_LOOK),
+      guideline_version: this.data.guideline,
+    });
+  }
+
+  titles(names) {
+    const titles = new Map(this.data.labels.map((label) => [label.name, label.title]));
+    return names.map((name) => titles.get(name) ?? name).join(", ");
+  }
+
+  // ---- what is seen
+
+  draw() {
+    const text = this.session.line.current;
+    if (text !== this.shown) this.drawText(text);
+    this.drawWords(text);
+    const chosen = text?.chosen;
+    for (const button of this.at.labels.children) {
+      if (this.data.multi) button.setAttribute("aria-pressed", String(chosen?.has(button.dataset.label) ?? false));
+      button.disabled = !text;
+    }
+    for (const button of this.at.tools.children) {
+      if (button.dataset.do === "undo") button.disabled = !this.session.line.past.length;
+      else if (button.dataset.needs) button.disabled = !text;
+      if (button.dataset.do === "flag") button.setAttribute("aria-pressed", String(text?.flagged ?? false));
+      if (button.dataset.do === "note") button.classList.toggle("on", Boolean(text?.note));
+    }
+    this.drawState();
+  }
+
+  drawText(text) {
+    const { at, say } = this;
+    this.shown = text;
+    this.shownAt = performance.now();
+    at.noteForm.hidden = true;
+    at.text.hidden = !text;
+    at.empty.hidden = Boolean(text);
+    at.text.textContent = text?.text ?? "";
+    at.text.dataset.id = text?.text_id ?? "";
+    at.text.scrollTop = 0;
+    at.previous.hidden = !text?.previous;
+    at.previous.textContent = text?.previous ? `${say.previous} ${this.titles(text.previous) || say.skipped}` : "";
+    const suggestion = text?.suggestion;
+    at.model.hidden = !suggestion;
+    at.suggestion.textContent = suggestion
+      ? `${say.model} ${suggestion.map((one) => `${this.titles([one.label])} ${Math.round(100 * one.score)}%`).join(" · ")}`
+      : "";
+    at.togetherRow.hidden = !text?.alike;
+    at.togetherText.textContent = text?.alike ? say.together.replace("{}", text.alike) : "";
+    const { last } = this.session;
+    at.spoken.textContent = `${last ? `${last.label}. ` : ""}${text?.text ?? ""}`;
+  }
+
+  // The words that carried the suggestion: for it underlined and shaded, against it dotted.
+  drawWords(text) {
+    const found = this.explained;
+    if (!text || found?.text_id !== text.text_id || found.drawn) return;
+    found.drawn = true;
+    if (!found.words) {
+      this.notice(found.reason);
+      return;
+    }
+    const most = Math.max(...found.words.map(([, , weight]) => Math.abs(weight)), 1e-9);
+    this.at.text.replaceChildren(
+      ...weighted(text.text, found.words).map((piece) => {
+        const share = Math.abs(piece.weight ?? 0) / most;
+        if (share < 0.15) return document.createTextNode(piece.text);
+        const mark = document.createElement("mark");
+        mark.textContent = piece.text;
+        mark.className = piece.weight > 0 ? "for" : "against";
+        mark.style.setProperty("--share", share.toFixed(2));
+        return mark;
+      }),
+    );
+  }
+
+  drawState() {
+    const { at, say, session } = this;
+    const waiting = session.outbox.size;
+    const { mine, open, total } = this.data.counts;
+    const own = mine + session.outbox.uncounted();
+    at.progress.textContent = say.progress
+      .replace("{mine}", own.toLocaleString())
+      .replace("{done}", (total - open).toLocaleString())
+      .replace("{total}", total.toLocaleString());
+    at.bar.value = total ? (total - open) / total : 0;
+    const pace = paceOf(session.moments, Date.now());
+    at.pace.textContent = pace ? `${say.pace.replace("{}", pace.toLocaleString())} · ${this.timeLeft(open / pace)}` : "";
+    const { last } = session;
+    const state = last && !session.outbox.has(last.act.request_id) ? say.saved : say.saving;
+    const told = last ? `${last.label} ${state}` : "";
+    const lost = this.silent && waiting ? say.offline : say.unsaved;
+    at.saving.textContent = waiting ? `${told ? `${told} · ` : ""}${lost.replace("{}", waiting)}` : told;
+    this.root.dataset.unsaved = waiting;
+    if (!waiting) this.silent = false;
+    at.saving.classList.toggle("waiting", waiting > 0);
+    if (!session.line.current) this.drawEmpty();
+  }
+
+  drawEmpty() {
+    const { at, say } = this;
+    const why = this.stopped ? "stopped" : this.exhausted ? "nothing" : "coming";
+    at.emptyText.textContent = say[why];
+    at.again.textContent = this.stopped ? say.resume : say.lookAgain;
+    at.again.hidden = why === "coming";
+    this.root.dataset.state = why;
+  }
+
+  timeLeft(hours) {
+    if (hours < 1 / 60) return this.say.soon;
+    const minutes = Math.round(60 * hours);
+    const whole = Math.floor(minutes / 60);
+    const sentence = whole ? this.say.left : this.say.leftMinutes;
+    return sentence.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
+  }
+
+  drawLabels() {
+    const { labels, multi } = this.data;
+    const drawn = JSON.stringify([labels, multi, this.say]);
+    if (drawn === this.drawnLabels) return;
+    this.drawnLabels = drawn;
+    const { at, say } = this;
+    at.labels.setAttribute("aria-label", multi ? say.labelsMulti : say.labels);
+    at.text.setAttribute("aria-label", say.text);
+    at.tools.setAttribute("aria-label", say.tools);
+    at.note.placeholder = say.noteHint;
+    at.note.setAttribute("aria-label", say.note);
+    at.recentTitle.textContent = say.recent;
+    at.bar.setAttribute("aria-label", say.projectProgress);
+    at.labels.replaceChildren(...labels.map((label) => labelButton(label)));
+    const tools = ["undo", "skip", "flag", "note", "help", "stop"];
+    if (multi) tools.unshift("save");
+    at.tools.replaceChildren(...tools.map((name) => this.toolButton(name)));
+    at.words.textContent = say.words;
+    at.words.append(keyOf(say.keys[this.codes("words")[0]]));
+    this.drawHelp();
+  }
+
+  codes(command) {
+    if (command === "save") return ["Enter"];
+    return command in COMMAND_KEYS ? codesOf(command, this.data.labels) : command === "help" ? ["Help"] : [];
+  }
+
+  toolButton(name) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.do = name;
+    if (["save", "skip", "flag", "note"].includes(name)) button.dataset.needs = "text";
+    button.className = name === "save" ? "strong" : "plain";
+    button.append(Object.assign(document.createElement("span"), { textContent: this.say[name] }));
+    button.append(keyOf(this.say.keys[this.codes(name)[0]]));
+    return button;
+  }
+
+  drawHelp() {
+    const { say } = this;
+    const rows = [
+      [this.data.labels.map((label) => label.key).filter(Boolean).join(" "), this.data.multi ? say.labelsMulti : say.labels],
+      ...["save", "undo", "skip", "flag", "note", "words", "help"]
+        .filter((name) => name !== "save" || this.data.multi)
+        .map((name) => [this.codes(name).map((code) => say.keys[code]).join(" · "), say[name]]),
+    ];
+    const list = document.createElement("dl");
+    for (const [keys, does] of rows) {
+      list.append(Object.assign(document.createElement("dt"), { textContent: keys }));
+      list.append(Object.assign(document.createElement("dd"), { textContent: does }));
+    }
+    this.at.help.replaceChildren(Object.assign(document.createElement("h2"), { textContent: say.helpTitle }), list);
+  }
+
+  drawRecent(works) {
+    const { at, say } = this;
+    at.recentList.replaceChildren(
+      ...works.map((work) => {
+        const item = document.createElement("li");
+        const labels = document.createElement("b");
+        labels.textContent = this.titles(work.labels) || say.skipped;
+        const words = document.createElement("span");
+        words.textContent = `${work.flagged ? "⚑ " : ""}${work.text}${work.note ? ` — ${work.note}` : ""}`;
+        const button = Object.assign(document.createElement("button"), { type: "button", className: "plain small" });
+        button.textContent = say.change;
+        button.change = work;
+        item.append(labels, words, button);
+        return item;
+      }),
+    );
+    if (!works.length) at.recentList.textContent = say.noWork;
+  }
+
+  notice(sentence, name = "") {
+    const { notices } = this.at;
+    if (name) notices.querySelector(`[data-name=${name}]`)?.remove();
+    const notice = document.createElement("div");
+    notice.dataset.name = name;
+    notice.append(Object.assign(document.createElement("span"), { textContent: sentence }));
+    const close = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
+    close.setAttribute("aria-label", this.say.close);
+    close.addEventListener("click", () => notice.remove());
+    notice.append(close);
+    notices.append(notice);
+    while (notices.children.length > 3) notices.firstChild.remove();
+  }
+}
+
+function labelButton(label) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.dataset.label = label.name;
+  button.style.setProperty("--color", label.color);
+  button.title = label.meaning;
+  if (label.key) button.setAttribute("aria-keyshortcuts", label.key);
+  button.append(keyOf(label.key?.toUpperCase()));
+  button.append(Object.assign(document.createElement("span"), { textContent: label.title }));
+  return button;
+}
+
+function keyOf(name) {
+  const key = document.createElement("kbd");
+  key.textContent = name ?? "";
+  key.hidden = !name;
+  return key;
+}
+
+function isButton(element) {
+  return element instanceof Element && element.matches("button, a, summary, [role=button], [role=tab]");
+}
+
+function isField(element) {
+  if (element.matches("input[type=checkbox], input[type=radio], input[type=button]")) return false;
+  return element.matches("input, textarea, select, [role=listbox], [role=option], [role=slider]") || element.isContentEditable;
+}
+
+// What Streamlit calls at every drawing, with what the server says now.
+export default function draw(host) {
+  const root = host.parentElement.querySelector(".card");
+  if (!cards.has(root)) cards.set(root, new Card(root));
+  const card = cards.get(root);
+  card.receive(host);
+  // Streamlit also calls this for a drawing that another one overtook; the card lives on then.
+  return () => card.look();
+}

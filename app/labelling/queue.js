@@ -1,0 +1,215 @@
+// What the labelling card knows without a page: what keys mean, the acts that the server has not
+// acknowledged, and the texts to come. `card.js` follows it in the same module.
+
+// By the place of a key (`event.code`), so that they work while the Hangul input method is on. Each
+// has a key for the left hand and others for the right; a label that has the letter comes first.
+export const COMMAND_KEYS = {
+  undo: ["KeyZ", "Backspace"],
+  skip: ["KeyX", "Minus", "NumpadSubtract"],
+  flag: ["KeyC", "Equal", "NumpadAdd"],
+  note: ["KeyV", "Slash", "NumpadDivide"],
+  words: ["KeyB", "Quote", "NumpadMultiply"],
+};
+
+// "Digit1" and "Numpad1" are "1", "KeyA" is "a"; null for any other place.
+export function characterAt(code) {
+  const found = /^(?:Digit|Numpad|Key)([0-9A-Z])$/.exec(code);
+  return found ? found[1].toLowerCase() : null;
+}
+
+// The codes that still give a command, with these labels.
+export function codesOf(command, labels) {
+  const taken = new Set(labels.map((label) => label.key).filter(Boolean));
+  return COMMAND_KEYS[command].filter((code) => !taken.has(characterAt(code)));
+}
+
+// What a keydown asks for: {label}, {command}, or null for what is none of the card's.
+export function meaningOf(event, labels) {
+  if (event.isComposing || event.repeat || event.ctrlKey || event.altKey || event.metaKey) return null;
+  if (event.shiftKey) return event.code === "Slash" ? { command: "help" } : null;
+  const character = characterAt(event.code);
+  const label = character && labels.find((one) => one.key === character);
+  if (label) return { label: label.name };
+  const command = Object.keys(COMMAND_KEYS).find((name) => codesOf(name, labels).includes(event.code));
+  if (command) return { command };
+  if (event.code === "Enter" || event.code === "NumpadEnter") return { command: "save" };
+  return event.code === "Escape" ? { command: "close" } : null;
+}
+
+// Names an act; the same one arriving twice is one row. randomUUID is missing on plain http.
+export function newRequestId() {
+  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// Acts until the server has acknowledged them, also in the browser's storage, one entry each: tabs do
+// not overwrite one another's, and a reload or a dead server loses none.
+export class Outbox {
+  constructor(scope, storage) {
+    this.prefix = `malmoi/${encodeURIComponent(scope)}/`;
+    this.storage = storage;
+    this.acts = new Map();
+    this.last = 0;
+    for (const act of this.kept()) {
+      this.acts.set(act.request_id, act);
+      this.last = act.order;
+    }
+  }
+
+  kept() {
+    const found = [];
+    try {
+      for (let place = 0; place < this.storage.length; place += 1) {
+        const key = this.storage.key(place);
+        if (key.startsWith(this.prefix)) found.push(JSON.parse(this.storage.getItem(key)));
+      }
+    } catch {
+      // A browser that keeps nothing: what is not acknowledged lasts as long as the page.
+    }
+    return found.sort((one, other) => one.order - other.order);
+  }
+
+  add(act) {
+    this.last = Math.max(Date.now(), this.last + 1);
+    const whole = { ...act, request_id: newRequestId(), order: this.last };
+    this.acts.set(whole.request_id, whole);
+    try {
+      this.storage.setItem(this.prefix + whole.request_id, JSON.stringify(whole));
+    } catch {
+      // As above, or it is full.
+    }
+    return whole;
+  }
+
+  drop(requestId) {
+    const act = this.acts.get(requestId);
+    this.acts.delete(requestId);
+    try {
+      this.storage.removeItem(this.prefix + requestId);
+    } catch {
+      // As above.
+    }
+    return act;
+  }
+
+  first(count) {
+    return [...this.acts.values()].slice(0, count);
+  }
+
+  has(requestId) {
+    return this.acts.has(requestId);
+  }
+
+  get size() {
+    return this.acts.size;
+  }
+
+  // Texts that have a decision here which is not withdrawn here.
+  decided() {
+    const decisions = new Map();
+    for (const act of this.acts.values()) {
+      if (act.kind === "label" || act.kind === "skip") decisions.set(act.request_id, act.text_id);
+      if (act.kind === "undo") decisions.delete(act.withdraws);
+    }
+    return new Set(decisions.values());
+  }
+
+  // How many labels more the visitor has given than the server has counted.
+  uncounted() {
+    let count = 0;
+    for (const act of this.acts.values()) {
+      if (act.again) continue;
+      if (act.kind === "label") count += 1;
+      if (act.kind === "undo" && act.of === "label") count -= 1;
+    }
+    return count;
+  }
+}
+
+// The texts to come, the one on screen first, and those that were decided, to go back to.
+export class Line {
+  constructor(decided) {
+    this.texts = [];
+    this.past = [];
+    this.decided = decided;
+  }
+
+  get current() {
+    return this.texts[0] ?? null;
+  }
+
+  ids() {
+    return this.texts.map((text) => text.text_id);
+  }
+
+  // Takes the texts that were handed out. `held`: all that are still the visitor's; others are left
+  // out, as somebody else may have them, but not the one on screen nor one that was gone back to.
+  receive(texts, held) {
+    const mine = held && new Set(held);
+    this.texts = this.texts.filter(
+      (text, place) => place === 0 || text.kept || !mine || mine.has(text.text_id),
+    );
+    const here = new Set(this.ids());
+    for (const text of texts) {
+      if (!here.has(text.text_id) && !this.decided.has(text.text_id)) this.texts.push(text);
+    }
+  }
+
+  // Leaves out all but the next few, and those that were gone back to: the others come again, in a
+  // new order and with new suggestions.
+  forget(kept) {
+    this.texts = this.texts.filter((text, place) => place < kept || text.kept);
+  }
+
+  // Leaves the text on screen, which the act decides, and with it those that get the same label.
+  advance(act) {
+    const text = this.texts.shift();
+    if (act.alike) this.texts = this.texts.filter((one) => one.kind !== text.kind);
+    this.decided.add(text.text_id);
+    this.past.push({ text, act });
+    if (this.past.length > 200) this.past.shift();
+  }
+
+  // Goes back to the text that was decided last; returns that decision, or null.
+  back() {
+    const last = this.past.pop() ?? null;
+    if (last) this.put(last.text);
+    return last;
+  }
+
+  // Puts a text on screen before all others.
+  put(text) {
+    this.decided.delete(text.text_id);
+    this.texts = this.texts.filter((one) => one.text_id !== text.text_id);
+    this.texts.unshift({ ...text, kept: true });
+  }
+
+  // The server has refused a decision: it does not hold, and the text may come again.
+  refuse(act) {
+    this.past = this.past.filter((one) => one.act.request_id !== act.request_id);
+    if (act.kind === "label" || act.kind === "skip") this.decided.delete(act.text_id);
+  }
+}
+
+// Labels an hour over the last minutes, by the moments (ms) at which they were given; null: too few.
+export function paceOf(moments, now, minutes = 10) {
+  const recent = moments.filter((moment) => now - moment < minutes * 60_000);
+  if (recent.length < 5) return null;
+  return Math.round((recent.length - 1) / ((now - recent[0]) / 3_600_000));
+}
+
+// Pieces of a text, each with the weight of its word or null; places are in characters, not in units
+// of UTF-16.
+export function weighted(text, words) {
+  const characters = Array.from(text);
+  const pieces = [];
+  let done = 0;
+  for (const [start, end, weight] of words) {
+    if (start > done) pieces.push({ text: characters.slice(done, start).join(""), weight: null });
+    pieces.push({ text: characters.slice(start, end).join(""), weight });
+    done = end;
+  }
+  if (done < characters.length) pieces.push({ text: characters.slice(done).join(""), weight: null });
+  return pieces;
+}

@@ -1,0 +1,12 @@
+"""A model that learns while people label. Pages import these; nothing here takes long to import."""
+
+from app.learning.service import (
+    LearningState,
+    after_labels,
+    find_alike,
+    is_on,
+    learn_now,
+    state,
+)
+
+__all__ = ["LearningState", "after_labels", "find_alike", "is_on", "learn_now", "state"]

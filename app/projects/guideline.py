@@ -1,0 +1,37 @@
+"""A guideline as people read it: Markdown, without what would fetch something from elsewhere."""
+
+import re
+
+import streamlit as st
+
+from app.language import say
+
+# A picture of another server would tell it who reads the guideline, and when.
+_PICTURE = re.compile(r"!(?=\[)")
+
+
+def show_guideline(markdown: str) -> None:
+    """Draw it. HTML in it is shown as it is written: Streamlit renders none."""
+    if markdown.strip():
+        st.markdown(_PICTURE.sub(r"\\!", markdown))
+    else:
+        st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))
+
+
+def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
+    """A field for Markdown, with what it looks like beside it."""
+    left, right = st.columns(2)
+    text = left.text_area(
+        say("지침 (Markdown)", "Guideline (Markdown)"),
+        value,
+        key=key,
+        height=260,
+        disabled=disabled,
+        placeholder=say(
+            "어떤 글에 어떤 라벨을 붙이는지, 헷갈릴 때는 어떻게 하는지 적습니다.",
+            "Which texts get which label, and what to do where it is hard to tell.",
+        ),
+    )
+    with right.container(height=290, border=True):
+        show_guideline(text or "")
+    return text or ""

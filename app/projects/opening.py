@@ -1,0 +1,40 @@
+"""Going from one page to another with a project."""
+
+from enum import Enum
+
+import streamlit as st
+
+from app.navigation import go_to
+from app.visit import PROJECT, open_project_named
+
+VIEW = "view"
+
+
+class NextPage(Enum):
+    """Where one goes: the module of a page."""
+
+    LABELLING = "labelling"
+    PROJECTS = "projects"
+
+
+def open_project(name: str, where: NextPage) -> None:
+    """Let the project be the open one and go on with it; ends this run of the page."""
+    open_project_named(name)
+    if where is NextPage.LABELLING:
+        go_to(where.value, {PROJECT: name})
+    st.session_state[_NEXT_VIEW] = "list"
+    st.rerun()
+
+
+_NEXT_VIEW = "next_projects_view"
+
+
+def apply_next_view() -> None:
+    """Choose the part of the page 작업 that was asked for; before its control is drawn."""
+    if (wanted := st.session_state.pop(_NEXT_VIEW, None)) is not None:
+        st.session_state[VIEW] = wanted
+
+
+def show_view(name: str) -> None:
+    """Ask for a part of the page 작업 at the next run."""
+    st.session_state[_NEXT_VIEW] = name

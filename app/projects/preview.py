@@ -1,0 +1,191 @@
+"""What is in a file, before any of it is read in: its columns and their first cells."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from malmoi.errors import InputError
+from malmoi.labels.importing import FileOrigin, WayOfReading
+from malmoi.labels.label_columns import SEPARATORS, labels_of_cell
+from malmoi.labels.names import joined_by, normal_label
+from malmoi.labels.project import TaskKind
+from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.columns import (
+    LABEL_COLUMNS,
+    SAMPLE_ROWS,
+    ColumnRequest,
+    plain_name,
+)
+from malmoi.text.reading.json_rows import json_rows, sampled
+from malmoi.text.reading.nested import with_inner_keys
+from malmoi.text.reading.notes import ReadingNotes, SourceNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import refuse_nothing, shape_of_file, texts_of
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.tables import open_table
+from malmoi.text.reading.whole_rows import LINE_COLUMN, distinct_names, iter_whole_rows
+
+# More than anybody would give a key to; a column with more is no column of labels.
+MOST_LABELS = 100
+_CELL = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilePreview:
+    """The beginning of a file.
+
+    Attributes:
+        columns: as the cells of its rows are named.
+        header: the same columns as the file names them: some may have no name, or that of another.
+        rows: the first ones, as they are shown.
+        text: which column most likely holds the texts.
+        label: which one most likely holds labels; None where none is called so.
+        is_list: one text a line, without columns.
+        origin: which program has most likely made it.
+        notes: how it is read.
+    """
+
+    columns: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: int
+    label: int | None
+    is_list: bool
+    origin: FileOrigin
+    notes: SourceNotes
+
+    def way(
+        self, *, text: int, label: int | None, no_header: bool, origin: FileOrigin = "table"
+    ) -> WayOfReading:
+        """How to read it, by the places of its columns."""
+        if self.is_list:
+            return WayOfReading(options=ReadOptions(delimiter=None))
+        name = self.header[text]
+        alike = sum(plain_name(name) == plain_name(other) for other in self.header)
+        # A number names a column where its name does not.
+        column = name if plain_name(name) and alike == 1 else str(text + 1)
+        if origin != "table":
+            return WayOfReading(origin=origin, options=ReadOptions(text_column=column))
+        return WayOfReading(
+            options=ReadOptions(
+                text_column=str(text + 1) if no_header else column, no_header=no_header
+            ),
+            label_column=None if label is None else self.columns[label],
+        )
+
+
+def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
+    """Read the beginning of a file.
+
+    Raises:
+        InputError: it is empty, damaged or of another kind than its name says.
+    """
+    refuse_nothing(source)
+    notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
+    # Of a table without names, any column will do to see them all.
+    options = ReadOptions(no_header=no_header, text_column="1" if no_header else None)
+    if source.format in (".json", ".jsonl"):
+        _, columns, sample = sampled(json_rows(source, notes, bad))
+        if not columns:
+            raise (
+                bad.first[0]
+                if bad.first
+                else InputError(f"{source.shown}: expected JSON objects, found none; add texts")
+            )
+        return _preview(columns, sample, notes, source)
+    shape = shape_of_file(source, options)
+    if shape is not None and not shape.delimiter:
+        lines = islice(texts_of(source, notes, shape), SAMPLE_ROWS)
+        sample = [[text] for _, text in lines]
+        return replace(_preview([LINE_COLUMN], sample, notes, source), is_list=True)
+    request = ColumnRequest(any_sheet=True)
+    with open_table(source, shape, request, options, notes, bad) as table:
+        seen = _preview(distinct_names(table.columns), table.sample, notes, source)
+        return replace(seen, header=tuple(table.columns))
+
+
+def _preview(
+    columns: Sequence[str], sample: Sequence[Sequence[object]], notes: SourceNotes, source: Source
+) -> FilePreview:
+    rows = [[_shown(cell) for cell in row] for row in sample[:SAMPLE_ROWS]]
+    names = {plain_name(name) for name in LABEL_COLUMNS}
+    label = next((n for n, name in enumerate(columns) if plain_name(name) in names), None)
+    text = _text_place(columns, sample, rows)
+    origin = _origin(columns, sample, source)
+    if origin == "label-studio" and "data.text" in columns:
+        text = list(columns).index("data.text")
+    return FilePreview(
+        columns=tuple(columns),
+        header=tuple(columns),
+        rows=tuple(tuple(row) for row in rows),
+        text=text,
+        label=None if label == text else label,
+        is_list=False,
+        origin=origin,
+        notes=notes,
+    )
+
+
+def _shown(cell: object) -> str:
+    if cell is None:
+        return ""
+    text = json.dumps(cell, ensure_ascii=False) if isinstance(cell, list | dict) else str(cell)
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
+
+
+def _text_place(
+    columns: Sequence[str], sample: Sequence[Sequence[object]], rows: Sequence[Sequence[str]]
+) -> int:
+    """The column that every command would take, else the one with the longest cells."""
+    try:
+        return ColumnRequest().locate(columns, "", sample).text
+    except InputError:
+        lengths = [sum(len(row[n]) for row in rows if n < len(row)) for n in range(len(columns))]
+        return max(range(len(columns)), key=lengths.__getitem__)
+
+
+def _origin(
+    columns: Sequence[str], sample: Sequence[Sequence[object]], source: Source
+) -> FileOrigin:
+    if source.format not in (".json", ".jsonl"):
+        return "table"
+    if "annotations" in columns and "data" in columns:
+        return "label-studio"
+    if "text" in columns and "label" in columns:
+        place = list(columns).index("label")
+        if all(isinstance(row[place], list) for row in sample if row[place] is not None):
+            return "doccano"
+    return "table"
+
+
+def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]:
+    """The labels that the label column of a file has, in the order of the file.
+
+    Raises:
+        InputError: the file cannot be read, or it has more than `MOST_LABELS`.
+    """
+    found: dict[str, None] = {}
+    # Of several labels in a cell, every combination is a value.
+    most = MOST_LABELS if kind == "single" else 10 * MOST_LABELS
+    for value in _values(source, way, kind):
+        found.setdefault(value)
+        if len(found) > most:
+            break
+    separator = joined_by(list(found), SEPARATORS, alone=False) if kind == "multi" else None
+    parts = [part for value in found for part in (value.split(separator) if separator else [value])]
+    names = [name for name in dict.fromkeys(map(normal_label, parts)) if name]
+    if len(names) > MOST_LABELS:
+        raise InputError(
+            f"{source.shown}: expected at most {MOST_LABELS} different labels in the column "
+            f"{way.label_column}, found more; choose another column"
+        )
+    return names
+
+
+def _values(source: Source, way: WayOfReading, kind: TaskKind) -> Iterator[str]:
+    options = replace(way.options, skip_bad_rows=True)
+    bad = BadRows(skip=True)
+    for row in iter_whole_rows([source], options, notes=ReadingNotes(), bad=bad):
+        cell = with_inner_keys(dict(row.cells)).get(way.label_column or "")
+        yield from labels_of_cell(cell, kind, ()) or ()

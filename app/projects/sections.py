@@ -1,0 +1,46 @@
+"""Parts of a page, of which one is drawn; which one stands in the address by its short name."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from app.language import say
+
+# Of a part: its name in Korean and in English, and its icon.
+Section = tuple[str, str, str]
+
+
+def choose_section(
+    key: str, sections: Mapping[str, Section], offered: Sequence[str], *, first: str
+) -> str:
+    """Draw the control; the short name of the part that is chosen.
+
+    A reload and a bookmark open the same part. Streamlit's own binding to the address would write
+    what is shown there, which another language does not have.
+
+    Args:
+        key: of the control, and what it is called in the address.
+        sections: all parts.
+        offered: those that can be chosen now.
+        first: the one where nothing was chosen yet.
+    """
+    if st.session_state.get(key) not in offered:
+        wanted = st.query_params.get(key)
+        st.session_state[key] = wanted if wanted in offered else first
+    chosen = st.segmented_control(
+        say("보기", "View"),
+        list(offered),
+        required=True,
+        format_func=lambda one: _title(sections[one]),
+        key=key,
+        label_visibility="collapsed",
+    )
+    assert chosen is not None  # the control has a value from the start, and cannot lose it
+    if st.query_params.get(key, first) != chosen:
+        st.query_params[key] = chosen
+    return chosen
+
+
+def _title(section: Section) -> str:
+    korean, english, icon = section
+    return f":material/{icon}: {say(korean, english)}"

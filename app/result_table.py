@@ -1,0 +1,218 @@
+"""The result of a classified table: counts, corrections into a project, files to download."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.batch import PERCENT, BatchResult, as_percent
+from app.downloads import offer_table
+from app.explanation import explain
+from app.keeping import Decision, Place, keep, place_for, tell_place
+from app.language import say
+from app.visit import Visit
+from malmoi.errors import InputError
+from malmoi.labels.annotating import Suggestion
+
+_ROWS = 100
+_LISTED_ROWS = 10
+_SHOWN_COUNTS = 6
+
+
+def show_result(
+    visit: Visit,
+    result: BatchResult,
+    *,
+    labels: Sequence[str],
+    model: str,
+    column: str,
+    source: str,
+    key: str,
+) -> None:
+    """Draw a result.
+
+    Args:
+        visit: who looks at it.
+        result: the classified table.
+        labels: of the model.
+        model: its name.
+        column: of the texts.
+        source: name of the file, or what stands for one.
+        key: names the result among widgets.
+    """
+    _tell_counts(result)
+    rows = _choose_rows(result, key)
+    _offer_corrections(visit, result, rows, (labels, model, column, source, key))
+    offer_table(lambda: result.table, f"{PurePath(source).stem}_예측")
+
+
+def _tell_counts(result: BatchResult) -> None:
+    done = len(result.table) - len(result.empty_rows)
+    rate = done / max(result.seconds, 1e-6)
+    took = f"{result.seconds:.1f}초" if result.seconds >= 1 else f"{1000 * result.seconds:.0f} ms"
+    st.success(
+        say(
+            f"{done:,}건을 {took}에 분류했습니다(초당 {rate:,.0f}건).",
+            f"{done:,} texts in {result.seconds:.1f} s ({rate:,.0f} a second).",
+        ),
+        icon=":material/check:",
+    )
+    if result.empty_rows:
+        listed = ", ".join(f"{row:,}" for row in result.empty_rows[:_LISTED_ROWS])
+        more = " …" if len(result.empty_rows) > _LISTED_ROWS else ""
+        st.warning(
+            say(
+                f"글이 비었거나 주소·태그뿐인 행이 {len(result.empty_rows):,}개 있습니다. 예측을 "
+                f"비운 채로 그대로 두었습니다: {listed}{more}번째 행",
+                f"{len(result.empty_rows):,} rows have no text, or addresses and tags only. They "
+                f"stay without a label: rows {listed}{more}",
+            )
+        )
+    if result.cut:
+        st.info(
+            say(
+                f"긴 글 {result.cut:,}건은 언어 모델이 앞부분만 읽고 예측했습니다.",
+                f"Of {result.cut:,} long texts the encoder read the beginning only.",
+            ),
+            icon=":material/content_cut:",
+        )
+    if len(result.counts) > _SHOWN_COUNTS:
+        counts = {
+            say("라벨", "Label"): list(result.counts),
+            say("건수", "Texts"): list(result.counts.values()),
+        }
+        st.dataframe(pd.DataFrame(counts), hide_index=True, key="file_counts")
+        return
+    places = st.columns(max(4, len(result.counts)))
+    for place, (label, count) in zip(places, result.counts.items(), strict=False):
+        share = f"{count / done:.1%}"
+        place.metric(label, f"{count:,}", share, delta_color="off", delta_arrow="off")
+
+
+def _choose_rows(result: BatchResult, key: str) -> pd.DataFrame:
+    """The rows of one page, of all rows in the order that was asked for."""
+    orders = {
+        "file": say("파일 순서", "As in the file"),
+        "low": say("확신도 낮은 순", "Least sure first"),
+        "high": say("확신도 높은 순", "Surest first"),
+    }
+    first, second, third = st.columns([2, 3, 1])
+    order = first.selectbox(
+        say("순서", "Order"), list(orders), format_func=orders.__getitem__, key=f"order_{key}"
+    )
+    wanted = second.multiselect(
+        say("라벨", "Labels"),
+        list(result.counts),
+        key=f"only_{key}",
+        placeholder=say("모두", "All"),
+    )
+    table = result.table
+    if wanted:
+        table = table[table[result.prediction_column].isin(wanted)]
+    confidence = result.number_columns[0]
+    if order != "file":
+        table = table.sort_values(
+            confidence, ascending=order == "low", kind="stable", na_position="last"
+        )
+    pages = max(1, -(-len(table) // _ROWS))
+    page = third.number_input(
+        say(f"쪽 (모두 {pages:,})", f"Page (of {pages:,})"),
+        min_value=1,
+        max_value=pages,
+        key=f"page_{key}_{order}_{'|'.join(wanted)}",
+    )
+    return table.iloc[(int(page) - 1) * _ROWS : int(page) * _ROWS]
+
+
+def _offer_corrections(
+    visit: Visit,
+    result: BatchResult,
+    rows: pd.DataFrame,
+    about: tuple[Sequence[str], str, str, str, str],
+) -> None:
+    """Rows of one page with an empty cell each for the right label."""
+    labels, model, column, source, key = about
+    place = place_for(visit, labels, model)
+    right = _free(say("맞는 라벨", "Right label"), rows.columns)
+    prediction, confidence = result.prediction_column, result.number_columns[0]
+    others = [name for name in rows.columns if name not in (prediction, confidence, column)]
+    shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
+    shown.insert(0, right, pd.Series(None, index=rows.index, dtype="object"))
+    shown_rows = hashlib.sha256(repr(rows.index.tolist()).encode()).hexdigest()[:12]
+    with st.form(f"corrections_{key}_{shown_rows}", border=False):
+        edited = st.data_editor(
+            shown,
+            hide_index=True,
+            disabled=[name for name in shown.columns if name != right],
+            key=f"editor_{key}_{shown_rows}",
+            placeholder="",
+            column_config={
+                right: st.column_config.SelectboxColumn(options=list(labels), width="medium"),
+                column: st.column_config.TextColumn(width="large"),
+                **{
+                    name: st.column_config.NumberColumn(format=PERCENT)
+                    for name in result.number_columns
+                },
+            },
+        )
+        saving = st.form_submit_button(
+            say("고친 라벨 저장", "Save corrections"), icon=":material/save:"
+        )
+    tell_place(place)
+    if saving:
+        chosen = edited[right].dropna()
+        cells = rows[[column, prediction, confidence]].to_dict("index")
+        decisions = [
+            _decision(visit, (key, str(index)), str(label), tuple(cells[index].values()), model)
+            for index, label in chosen.items()
+            if str(cells[index][column]).strip()
+        ]
+        _save(visit, place, decisions, source)
+
+
+def _decision(
+    visit: Visit, row: tuple[str, str], label: str, cells: tuple[Any, ...], model: str
+) -> Decision:
+    text, predicted, confidence = cells
+    named = ":".join((*row, label, visit.person.name))
+    return Decision(
+        text=str(text),
+        label=label,
+        suggestion=Suggestion(label=predicted, score=confidence, model=model)
+        if predicted
+        else None,
+        request_id=hashlib.sha256(named.encode()).hexdigest(),
+    )
+
+
+def _save(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> None:
+    if not decisions:
+        st.caption(
+            say(
+                "‘맞는 라벨’ 칸에 라벨을 고른 행이 없습니다.",
+                "No row has a label in the column of right ones.",
+            )
+        )
+        return
+    try:
+        new = keep(visit, place, decisions, source)
+    except InputError as error:
+        explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
+        return
+    st.success(
+        say(
+            f"라벨 {len(decisions):,}개를 저장했습니다(새것 {new:,}개).",
+            f"{len(decisions):,} labels saved ({new:,} of them new).",
+        ),
+        icon=":material/check:",
+    )
+
+
+def _free(name: str, taken: pd.Index) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free

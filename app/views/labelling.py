@@ -1,0 +1,77 @@
+"""The page "라벨링": one key gives a text its label, saves it and shows the next."""
+
+import importlib
+
+import streamlit as st
+
+from app.labelling.component import draw_card
+from app.language import say
+from app.navigation import link_to
+from app.visit import OpenProject, Visit
+from malmoi.labels.annotator_view import has_texts
+
+_SHOWN, _CURVE = "guideline", "curve"
+_PIXELS = 300
+_CARD = "labelling_card_place"
+# Where the two do not fit side by side, the guideline goes below.
+_NARROW = f"""
+<style>
+div:has(> .st-key-{_CARD}) {{ flex: 1 1 26rem; min-width: min(26rem, 100%); }}
+</style>
+"""
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    opened = visit.needs_project()
+    if opened is None:
+        link_to("projects", say("작업 만들기", "Make a project"))
+    elif opened.project.archived_at is not None:
+        st.info(
+            say(
+                "보관한 작업입니다. 라벨은 그대로 있습니다. 더 붙이려면 ‘설정’에서 다시 여세요.",
+                "This project is archived. Its labels are kept; open it again under Settings to "
+                "go on.",
+            ),
+            icon=":material/inventory_2:",
+        )
+        link_to("settings", say("설정 열기", "Open the settings"))
+    elif not has_texts(opened.access):
+        st.info(
+            say(
+                "아직 글이 없습니다. ‘작업’에서 파일을 올리면 바로 라벨을 붙일 수 있습니다.",
+                "There are no texts yet. Import a file under Projects to begin.",
+            ),
+            icon=":material/upload_file:",
+        )
+        link_to("projects", say("글 가져오기", "Import texts"))
+    else:
+        _draw(opened)
+
+
+def _draw(opened: OpenProject) -> None:
+    """The card, and beside it (below it on a narrow page) the guideline."""
+    guideline = opened.project.guideline.strip()
+    shown = bool(guideline) and st.toggle(
+        say("지침 보기", "Show the guideline"),
+        key=_SHOWN,
+        value=True,
+        help=say("글 옆에 지침을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
+    )
+    st.html(_NARROW)
+    with st.container(horizontal=True, gap="medium"):
+        with st.container(width="stretch", key=_CARD):
+            draw_card(opened)
+        if shown:
+            with st.container(width=_PIXELS, border=True, height=_PIXELS + 180):
+                st.caption(
+                    say(
+                        f"지침 {opened.project.guideline_version}판",
+                        f"Guideline, version {opened.project.guideline_version}",
+                    )
+                )
+                # An admin's Markdown; HTML in it is shown as written.
+                st.markdown(guideline)
+    if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
+        # Draws charts, which take long to import.
+        importlib.import_module("app.learning.curve").draw_curve(opened)

@@ -1,0 +1,283 @@
+"""How fast and how safe is the labelling page, with many texts and labels in the project?
+
+    python -m benchmarks.speed.labelling_app
+
+Two parts, each with a database of its own that is written beforehand (`labelling_project`):
+
+- the queue: `lease_texts` for a batch of 100 among `--queue-texts` texts, by each order, for one
+  and for two annotators a text, when the annotator has labelled the first `--queue-labels` of that
+  order. Before each draw what was handed out is given back. By the clock and by the processor.
+- the page: the app is started as a user starts it, and labelled in a real Chromium. From the key's
+  own time stamp to the change of the text in the document (a MutationObserver), and to the end of
+  the frame that paints it (a task after requestAnimationFrame); bursts of keys at several gaps,
+  whose labels in the database are compared with the texts that were on screen; labels that were
+  given to a killed server (-9) and reach the one that is started in its place.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from benchmarks.speed.labelling_project import (
+    LABELS,
+    first_texts,
+    label_many,
+    make_project,
+    score_all,
+)
+from malmoi.command_line import run_command
+from malmoi.errors import InputError
+from malmoi.files import write_at_once
+from malmoi.labels.leasing import lease_texts, return_leases
+from malmoi.labels.project import ORDERS, ProjectSettings
+from malmoi.labels.projects import ProjectStore, change_settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+RESULTS = Path(__file__).parents[1] / "results" / "labelling_app.json"
+ROOT = Path(__file__).parents[2]
+_BATCH = 100
+_PROJECT = "benchmark"
+_GAPS = (0, 20, 50, 100)  # ms
+_BURST = 20
+_LOST = 5
+_START_SECONDS = 300
+_PATIENCE = 300_000  # ms
+# The text on screen at each key, before the card does anything, and when the next one is there.
+_WITNESS = """
+window.seen = [];
+window.addEventListener("keydown", (event) => {
+  const host = document.querySelector("[data-testid=stBidiComponentIsolated]");
+  const text = host?.shadowRoot.querySelector(".text");
+  if (!text) return;
+  const one = { text: Number(text.dataset.id), key: event.key, changed: null, painted: null };
+  window.seen.push(one);
+  const observer = new MutationObserver(() => {
+    observer.disconnect();
+    one.changed = performance.now() - event.timeStamp;
+    requestAnimationFrame(() => setTimeout(() => {
+      one.painted = performance.now() - event.timeStamp;
+    }));
+  });
+  observer.observe(text, { childList: true, characterData: true, subtree: true });
+}, true);
+"""
+
+
+@dataclass(kw_only=True)
+class LabellingAppSettings:
+    """How big the projects are, and how often what is measured."""
+
+    texts: int = 100_000
+    """Texts of the project that is labelled in the browser."""
+    labels: int = 50_000
+    """Labels that it has."""
+    keys: int = 200
+    """Keys of which the time is taken."""
+    queue_texts: int = 1_000_000
+    """Texts of each of the two projects of which the queue is timed."""
+    queue_labels: int = 50_000
+    """Labels of the annotator in each order."""
+    draws: int = 30
+    """Batches that are drawn, in each order."""
+    output: Path = RESULTS
+    """JSON file of the results."""
+
+
+def main(settings: LabellingAppSettings) -> None:
+    """Measure, print the table, write the results."""
+    load = os.getloadavg()[0]
+    result: dict[str, Any] = {
+        "texts": settings.texts,
+        "labels": settings.labels,
+        "queue_texts": settings.queue_texts,
+        "queue_labels": settings.queue_labels,
+    }
+    with tempfile.TemporaryDirectory(prefix="malmoi-labelling-") as folder:
+        for name, part in (("page", _page), ("queue_ms", _queue)):
+            result[name] = part(settings, Path(folder))
+            now = os.getloadavg()[0]
+            result["load_average_before_and_after"] = [round(load, 1), round(now, 1)]
+            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    print(json.dumps(result, ensure_ascii=False, indent=1))
+
+
+def _queue(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
+    """Milliseconds of a batch, by annotators a text and order."""
+    store = ProjectStore(f"sqlite:///{folder / 'queue.db'}")
+    found = {}
+    for needed in (1, 2):
+        name = f"{_PROJECT} {needed}"
+        access = make_project(
+            store, name, settings.queue_texts, ProjectSettings(annotators_per_text=needed)
+        )
+        score_all(access)
+        for order in ORDERS:
+            change_settings(access, text_order=order)
+            label_many(access, first_texts(access, order, settings.queue_labels), order)
+            clock, processor = [], []
+            for _ in range(settings.draws):
+                return_leases(access)
+                began, used = time.perf_counter(), time.process_time()
+                lease_texts(access, _BATCH)
+                clock.append(time.perf_counter() - began)
+                processor.append(time.process_time() - used)
+            return_leases(access)
+            found[f"{order}, {needed} a text"] = {
+                "clock": _milliseconds(clock),
+                "processor": _milliseconds(processor),
+            }
+            print(order, needed, found[f"{order}, {needed} a text"], flush=True)
+    return found
+
+
+def _milliseconds(seconds: Sequence[float]) -> dict[str, float]:
+    return {
+        "median": round(1000 * statistics.median(seconds), 1),
+        "p95": round(1000 * float(np.quantile(seconds, 0.95)), 1),
+        "least": round(1000 * min(seconds), 1),
+    }
+
+
+def _page(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "expected playwright to be installed; run pip install playwright"
+        ) from error
+    browser_path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if browser_path is None:
+        raise InputError(
+            "expected Chromium on this machine, found neither chromium nor google-chrome"
+        )
+    database = folder / "page.db"
+    access = make_project(ProjectStore(f"sqlite:///{database}"), _PROJECT, settings.texts)
+    score_all(access)
+    label_many(access, first_texts(access, "plain", settings.labels), "plain")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.set_default_timeout(_PATIENCE)
+        page.add_init_script(_WITNESS)
+        with _server(folder, database, port) as server:
+            began = time.perf_counter()
+            page.goto(f"http://127.0.0.1:{port}/labelling?{urlencode({'project': _PROJECT})}")
+            page.locator(".card .text:not(:empty)").wait_for()
+            first = time.perf_counter() - began
+            found = {"first_text_seconds": round(first, 2), **_key_times(page, settings.keys)}
+            found["bursts"] = {f"{gap} ms": _burst(page, database, gap) for gap in _GAPS}
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait()
+            page.evaluate("window.seen = []")
+            for _ in range(_LOST):
+                page.keyboard.press("1")
+            unsent = page.locator(".card").get_attribute("data-unsaved")
+        with _server(folder, database, port):
+            found["killed"] = {"unsent": int(unsent or 0), **_compared(page, database)}
+        browser.close()
+    return found
+
+
+@contextmanager
+def _server(folder: Path, database: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """The app, as `streamlit run` starts it."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
+    with (folder / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*command, "--server.port", str(port)],
+            cwd=folder,
+            env={**own, "MALMOI_DATABASE": f"sqlite:///{database}", "MALMOI_HOME": str(folder)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait(port, process)
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise InputError("the app did not start: expected an answer of its server, found none")
+
+
+def _key_times(page: "Page", keys: int) -> dict[str, Any]:
+    """Milliseconds from a key to the next text, one key after the other at a fast person's pace."""
+    page.evaluate("window.seen = []")
+    for number in range(keys):
+        page.keyboard.press(str(number % len(LABELS) + 1))
+        page.wait_for_timeout(150)
+    seen = page.evaluate("window.seen")
+    found: dict[str, Any] = {"keys": len(seen)}
+    for name in ("changed", "painted"):
+        times = [one[name] for one in seen if one[name] is not None]
+        found[f"{name}_ms"] = {
+            "median": round(statistics.median(times), 1),
+            "p95": round(float(np.quantile(times, 0.95)), 1),
+        }
+    return found
+
+
+def _burst(page: "Page", database: Path, gap: int) -> dict[str, int]:
+    page.evaluate("window.seen = []")
+    for number in range(_BURST):
+        page.keyboard.press(str(number % len(LABELS) + 1))
+        if gap:
+            page.wait_for_timeout(gap)
+    return _compared(page, database)
+
+
+def _compared(page: "Page", database: Path) -> dict[str, int]:
+    """How many of the keys that were seen are labels in the database of the text on screen."""
+    page.locator(".card[data-unsaved='0']").wait_for()
+    held = _held(database)
+    seen = page.evaluate("window.seen")
+    right = sum(held.get(one["text"]) == LABELS[int(one["key"]) - 1] for one in seen)
+    return {"keys": len(seen), "right": right}
+
+
+def _held(database: Path) -> Mapping[int, str]:
+    query = (
+        "SELECT text_id, name FROM malmoi_places JOIN malmoi_project_labels "
+        "ON choice = '[' || malmoi_project_labels.id || ']' WHERE state = 'labelled' "
+        "ORDER BY malmoi_places.annotation_id DESC LIMIT 1000"
+    )
+    with sqlite3.connect(database) as connection:
+        return dict(connection.execute(query).fetchall())
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(LabellingAppSettings, main, "Time the labelling page and its queue."))

@@ -1,0 +1,108 @@
+"""Texts that an annotator brings along: typed in, or met in a file that a model has labelled."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert, select, update
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
+from malmoi.labels.store import text_hash
+from malmoi.labels.stored_text import checked
+
+# One transaction takes a fraction of a second at this size.
+_MOST = 1_000
+
+
+def add_texts(access: ProjectAccess, texts: Sequence[str], source: str) -> list[int]:
+    """Make texts part of the project, so that they can be labelled; those that it has stay.
+
+    Args:
+        access: of an annotator.
+        texts: at most 1,000; those that are equal once clean (`text_hash`) are one.
+        source: where they come from, such as a file's name.
+
+    Returns:
+        The id of each text, in order.
+
+    Raises:
+        InputError: the person is no member, the project is archived, or a text is empty or cannot
+            be stored; nothing is added.
+    """
+    if len(texts) > _MOST:
+        raise InputError(f"expected at most {_MOST:,} texts at a time, found {len(texts):,}")
+    checked(source, "the source of texts")
+    for text in texts:
+        if not checked(text, "a text").strip():
+            raise InputError("expected a text, found an empty one")
+    hashes = [text_hash(text) for text in texts]
+    with access.writing("annotator") as connection:
+        known = _ids(connection, access.project_id, hashes)
+        new = {one: text for one, text in zip(hashes, texts, strict=True) if one not in known}
+        if new:
+            connection.execute(
+                insert(TextRow), [_new_text(access, one, text) for one, text in new.items()]
+            )
+            known = _ids(connection, access.project_id, hashes)
+            _note_source(connection, access, source, [known[one] for one in new])
+    return [known[one] for one in hashes]
+
+
+def _new_text(access: ProjectAccess, text_sha256: str, text: str) -> dict[str, object]:
+    return {
+        "project_id": access.project_id,
+        "text": text,
+        "text_sha256": text_sha256,
+        "lottery": random.random(),
+        "votes": 0,
+        "is_open": True,
+        "disagrees": False,
+    }
+
+
+def _note_source(
+    connection: Connection, access: ProjectAccess, source: str, text_ids: Sequence[int]
+) -> None:
+    """One import for all that a person brings from one source."""
+    named = f"found\0{source}\0{access.person.name}".encode()
+    key = hashlib.sha256(named).hexdigest()
+    mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == key)
+    import_id = connection.scalar(select(TextImportRow.id).where(*mine))
+    now = database_time(connection)
+    if import_id is None:
+        made = connection.execute(
+            insert(TextImportRow).values(
+                project_id=access.project_id,
+                content_key=key,
+                person=access.person.name,
+                rows_read=0,
+                new_texts=0,
+                started_at=now,
+                finished_at=now,
+            )
+        )
+        (import_id,) = made.inserted_primary_key or (0,)
+    connection.execute(
+        update(TextImportRow)
+        .where(TextImportRow.id == import_id)
+        .values(
+            rows_read=TextImportRow.rows_read + len(text_ids),
+            new_texts=TextImportRow.new_texts + len(text_ids),
+        )
+    )
+    connection.execute(
+        insert(TextSourceRow),
+        [
+            {"text_id": one, "import_id": import_id, "source": source, "place": "", "cells": "{}"}
+            for one in text_ids
+        ],
+    )
+
+
+def _ids(connection: Connection, project_id: int, hashes: Sequence[str]) -> dict[str, int]:
+    query = select(TextRow.text_sha256, TextRow.id).where(
+        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
+    )
+    return dict(connection.execute(query).tuples().all())

@@ -1,0 +1,119 @@
+"""Login by OpenID Connect against a real local provider, and what each role may see."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import oidc_provider_mock
+import pytest
+
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore, set_member
+from tests.app.servers import Server, free_port, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+ADMIN, ANNOTATOR = "minsu@example.com", "jieun@example.com"
+_PATIENCE = 120_000  # milliseconds
+
+
+@pytest.fixture
+def server(workplace: Path) -> Iterator[Server]:
+    """The app with login; 우리 작업 has an annotator, 남의 작업 only its admin."""
+    store = ProjectStore()
+    admin = Person(name=ADMIN)
+    labels = [ProjectLabel(name="긍정"), ProjectLabel(name="부정")]
+    ours = store.create(admin, NewProject(name="우리 작업", labels=labels))
+    set_member(ours, ANNOTATOR, "annotator")
+    store.create(admin, NewProject(name="남의 작업", labels=labels))
+    people = [
+        oidc_provider_mock.User(sub=name, claims={"email": name, "email_verified": verified})
+        for name, verified in ((ADMIN, True), (ANNOTATOR, True), ("guess@example.com", False))
+    ]
+    port = free_port()
+    with oidc_provider_mock.run_server_in_thread(user_claims=people) as provider:
+        secrets = workplace / ".streamlit" / "secrets.toml"
+        secrets.parent.mkdir()
+        secrets.write_text(
+            "[auth]\n"
+            f'redirect_uri = "http://127.0.0.1:{port}/oauth2callback"\n'
+            'cookie_secret = "a secret of a test, as long as it has to be"\n'
+            'client_id = "malmoi"\n'
+            'client_secret = "secret"\n'
+            f'server_metadata_url = "http://localhost:{provider.server_port}'
+            '/.well-known/openid-configuration"\n'
+        )
+        with serving(workplace, port=port) as app:
+            yield app
+    assert "Traceback" not in app.said()
+
+
+@pytest.fixture
+def page(chromium: "Browser", server: Server) -> "Page":
+    page = chromium.new_context(locale="ko-KR").new_page()
+    page.set_default_timeout(_PATIENCE)
+    return page
+
+
+def log_in(page: "Page", server: Server, name: str, path: str = "") -> None:
+    page.goto(f"{server.address}{path}")
+    page.get_by_role("button", name="로그인").click()
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_url(f"{server.address}/**")
+
+
+def test_nothing_is_seen_before_the_login(page: "Page", server: Server) -> None:
+    page.goto(f"{server.address}/settings?project={quote('우리 작업')}")
+    page.get_by_role("button", name="로그인").wait_for()
+    assert page.get_by_text("우리 작업").count() == 0
+    assert page.get_by_test_id("stSidebarNav").count() == 0
+
+
+def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None:
+    log_in(page, server, ANNOTATOR)
+    page.get_by_text(ANNOTATOR).wait_for()
+    # A project that is named in the address is opened for its members only.
+    page.goto(f"{server.address}/?project={quote('남의 작업')}")
+    page.get_by_text(ANNOTATOR).wait_for()
+    assert page.get_by_test_id("stSidebar").get_by_role("combobox").first.input_value() == (
+        "우리 작업"
+    )
+    assert page.get_by_text("남의 작업").count() == 0
+
+
+def test_settings_are_refused_to_an_annotator(page: "Page", server: Server) -> None:
+    log_in(page, server, ANNOTATOR)
+    page.get_by_text(ANNOTATOR).wait_for()
+    page.goto(f"{server.address}/settings?project={quote('우리 작업')}")
+    page.get_by_text("관리자만").first.wait_for()
+    assert page.get_by_text(ADMIN).count() == 0
+
+
+def test_an_address_that_nobody_verified_is_nobody(page: "Page", server: Server) -> None:
+    log_in(page, server, "guess@example.com")
+    page.get_by_text("확인된 전자우편 주소가 없습니다").wait_for()
+    assert page.get_by_test_id("stSidebarNav").count() == 0
+
+
+def test_another_site_cannot_speak_to_the_app(server: Server) -> None:
+    """A page of another site that a visitor has open sends their cookies along."""
+    asked = urllib.request.Request(
+        f"{server.address}/_stcore/stream",
+        headers={
+            "Origin": "http://evil.example",
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        },
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(asked, timeout=30)
+    assert refused.value.code == 403

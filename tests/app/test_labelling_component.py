@@ -1,0 +1,329 @@
+"""The labelling card on a bare page, with a host that does what Streamlit does."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.labelling.wording import sentences
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+FILES = Path(__file__).parents[2] / "app" / "labelling"
+LABELS = [
+    {"name": "긍정", "title": "긍정", "meaning": "좋다", "color": "#0072B2", "key": "1"},
+    {"name": "부정", "title": "부정", "meaning": "", "color": "#D55E00", "key": "2"},
+    {"name": "x", "title": "<b>셋째</b>", "meaning": "<i>", "color": "#009E73", "key": "z"},
+]
+# As Streamlit: a shadow root with the files' contents, the default export called with what the
+# server says, and triggers kept for the test to read.
+HOST = """
+async ({html, css, js}) => {
+  window.sent = [];
+  const place = document.body.appendChild(document.createElement("div"));
+  const root = place.attachShadow({mode: "open"});
+  root.innerHTML = `<style>${css}</style><div>${html}</div>`;
+  const url = URL.createObjectURL(new Blob([js], {type: "text/javascript"}));
+  const module = await import(url);
+  window.module = module;
+  window.tell = (data) => module.default({
+    data, parentElement: root, key: "k", name: "n", setStateValue() {},
+    setTriggerValue: (name, value) => window.sent.push({name, value}),
+  });
+  window.card = root.querySelector(".card");
+}
+"""
+
+
+class Card:
+    """The card of one page, and the server that a test plays."""
+
+    def __init__(self, page: "Page", *, multi: bool = False, scope: str = "1-1/지은") -> None:
+        self.page, self.multi, self.scope, self.answers = page, multi, scope, 0
+        files = {
+            name: (FILES / f"card.{name}").read_text(encoding="utf-8") for name in ("html", "css")
+        }
+        js = "\n".join(
+            (FILES / name).read_text(encoding="utf-8") for name in ("queue.js", "card.js")
+        )
+        page.evaluate(HOST, {**files, "js": js, "scope": scope})
+
+    def tell(self, **answer: Any) -> None:
+        self.answers += 1
+        given = {"saved": [], "refused": [], "failed": None, "held": None, "texts": []}
+        given |= {"sequence": None, "stopped": False, "recent": None, "words": None}
+        data = {
+            "scope": self.scope,
+            "say": sentences(),
+            "labels": LABELS,
+            "multi": self.multi,
+            "guideline": 3,
+            "lease": 600,
+            "most": 100,
+            "counts": {"mine": 0, "open": 10, "total": 10},
+            "answer": given | answer | {"id": self.answers},
+        }
+        self.page.evaluate("(data) => void window.tell(data)", data)
+
+    def hand_out(self, *texts: str, first: int = 1, **more: Any) -> None:
+        handed = [
+            {"text_id": place, "text": text, "suggestion": None, "model": None, "alike": 0} | more
+            for place, text in enumerate(texts, first)
+        ]
+        self.tell(held=[one["text_id"] for one in handed], texts=handed)
+
+    def sent(self) -> list[dict[str, Any]]:
+        """The messages so far."""
+        return [one["value"] for one in self.page.evaluate("window.sent")]
+
+    def acts(self) -> list[dict[str, Any]]:
+        """All acts that are sent or wait to be, each once."""
+        kept = self.page.evaluate("Object.values({...localStorage}).map((one) => JSON.parse(one))")
+        return sorted(kept, key=lambda act: act["order"])
+
+    def shown(self) -> str:
+        return self.page.locator(".text").inner_text()
+
+    def press(self, code: str, **more: Any) -> None:
+        """A keydown as the browser gives it for a physical key, whatever the input method says."""
+        event = {"code": code, "key": "Process", "bubbles": True, "composed": True} | more
+        self.page.evaluate(
+            "(event) => document.body.dispatchEvent(new KeyboardEvent('keydown', event))", event
+        )
+
+
+@pytest.fixture
+def page(chromium: "Browser") -> "Page":
+    page = chromium.new_page()
+    # A page of an origin, so that the browser has storage for it.
+    page.route("**/*", lambda route: route.fulfill(body="<body></body>", content_type="text/html"))
+    page.goto("http://card.test/")
+    return page
+
+
+def test_a_key_labels_the_text_on_screen_and_shows_the_next_at_once(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋")
+    assert card.shown() == "하나"
+    page.keyboard.press("1")
+    page.keyboard.press("2")
+    assert card.shown() == "셋"
+    acts = [
+        (act["text_id"], act["kind"], act["labels"], act["guideline_version"])
+        for act in card.acts()
+    ]
+    assert acts == [(1, "label", ["긍정"], 3), (2, "label", ["부정"], 3)]
+
+
+def test_digits_and_letters_work_in_hangul_mode_and_composing_is_left_alone(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋", "넷")
+    card.press("Digit1", isComposing=True)
+    card.press("Digit1", repeat=True)
+    card.press("Digit1", ctrlKey=True)
+    card.press("Digit1", metaKey=True)
+    assert card.shown() == "하나"
+    card.press("Digit1")
+    assert card.shown() == "둘"
+    card.press("KeyZ", key="ㅋ")  # the key of a label, which goes before that of undo
+    assert card.shown() == "셋" and card.acts()[-1]["labels"] == ["x"]
+    card.press("Numpad2", key="2")
+    assert card.shown() == "넷"
+    card.press("Backspace", key="Backspace")
+    assert card.shown() == "셋"
+
+
+def test_saved_is_said_only_when_the_server_has_acknowledged(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋")
+    page.keyboard.press("1")
+    page.keyboard.press("1")
+    saving = page.locator(".saving")
+    assert "저장 중 2건" in saving.inner_text() and "저장됨" not in saving.inner_text()
+    first, second = card.acts()
+    (message,) = [one for one in card.sent() if one["acts"]]
+    assert [act["request_id"] for act in message["acts"]] == [first["request_id"]]
+    card.tell(saved=[first["request_id"]], sequence=message["sequence"])
+    assert "저장 중 1건" in saving.inner_text()
+    # What was done meanwhile goes out with the answer, not before.
+    again = card.sent()[-1]
+    assert [act["request_id"] for act in again["acts"]] == [second["request_id"]]
+    card.tell(saved=[second["request_id"]], sequence=again["sequence"])
+    assert "긍정 저장됨" in saving.inner_text() and card.acts() == []
+
+
+def test_what_is_not_acknowledged_is_sent_again_and_survives_a_reload(page: "Page") -> None:
+    page.clock.install()
+    page.goto("http://card.test/")
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋")
+    page.keyboard.press("1")
+    before = len(card.sent())
+    page.clock.run_for(20_000)
+    assert len(card.sent()) > before
+    assert "이 브라우저에 두었습니다" in page.locator(".saving").inner_text()
+    ids = {act["request_id"] for one in card.sent() for act in one["acts"]}
+    assert len(ids) == 1
+    page.reload()
+    other = Card(page, scope="1-1/민수")
+    other.hand_out("하나", "둘", "셋")
+    assert not [act for one in other.sent() for act in one["acts"]]
+    page.reload()
+    again = Card(page)
+    # The server does not know yet that the first one is labelled.
+    again.hand_out("하나", "둘", "셋")
+    assert again.shown() == "둘"
+    assert {act["request_id"] for one in again.sent() for act in one["acts"]} == ids
+
+
+def test_undo_is_an_act_of_its_own_and_goes_back(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    assert page.get_by_role("button", name="되돌리기").is_disabled()
+    page.keyboard.press("2")
+    page.get_by_role("button", name="되돌리기").click()
+    assert card.shown() == "하나"
+    label, undo = card.acts()
+    assert (undo["kind"], undo["withdraws"], undo["text_id"]) == ("undo", label["request_id"], 1)
+    assert undo["request_id"] != label["request_id"]
+    # A lease that was asked for before the undo was saved does not take it away again.
+    card.hand_out("둘", first=2)
+    assert card.shown() == "하나"
+    page.keyboard.press("1")
+    assert card.shown() == "둘"
+
+
+def test_a_text_that_somebody_else_has_got_leaves_the_line_but_not_the_screen(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋")
+    card.tell(held=[3], texts=[])
+    assert card.shown() == "하나"
+    page.keyboard.press("1")
+    assert card.shown() == "셋"
+
+
+def test_after_a_note_the_next_digit_is_a_label(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("v")
+    note = page.get_by_role("textbox", name="메모")
+    page.keyboard.type("1번 손님 <b>말</b>")
+    assert note.input_value() == "1번 손님 <b>말</b>" and card.acts() == []
+    page.keyboard.press("Enter")
+    assert note.is_hidden()
+    page.keyboard.press("1")
+    assert [(act["kind"], act.get("note")) for act in card.acts()] == [
+        ("note", "1번 손님 <b>말</b>"),
+        ("label", None),
+    ]
+    page.keyboard.press("v")
+    page.keyboard.type("버릴 말")
+    page.keyboard.press("Escape")
+    assert note.is_hidden() and len(card.acts()) == 2
+
+
+def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
+    card = Card(page, multi=True)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("2")
+    page.get_by_role("button", name="긍정").click()
+    page.keyboard.press("z")
+    page.keyboard.press("z")
+    pressed = page.locator(".labels button").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('aria-pressed'))"
+    )
+    assert pressed == ["true", "true", "false"]
+    # The focus is on a label; Enter saves all the same.
+    page.keyboard.press("Enter")
+    assert card.shown() == "둘"
+    assert card.acts()[0]["labels"] == ["긍정", "부정"]
+
+
+def test_words_of_people_are_shown_as_written(page: "Page") -> None:
+    attack = (
+        "<script>window.hit=1</script><img src=x onerror='window.hit=2'> **굵게** [글](http://a)"
+    )
+    card = Card(page)
+    suggestion = [{"label": "<img src=x onerror='window.hit=3'>", "score": 0.9}]
+    card.hand_out(attack, "둘", suggestion=suggestion, model="m", alike=2)
+    assert card.shown() == attack
+    assert page.get_by_role("button", name="<b>셋째</b>").is_visible()
+    assert suggestion[0]["label"] in page.locator(".model").inner_text()
+    recent = {"text_id": 9, "text": attack, "state": "labelled", "labels": [attack]}
+    card.tell(recent=[recent | {"flagged": False, "note": attack}], failed=attack)
+    card.tell(words={"text_id": 1, "words": [[0, 8, 1.0], [8, 20, -0.9]]})
+    assert card.shown() == attack and page.locator(".text mark").count() == 2
+    tags = page.locator(".card").evaluate(
+        "(card) => card.querySelectorAll('img, script, b a').length"
+    )
+    assert tags == 0 and page.evaluate("window.hit") is None
+
+
+def test_a_suggestion_is_shown_and_sent_but_chosen_by_nobody(page: "Page") -> None:
+    card = Card(page)
+    suggestion = [{"label": "부정", "score": 0.62}, {"label": "긍정", "score": 0.3}]
+    card.hand_out("하나", "둘", suggestion=suggestion, model="빠른 모델")
+    assert "부정 62% · 긍정 30%" in page.locator(".model").inner_text()
+    assert page.locator(".labels [aria-pressed=true]").count() == 0
+    page.keyboard.press("Enter")
+    assert card.shown() == "하나" and card.acts() == []
+    page.keyboard.press("1")
+    assert card.acts()[0]["suggestion"] == {"label": "부정", "score": 0.62, "model": "빠른 모델"}
+
+
+def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("1")
+    (act,) = card.acts()
+    card.tell(refused=[{"id": act["request_id"], "reason": "expected a label"}])
+    assert "expected a label" in page.get_by_role("alert").inner_text()
+    assert card.acts() == [] and page.get_by_role("button", name="되돌리기").is_disabled()
+    # A failure of the moment drops nothing.
+    page.keyboard.press("2")
+    card.tell(failed="the label database could not do it")
+    assert len(card.acts()) == 1
+
+
+def test_more_texts_are_asked_for_before_they_run_out(page: "Page") -> None:
+    card = Card(page)
+    many = [f"글 {number}" for number in range(100)]
+    card.hand_out(*many)
+    for _ in range(70):
+        page.keyboard.press("1")
+        last = card.sent()[-1]
+        assert not last["wants"]
+        card.tell(saved=[act["request_id"] for act in last["acts"]], sequence=last["sequence"])
+    page.keyboard.press("1")
+    last = card.sent()[-1]
+    assert last["wants"] and len(last["have"]) == 29
+
+
+def test_without_storage_and_without_random_uuid_it_still_labels(page: "Page") -> None:
+    """A browser that forbids storage; plain http, where crypto.randomUUID is missing."""
+    page.evaluate(
+        """() => {
+          Object.defineProperty(window, "localStorage", {get() { throw new Error("no"); }});
+          Object.defineProperty(Crypto.prototype, "randomUUID", {value: undefined});
+        }"""
+    )
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("1")
+    acts = [act for one in card.sent() for act in one["acts"]]
+    assert card.shown() == "둘" and len(acts[0]["request_id"]) == 32
+
+
+def test_the_pure_parts(page: "Page") -> None:
+    Card(page)
+    pace = "window.module.paceOf([0, 1000, 2000, 3000, 4000], 4000)"
+    assert page.evaluate(pace) == 3600
+    assert page.evaluate("window.module.paceOf([0, 1000], 4000)") is None
+    pieces = page.evaluate("window.module.weighted('👍 좋다 함', [[0, 1, 1], [2, 4, -1]])")
+    assert json.dumps([one["text"] for one in pieces], ensure_ascii=False) == (
+        '["👍", " ", "좋다", " 함"]'
+    )

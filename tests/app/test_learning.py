@@ -1,0 +1,266 @@
+"""A model learns in a process of its own while people label: real rounds on real memos."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from app.learning.ranking import ranked, uncertainty
+from app.learning.rounds import f1_of_present
+from app.learning.service import LearningService, LearningState
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.leasing import lease_texts, return_leases
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.project_models import TextRow, TextScoreRow
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.scores import score_versions
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+
+ROOT = Path(__file__).parents[2]
+LABELS = ["꿈", "일기", "일정", "메모", "오류"]
+TEXTS = 60
+# A round takes seconds; a machine may be many times slower.
+PATIENCE = 500.0
+
+
+@pytest.fixture(scope="module")
+def memos() -> list[tuple[str, str]]:
+    """(text, label) of 60 memos, 12 of each label."""
+    with (ROOT / "corpora/memos/memos.csv").open(encoding="utf-8", newline="") as file:
+        rows = [(row["text"].strip(), row["label"]) for row in csv.DictReader(file)]
+    chosen = [[row for row in rows if row[1] == label][: TEXTS // 5] for label in LABELS]
+    return [row for same in zip(*chosen, strict=True) for row in same]
+
+
+@pytest.fixture
+def project(tmp_path: Path, memos: list[tuple[str, str]]) -> ProjectAccess:
+    store = ProjectStore(f"sqlite:///{tmp_path}/labels.db")
+    new = NewProject(
+        name="메모",
+        labels=[ProjectLabel(name=name) for name in LABELS],
+        settings=ProjectSettings(text_order="scores", random_share=0.0),
+    )
+    access = store.create(Person(name="관리자", is_local=True), new)
+    lines = "\n".join(text.replace("\n", " ") for text, _ in memos)
+    import_texts(access, [source_of_upload("메모.txt", lines.encode())])
+    return access
+
+
+@pytest.fixture
+def service() -> Iterator[LearningService]:
+    found = LearningService()
+    yield found
+    if found.process_id is not None:
+        os.kill(found.process_id, signal.SIGKILL)
+
+
+def url(access: ProjectAccess) -> str:
+    return access.engine.url.render_as_string(hide_password=False)
+
+
+def label(access: ProjectAccess, memos: list[tuple[str, str]], places: range) -> None:
+    acts = [
+        Act(text_id=place + 1, kind="label", labels=[memos[place][1]], request_id=f"r{place}")
+        for place in places
+    ]
+    save_acts(access, acts)
+
+
+def waited(
+    service: LearningService,
+    access: ProjectAccess,
+    until: Callable[[LearningState], bool] = lambda state: state.status == "idle",
+) -> LearningState:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        state = service.state(url(access), access.project_id)
+        if until(state):
+            return state
+        time.sleep(0.05)
+    pytest.fail(f"nothing came of it: {state}")
+
+
+def test_a_round_orders_texts_suggests_labels_and_is_a_point_of_the_curve(
+    project: ProjectAccess, memos: list[tuple[str, str]], service: LearningService
+) -> None:
+    label(project, memos, range(5))
+    service.count(url(project), project.project_id, 5)
+    few = waited(service, project, lambda state: state.result is not None).result
+    assert few is not None
+    assert (few["status"], few["missing"], few["labels"]) == ("few", 15, 5)
+    assert score_versions(project) == []
+
+    label(project, memos, range(5, 40))
+    service.count(url(project), project.project_id, 35)
+    state = waited(service, project, lambda state: (state.result or {}).get("status") == "learnt")
+    assert state.error is None
+    (point,) = score_versions(project)
+    assert point.quality.labels == 40
+    assert point.quality.cross_validated_f1 is not None
+    # By chance it would be a fifth.
+    assert point.quality.cross_validated_f1 > 0.3
+
+    leased = lease_texts(project, 20)
+    assert len(leased) == 20
+    assert {text.drawn for text in leased} == {"scores"}
+    assert {text.suggested_label for text in leased} <= set(LABELS)
+    right = sum(text.suggested_label == memos[text.text_id - 1][1] for text in leased)
+    assert right > 20 / len(LABELS)
+    with project.reading() as connection:
+        rows = connection.execute(select(TextScoreRow.__table__)).mappings().all()
+    assert len(rows) == TEXTS
+    for row in rows:
+        assert row["label"] != row["second_label"]
+        assert row["score"] >= row["second_score"] >= 0
+        # Doubts are of labelled texts, and priorities of the others.
+        assert (row["doubt"] is None) == (row["text_id"] > 40) == (row["priority"] is not None)
+
+
+def test_a_round_is_due_after_twenty_new_labels_or_when_somebody_asks(
+    project: ProjectAccess, memos: list[tuple[str, str]], service: LearningService
+) -> None:
+    place = (url(project), project.project_id)
+    label(project, memos, range(30))
+    service.count(*place, 30)
+    waited(service, project, lambda state: (state.result or {}).get("status") == "learnt")
+    label(project, memos, range(30, 40))
+    service.count(*place, 10)
+    assert service.state(*place).status == "idle"
+    service.ask(*place, "learn")
+    recent = waited(service, project).result
+    assert recent is not None
+    assert (recent["status"], recent["new"]) == ("recent", 10)
+    # What other servers counted counts, too: ten more are twenty.
+    label(project, memos, range(40, 50))
+    service.count(*place, 10)
+    waited(service, project, lambda state: (state.result or {}).get("labels") == 50)
+    label(project, memos, range(50, 52))
+    service.ask(*place, "learn", forced=True)
+    waited(service, project, lambda state: (state.result or {}).get("labels") == 52)
+    assert [point.quality.labels for point in score_versions(project)] == [30, 50, 52]
+
+
+def test_a_killed_worker_is_replaced(
+    project: ProjectAccess, memos: list[tuple[str, str]], service: LearningService
+) -> None:
+    place = (url(project), project.project_id)
+    label(project, memos, range(30))
+    service.ask(*place, "learn", forced=True)
+    waited(service, project, lambda state: state.status == "running")
+    first = None
+    while first is None:
+        first = service.process_id
+    os.kill(first, signal.SIGKILL)
+    assert (waited(service, project).result or {}).get("status") == "learnt"
+    assert service.process_id not in (None, first)
+
+    # And one that died while nothing was asked of it.
+    os.kill(service.process_id or 0, signal.SIGKILL)
+    service.ask(*place, "learn", forced=True)
+    assert (waited(service, project).result or {}).get("labels") == 30
+    assert len(score_versions(project)) == 2
+
+
+def test_what_cannot_be_learnt_is_told_in_one_line(
+    service: LearningService, tmp_path: Path
+) -> None:
+    missing = f"sqlite:///{tmp_path}/labels.db"
+    service.ask(missing, 7, "learn")
+    end = time.monotonic() + PATIENCE
+    while (state := service.state(missing, 7)).status != "idle" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert state.error is not None
+    assert "expected the id of a project, found 7" in state.error
+    assert "\n" not in state.error
+
+
+def test_the_worker_ends_with_its_server(project: ProjectAccess) -> None:
+    code = (
+        "import sys, time\n"
+        "from app.learning.service import LearningService\n"
+        "service = LearningService()\n"
+        f"service.ask({url(project)!r}, {project.project_id}, 'learn')\n"
+        "while service.process_id is None: time.sleep(0.01)\n"
+        "print(service.process_id, flush=True)\n"
+        "time.sleep(1000)\n"
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert server.stdout is not None
+    worker = int(server.stdout.readline())
+    server.kill()
+    server.wait()
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and _is_alive(worker):
+        time.sleep(0.05)
+    assert not _is_alive(worker)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_nearly_equal_texts_are_grouped_in_the_worker(
+    tmp_path: Path, service: LearningService
+) -> None:
+    store = ProjectStore(f"sqlite:///{tmp_path}/labels.db")
+    new = NewProject(name="글", labels=[ProjectLabel(name="가"), ProjectLabel(name="나")])
+    access = store.create(Person(name="관리자", is_local=True), new)
+    lines = ["배송이 정말 빨라서 좋았어요", "배송이정말 빨라서 좋았어요", "재미가 없는 영화였어요"]
+    import_texts(access, [source_of_upload("글.txt", "\n".join(lines).encode())])
+    service.ask(url(access), access.project_id, "alike")
+    end = time.monotonic() + PATIENCE
+    place = (url(access), access.project_id)
+    while service.state(*place, "alike").result is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert service.state(*place, "alike").result == {"alike": 1}
+    with access.reading() as connection:
+        found = connection.scalars(select(TextRow.alike).order_by(TextRow.id)).all()
+    assert found == [1, 1, None]
+
+
+def test_the_text_that_the_model_is_least_sure_of_comes_first() -> None:
+    said = np.array([[0.9, 0.1, 0.0], [0.4, 0.35, 0.25], [0.5, 0.5, 0.0], [0.6, 0.2, 0.2]])
+    assert ranked(said).tolist() == [2, 1, 3, 0]
+
+
+def test_uncertainty_is_highest_where_labels_are_as_likely() -> None:
+    said = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.6, 0.3, 0.1]])
+    assert uncertainty(said, "margin") == pytest.approx([1, 0, 0.7])
+    entropy = uncertainty(np.array([[0.25] * 4, [1.0, 0, 0, 0]]), "entropy")
+    assert entropy == pytest.approx([1, 0], abs=1e-9)
+
+
+def test_f1_of_a_sample_leaves_out_labels_that_it_lacks() -> None:
+    expected, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])
+    assert f1_of_present(expected, predicted) == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_leases_of_a_page_are_scored_at_the_next_round(
+    project: ProjectAccess, memos: list[tuple[str, str]], service: LearningService
+) -> None:
+    held = [text.text_id for text in lease_texts(project, 50)]
+    assert all(text.suggested_label is None for text in lease_texts(project, 50))
+    label(project, memos, range(25))
+    service.ask(url(project), project.project_id, "learn", forced=True)
+    waited(service, project)
+    still = lease_texts(project, 25)
+    assert {text.text_id for text in still} <= set(held)
+    assert all(text.suggested_label for text in still)
+    return_leases(project)

@@ -1,0 +1,189 @@
+"""The page of models, and which one is taken where nobody chose."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.model_choice import preferred
+from app.model_report import best, better_than, fold_report
+from malmoi.inference.classifier import find_classifiers
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore, set_member
+from malmoi.labels.scores import ModelQuality, write_scores
+from tests.app.conftest import LABELS, make_model
+from tests.app.pages import open_page, shown
+
+
+def model(
+    name: str, f1: float, *, width: float = 0.02, texts: int = 1_000, labels: list[str] = LABELS
+) -> Path:
+    """A run whose folds scored so; the later in the name's order, the newer."""
+    folder = Path("runs/finetune") / name
+    path = make_model(folder)
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config |= {"id2label": dict(enumerate(labels)), "label2id": {}}
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    scores = {
+        label: {"f1": f1, "precision": f1, "recall": f1, "support": texts // 3} for label in labels
+    }
+    report = {
+        "mean_f1": f1,
+        "interval_95": [f1 - width, f1 + width],
+        "data": {"texts": texts, "sha256": name},
+        "pooled": {"labels": scores, "confusion": [[texts // 9] * 3] * 3},
+    }
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    moment = time.time() - 1_000 + sum(map(ord, name))
+    os.utime(folder / "report.json", (moment, moment))
+    return path
+
+
+def named(models: list[Path], place: int) -> str:
+    return models[place].parent.name
+
+
+def test_the_best_on_the_same_labels_is_taken_and_not_the_newest(workplace: Path) -> None:
+    model("a", 0.78, texts=13_000)
+    model("b", 0.25, texts=90, width=0.1)
+    models = find_classifiers()
+    assert models[0].parent.name == "b"
+    assert named(models, preferred(models)) == "a"
+    assert better_than(models[0], models) == models[1]
+    assert better_than(models[1], models) is None
+
+
+def test_a_high_score_on_a_handful_of_texts_is_not_trusted(workplace: Path) -> None:
+    model("a", 0.78, texts=13_000)
+    model("b", 0.85, texts=60, width=0.15)
+    models = find_classifiers()
+    assert named(models, preferred(models)) == "a"
+    # It scored higher, all the same, and the better one is not said to be worse.
+    assert better_than(models[1], models) is None
+
+
+def test_a_project_gets_a_model_of_its_labels(workplace: Path) -> None:
+    model("a", 0.9)
+    model("b", 0.5, labels=["꿈", "일기", "일정"])
+    model("c", 0.6, labels=["일정", "꿈", "일기"])
+    models = find_classifiers()
+    assert named(models, preferred(models, ["꿈", "일기", "일정"])) == "c"
+    assert named(models, preferred(models, ["하나", "둘"])) in ("a", "c")
+
+
+def test_a_model_without_a_report_is_taken_only_if_there_is_no_other(workplace: Path) -> None:
+    make_model(Path("runs/finetune/x"))
+    models = find_classifiers()
+    assert fold_report(models[0]) is None
+    assert preferred(models) == 0
+    model("a", 0.1)
+    models = find_classifiers()
+    assert (
+        best(models) == Path("runs/finetune/a/model").resolve()
+        or named(models, preferred(models)) == "a"
+    )
+
+
+@pytest.mark.parametrize(
+    "report",
+    ["", "[]", '{"mean_f1": "x"}', '{"mean_f1": 0.5, "pooled": {"labels": 3}}', '{"pooled": null}'],
+)
+def test_a_damaged_report_is_none(workplace: Path, report: str) -> None:
+    path = make_model(Path("runs/finetune/x"))
+    (path.parent / "report.json").write_text(report, encoding="utf-8")
+    assert fold_report(path) is None
+    assert not open_page("models").exception
+
+
+def use_button(page: AppTest):  # type: ignore[no-untyped-def]
+    return next(one for one in page.button if one.key == "use_model")
+
+
+def choice(page: AppTest) -> str:
+    return str(next(one for one in page.selectbox if one.label == "모델").value)
+
+
+def test_a_model_is_chosen_and_stays_chosen(workplace: Path) -> None:
+    model("a", 0.78)
+    model("b", 0.25, texts=90, width=0.1)
+    page = open_page("models")
+    assert choice(page) == "a"
+    assert use_button(page).disabled
+    page = open_page("models", model="b")
+    assert choice(page) == "b"
+    assert "‘a’의 F1(0.78)이 이 모델(0.25)보다 높습니다" in shown(page)
+    next(one for one in page.selectbox if one.label == "모델").select("a").run()
+    assert choice(page) == "a"
+    assert not page.warning
+
+
+@pytest.mark.parametrize("name", ["../../evil/model", "/etc", "monologg/koelectra", "b", ""])
+def test_only_a_model_that_was_found_can_be_named(workplace: Path, name: str) -> None:
+    model("a", 0.78)
+    shutil.copytree("runs/finetune/a", "evil")
+    page = open_page("models", model=name)
+    assert choice(page) == "a"
+    assert open_page("single", model=name).selectbox[-1].value == "a"
+
+
+def test_without_a_model_the_page_says_how_to_make_one(workplace: Path) -> None:
+    assert "아직 모델이 없습니다" in shown(open_page("models"))
+    assert "견줄 모델이 두 개" in shown(open_page("models", section="compare"))
+    assert "아직 작업이 없습니다" in shown(open_page("models", section="train"))
+    assert "아직 작업이 없습니다" in shown(open_page("models", section="curve"))
+
+
+def test_two_models_of_the_same_labels_are_compared(workplace: Path) -> None:
+    model("a", 0.78)
+    model("b", 0.6)
+    model("c", 0.5, labels=["꿈", "일기", "일정"])
+    page = open_page("models", section="compare")
+    first = next(one for one in page.selectbox if one.key == "compare_first")
+    assert {str(option) for option in first.options} == {"a", "b", "c"}
+    first.select("a").run()
+    second = next(one for one in page.selectbox if one.key == "compare_second")
+    assert list(second.options) == ["b"]
+    table = page.dataframe[0].value
+    assert table["F1"].tolist() == [0.78, 0.6]
+    assert "서로 다른 글로 잰 점수" in shown(page)
+    first.select("c").run()
+    assert "같은 라벨을 붙이는 다른 모델이 없습니다" in shown(page)
+
+
+def test_a_card_and_names_are_plain_text(workplace: Path) -> None:
+    path = model("*굵게* <b>x</b>", 0.78)
+    shutil.copytree(path, "checkpoints/y")
+    (Path("checkpoints/y") / "README.md").write_text(
+        "---\nlanguage: ko\n---\n# 제목 <script>x</script>", encoding="utf-8"
+    )
+    (Path("checkpoints/y") / "report.json").write_text('{"mean_f1": 0.9}', encoding="utf-8")
+    page = open_page("models", model="y")
+    assert any(one.value == "# 제목 <script>x</script>" for one in page.text)
+    assert not any("<script>" in str(one.value) or "<b>" in str(one.value) for one in page.markdown)
+
+
+def test_who_may_train(workplace: Path) -> None:
+    store = ProjectStore()
+    me = Person(name="local", is_local=True)
+    labels = [ProjectLabel(name="가"), ProjectLabel(name="나")]
+    access = store.create(me, NewProject(name="글", labels=labels))
+    set_member(access, "사람", "annotator")
+    page = open_page("models", section="train")
+    assert {one.key for one in page.button} >= {"train", "train_quick"}
+    write_scores(access, "m", [], ModelQuality(labels=20, cross_validated_f1=0.41))
+    page = open_page("models", section="curve")
+    assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
+    assert "예상은 점이 5개 이상" in shown(page)
+
+
+def test_a_project_of_several_labels_a_text_is_told_so(workplace: Path) -> None:
+    store = ProjectStore()
+    me = Person(name="local", is_local=True)
+    new = NewProject(name="글", labels=[ProjectLabel(name="가")], kind="multi")
+    store.create(me, new)
+    assert "라벨링 중에 배우지 않습니다" in shown(open_page("models", section="curve"))

@@ -1,0 +1,643 @@
+"""The pages 작업 and 설정: what people give them, what comes of it, and who may not."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from app.plain_text import escaped
+from app.projects.imports import (
+    ImportOrder,
+    ImportOutcome,
+    bad_rows_table,
+    import_key,
+    start_import,
+)
+from app.projects.preview import label_values, look_at
+from app.projects.running import Running, Works, works
+from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.importing import WayOfReading
+from malmoi.labels.people import AccessError, Person, Role
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore, archive, members, read_project, set_member
+from malmoi.labels.review import progress, texts_with_votes
+from malmoi.labels.store import LabelStore, database_url
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source, source_of_upload
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+LOCAL = Person(name="지은", is_local=True)
+CSV = "번호,리뷰,라벨\r\n1,배송이 빨라요,긍정\r\n2,,중립\r\n3,똠방각하 별로예요,부정\r\n"
+ODD_NAME = "<script>alert(1)</script> **굵게** [a](b) :smile: $x$"
+
+
+@pytest.fixture(autouse=True)
+def own_server() -> None:
+    """What a server keeps for all visitors is that of another server for every test."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+class Upload(io.BytesIO):
+    """What Streamlit hands over for a file."""
+
+    def __init__(self, data: bytes, name: str = "x.csv") -> None:
+        super().__init__(data)
+        self.name, self.size = name, len(data)
+
+
+def open_page(module: str = "projects") -> AppTest:
+    page = AppTest.from_file(str(MAIN), default_timeout=600)
+    if module != "projects":
+        # A page of a callable is known by its place in the address.
+        page.query_params["page"] = module
+    page.run()
+    assert not page.exception
+    return page
+
+
+def store() -> ProjectStore:
+    return ProjectStore(database_url())
+
+
+def made(
+    *texts: str, name: str = "리뷰", labels: str = "긍정,부정,중립", kind: str = "single"
+) -> ProjectAccess:
+    new = NewProject(
+        name=name,
+        labels=[ProjectLabel(name=one) for one in labels.split(",")],
+        kind=kind,  # type: ignore[arg-type]
+    )
+    access = store().create(LOCAL, new)
+    if texts:
+        finish(access, source_of_upload("글.txt", "\n".join(texts).encode()))
+    return access
+
+
+def finish(
+    access: ProjectAccess, *sources: Source, way: WayOfReading | None = None
+) -> ImportOutcome:
+    running = start_import(access, ImportOrder(groups=[(way or WayOfReading(), sources)]))
+    assert running.wait(120) and running.error is None
+    works().forget(import_key(access.project_id))
+    assert isinstance(running.result, ImportOutcome)
+    return running.result
+
+
+def by_label(elements: Any, label: str) -> Any:
+    return next(one for one in elements if one.label.endswith(label))
+
+
+def shown(page: AppTest) -> str:
+    parts = [*page.error, *page.warning, *page.info, *page.success, *page.caption, *page.text]
+    return "\n".join(str(part.value) for part in parts)
+
+
+def fill_new(page: AppTest, name: str, labels: str) -> None:
+    by_label(page.text_input, "이름").input(name)
+    by_label(page.text_area, "쉼표로)").input(labels)
+
+
+def test_from_nothing_to_a_project_with_texts_of_a_cp949_file(workplace: Path) -> None:
+    page = open_page()
+    page.file_uploader[0].upload("../../x.csv", CSV.encode("cp949"), "text/csv")
+    fill_new(page, ODD_NAME, "긍정, 부정\n중립")
+    page.run()
+    assert not page.exception
+    assert by_label(page.selectbox, "글이 있는 열").value == 1
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    assert project.name == ODD_NAME and project.label_names == ["긍정", "부정", "중립"]
+    access = store().access(LOCAL, project.id)
+    assert [one.text for one in texts_with_votes(access, range(9))] == [
+        "배송이 빨라요",
+        "똠방각하 별로예요",
+    ]
+    # The row without a text is told by its file and line, under the name that was given, alone.
+    assert "새 글 2건" in shown(page) and "뺀 것이 1개" in shown(page)
+    table = page.dataframe[0].value
+    assert table.to_numpy().tolist() == [["x.csv:3", "글이 빈칸입니다"]]
+    assert not list(workplace.rglob("x.csv")) and not list(workplace.parent.glob("x.csv"))
+
+
+def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) -> None:
+    page = open_page()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert "이름을 적어" in page.error[0].value
+    fill_new(page, "리뷰", "긍정")
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert "라벨을 2개 이상" in page.error[0].value
+    assert by_label(page.text_input, "이름").value == "리뷰"
+    assert store().list(LOCAL) == []
+
+
+def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:
+    page = open_page()
+    by_label(page.button_group, "글").set_value("붙여 넣기").run()
+    lines = ["text,label", "좋아요,긍정", "", "=cmd()|' /C calc'!A0", "별로, 정말"]
+    by_label(page.text_area, "한 줄에 하나)").input("\n".join(lines))
+    fill_new(page, "붙인 글", "긍정,부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    texts = texts_with_votes(store().access(LOCAL, project.id), range(9))
+    assert [one.text for one in texts] == [line for line in lines if line]
+
+
+def test_labels_of_a_file_become_those_of_the_project_and_of_its_texts(workplace: Path) -> None:
+    page = open_page()
+    page.file_uploader[0].upload("리뷰.csv", CSV.encode(), "text/csv")
+    page.run()
+    by_label(page.selectbox, "라벨이 있는 열").set_value(2).run()
+    by_label(page.button, "파일의 라벨을 목록에 넣기").click().run()
+    assert by_label(page.text_area, "쉼표로)").value == "긍정\n중립\n부정"
+    by_label(page.text_input, "이름").input("표")
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    texts = texts_with_votes(store().access(LOCAL, project.id), range(9))
+    assert [[vote.labels for vote in one.votes] for one in texts] == [[("긍정",)], [("부정",)]]
+
+
+def test_a_task_of_corpora_is_opened_with_or_without_its_labels(workplace: Path) -> None:
+    folder = workplace / "corpora" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "task.toml").write_text(
+        'name = "tiny"\ntitle = "작은 작업"\ndata = "tiny.csv"\n'
+        'labels = [{ name = "긍정" }, { name = "부정" }]\n',
+        encoding="utf-8",
+    )
+    (folder / "tiny.csv").write_text("text,label\n좋다 좋아,긍정\n나쁘다,부정\n", encoding="utf-8")
+    for name, with_labels in (("하나", True), ("둘", False)):
+        page = open_page()
+        by_label(page.button_group, "보기").set_value("new").run()
+        by_label(page.text_input, "새 작업의 이름").input(name)
+        by_label(page.toggle, "라벨도 가져오기").set_value(with_labels)
+        by_label(page.button, "작업으로 열기").click().run()
+        assert not page.exception
+        done = progress(store().access(LOCAL, name))
+        assert (done.texts, done.finished) == (2, 2 if with_labels else 0)
+
+
+def test_labels_that_were_saved_one_by_one_become_a_project(workplace: Path) -> None:
+    saved = LabelStore()
+    for number, (text, label, who) in enumerate(
+        [("좋다 좋아", "긍정", "지은"), ("나쁘다", "부정", "민수"), ("나쁘다", "긍정", "지은")]
+    ):
+        saved.save(
+            text=text,
+            label=label,
+            labels=["긍정", "부정"],
+            annotator=who,
+            request_id=str(number),
+        )
+    page = open_page()
+    by_label(page.text_input, "새 작업의 이름").input("옮긴 것")
+    by_label(page.button, "작업으로 만들기").click().run()
+    assert not page.exception
+    texts = texts_with_votes(store().access(LOCAL, "옮긴 것"), range(9))
+    assert {one.text: [(v.annotator, v.labels) for v in one.votes] for one in texts} == {
+        "좋다 좋아": [("지은", ("긍정",))],
+        "나쁘다": [("지은", ("긍정",))],
+    }
+
+
+def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:
+    access = made("하나", "둘", name=ODD_NAME)
+    page = open_page()
+    assert any(one.label == escaped(ODD_NAME) for one in page.button)
+    assert ODD_NAME in by_label(page.sidebar.selectbox, "작업").options
+    by_label(page.button, "보관").click().run()
+    assert read_project(access).archived_at is not None
+    assert "아직 작업이 없습니다" in shown(page)
+    page.toggle(key="projects_archived").set_value(True).run()
+    assert ODD_NAME in shown(page)
+    by_label(page.button, "다시 열기").click().run()
+    assert read_project(access).archived_at is None
+
+
+def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> None:
+    access = made()
+    page = open_page()
+    by_label(page.button_group, "보기").set_value("texts").run()
+    rows = [
+        {"id": 1, "text": "좋아요", "label": ["긍정"]},
+        {"id": 2, "text": "글", "label": ["화남"]},
+    ]
+    data = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+    page.file_uploader[0].upload("doccano.jsonl", data, "application/json")
+    page.run()
+    by_label(page.button, "가져오기").click().run()
+    assert not page.exception
+    assert "라벨 1개" in shown(page)
+    assert page.dataframe[0].value.to_numpy().tolist() == [
+        ["doccano.jsonl:2", "라벨 목록에 없습니다: 화남"]
+    ]
+    assert progress(access).finished == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("x.exe", b"MZ", "unsupported kind of file"),
+        ("x.csv", b"", "the file is empty"),
+        ("x.zip", b"PK\x03\x04", "unsupported kind of file"),
+        ("x.xlsx", b"not a workbook", "expected"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line_and_no_project(
+    workplace: Path, name: str, data: bytes, said: str
+) -> None:
+    page = open_page()
+    page.file_uploader[0].upload(name, data, "application/octet-stream")
+    page.run()
+    assert not page.exception
+    assert "읽을 수 없어" in page.error[0].value
+    assert said in page.code[0].value and "\n" not in page.code[0].value.strip()
+
+
+def test_a_workbook_that_would_fill_the_memory_is_refused(workplace: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/sharedStrings.xml", b"<sst>" + b"0" * (1 << 30))
+    folder = UploadFolder()
+    source = folder.take(0, "bomb.xlsx", Upload(packed.getvalue()))
+    with pytest.raises(InputError, match=r"bomb\.xlsx"):
+        look_at(source)
+
+
+def test_uploads_lie_under_numbers_and_go_with_who_holds_them(workplace: Path) -> None:
+    folder = UploadFolder()
+    source = folder.take(3, "../../etc/비밀\x00번호.CSV", Upload(CSV.encode()))
+    assert source.name == "비밀번호.CSV" and source.path == folder.path / "3.csv"
+    assert folder.path.parent == (workplace / "runs" / "uploads").absolute()
+    large = Upload(b"")
+    large.size = MOST_BYTES + 1
+    with pytest.raises(InputError, match="at most 200 MB"):
+        folder.take(4, "large.csv", large)
+    path = folder.path
+    del folder
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("..\\..\\a.csv", "a.csv"),
+        ("/etc/passwd", "passwd"),
+        ("줄\n바꿈.txt", "줄 바꿈.txt"),
+        ("반\ud83d쪽.csv", "반쪽.csv"),
+        ("..", ".."),
+        ("/", "file"),
+    ],
+)
+def test_names_of_files_are_shown_by_their_last_part(name: str, expected: str) -> None:
+    assert shown_name(name) == expected
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    sources = [Source(name=name, shown=name) for name in ("a.csv.gz", "a.csv.gz", "b.txt")]
+    assert [one.name for one in names_apart(sources)] == ["a.csv.gz", "a (2).csv.gz", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "columns", "text", "label"),
+    [
+        ("a.csv", CSV.encode("cp949"), ("번호", "리뷰", "라벨"), 1, 2),
+        ("a.csv", CSV.encode("utf-16"), ("번호", "리뷰", "라벨"), 1, 2),
+        ("a.tsv", b"id\tx\n1\tlong words here\n2\tand here\n", ("id", "x"), 1, None),
+        ("a.txt", "하나\n둘\n".encode(), ("text",), 0, None),
+        ("a.csv", b"a,a\n1,words of it\n", ("a", "a (2)"), 1, None),
+        (
+            "a.json",
+            b'[{"data": {"text": "words"}, "annotations": []}]',
+            ("data", "annotations", "data.text"),
+            2,
+            None,
+        ),
+    ],
+)
+def test_columns_are_found_before_anything_is_read_in(
+    name: str, data: bytes, columns: tuple[str, ...], text: int, label: int | None
+) -> None:
+    found = look_at(source_of_upload(name, data))
+    assert (found.columns, found.text, found.label) == (columns, text, label)
+
+
+def test_a_column_is_read_by_its_number_where_its_name_is_there_twice(workplace: Path) -> None:
+    access = made()
+    source = source_of_upload("a.csv", "a,a,b\n일,글 하나,긍정\n이,글 둘,부정\n".encode())
+    preview = look_at(source)
+    way = preview.way(text=1, label=2, no_header=False)
+    outcome = finish(access, source, way=way)
+    assert (outcome.new_texts, outcome.labels) == (2, 2)
+    assert [one.text for one in texts_with_votes(access, range(9))] == ["글 하나", "글 둘"]
+
+
+def test_a_table_without_a_header_gives_its_first_row_too(workplace: Path) -> None:
+    access = made()
+    source = source_of_upload("a.csv", "글 하나,긍정\n글 둘,부정\n".encode())
+    way = look_at(source, no_header=True).way(text=0, label=1, no_header=True)
+    assert finish(access, source, way=way).labels == 2
+
+
+def test_several_labels_in_a_cell_are_found_by_what_parts_them() -> None:
+    source = source_of_upload("a.csv", "text,label\n하나,배송|가격\n둘,가격\n셋,배송\n".encode())
+    way = WayOfReading(options=ReadOptions(text_column="text"), label_column="label")
+    assert label_values(source, way, "multi") == ["배송", "가격"]
+    assert label_values(source, way, "single") == ["배송|가격", "가격", "배송"]
+
+
+def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Path) -> None:
+    access = made()
+    lines = "\n".join(f"글 {number}번입니다" for number in range(4_000)).encode()
+    source = source_of_upload("글.txt", lines)
+    running = start_import(access, ImportOrder(groups=[(WayOfReading(), [source])]))
+    seen = set()
+    while running.is_on:
+        seen.add((running.phase, running.total))
+        if running.phase != "texts":
+            continue
+        with pytest.raises(InputError, match="no other work"):
+            start_import(access, ImportOrder(groups=[(WayOfReading(), [source])]))
+        # A page that is opened meanwhile shows it.
+        assert works().of(import_key(access.project_id)) is running
+        break
+    assert running.wait(120)
+    assert running.result.new_texts == 4_000 and running.total == 4_000
+
+
+def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace: Path) -> None:
+    access = made()
+    lines = "\n".join(f"글 {number}번입니다" for number in range(5_000)).encode()
+    order = ImportOrder(groups=[(WayOfReading(), [source_of_upload("글.txt", lines)])])
+    running = start_import(access, order)
+    while running.is_on and not progress(access).texts:
+        pass
+    running.stop.set()
+    assert running.wait(120) and running.was_stopped and running.result is None
+    had = progress(access).texts
+    assert 0 < had < 5_000
+    again = start_import(access, order)
+    assert again.wait(120) and progress(access).texts == 5_000
+
+
+def test_work_that_fails_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    own = Works()
+
+    def fail(running: Running) -> None:
+        raise ZeroDivisionError
+
+    running = own.start(("x", 1, ""), fail)
+    assert running.wait(60) and "ZeroDivisionError" in str(running.error)
+    assert "Traceback" in caplog.text  # the log has what the page does not show
+
+
+def test_bad_rows_are_told_by_place_and_reason() -> None:
+    lines = [
+        "표.csv:3: expected a text, found an empty cell",
+        "표.xlsx:시트:12: expected a label of 긍정, 부정, found '화남'",
+        "표.csv:9: expected 3 fields as in the header, found 5; write it so",
+        "표.csv: cannot be opened (No such file); check",
+    ]
+    assert bad_rows_table(lines).to_numpy().tolist() == [
+        ["표.csv:3", "글이 빈칸입니다"],
+        ["표.xlsx:시트:12", "라벨 목록에 없습니다: 화남"],
+        ["표.csv:9", "칸 수가 다릅니다: 5개"],
+        ["", lines[3]],
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "jsonl", "parquet", "label-studio", "doccano"])
+def test_what_is_exported_and_imported_again_has_the_same_labels(
+    workplace: Path, kind: str
+) -> None:
+    from app.projects.exports import KINDS, ExportedFile, start_export
+
+    rows = [
+        ("=cmd()|' /C calc'!A0", "긍정"),
+        ("+1+1 좋아요", "부정"),
+        ("쉼표, 와\n줄바꿈", "중립"),
+        ("😀 **굵게** <b>x</b>", "긍정"),
+        ("라벨이 없는 글", ""),
+    ]
+    lines = [json.dumps({"text": text, "label": label}, ensure_ascii=False) for text, label in rows]
+    source = source_of_upload("글.jsonl", "\n".join(lines).encode())
+    way = WayOfReading(options=ReadOptions(text_column="text"), label_column="label")
+    first, second = made(name="하나"), made(name="둘")
+    assert finish(first, source, way=way).labels == 4
+    running = start_export(first, kind, labelled_only=False)  # type: ignore[arg-type]
+    assert running.wait(120) and isinstance(running.result, ExportedFile), running.error
+    written = running.result.path
+    if kind == "csv":
+        # No program that opens it meets a cell that begins as a formula does.
+        assert "\n=" not in written.read_text("utf-8-sig") and ",=" not in written.read_text()
+    again = Source(name=f"out{KINDS[running.result.kind][1]}", shown="out", path=written)
+    preview = look_at(again)
+    assert preview.origin == (kind if kind in ("label-studio", "doccano") else "table")
+    finish(
+        second,
+        again,
+        way=preview.way(
+            text=preview.text, label=preview.label, no_header=False, origin=preview.origin
+        ),
+    )
+
+    def labels(access: ProjectAccess) -> dict[str, list[Any]]:
+        texts = texts_with_votes(access, range(99))
+        return {one.text: [vote.labels for vote in one.votes] for one in texts}
+
+    assert labels(second) == labels(first)
+    assert labels(first)["=cmd()|' /C calc'!A0"] == [("긍정",)]
+
+
+def _visit_script() -> None:
+    import importlib
+    import os
+
+    import streamlit as st
+
+    from app.visit import OpenProject, Visit
+    from malmoi.labels.people import Person
+    from malmoi.labels.projects import ProjectStore, read_project
+    from malmoi.labels.store import database_url
+
+    store = ProjectStore(database_url())
+    person = Person(name=os.environ["TEST_PERSON"])
+    access = store.access(person, "리뷰")
+    project = OpenProject(access=access, project=read_project(access))
+    visit = Visit(store=store, person=person, open_project=project)
+    # What somebody forges who sets the state of widgets that were never drawn for them.
+    st.session_state["export_kind"] = "csv"
+    importlib.import_module(f"app.views.{os.environ['TEST_PAGE']}").show(visit)
+
+
+def as_member(
+    monkeypatch: pytest.MonkeyPatch, person: str, page: str, query: dict[str, str]
+) -> AppTest:
+    monkeypatch.setenv("TEST_PERSON", person)
+    monkeypatch.setenv("TEST_PAGE", page)
+    app = AppTest.from_function(_visit_script, default_timeout=600)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_an_annotator_is_told_who_may_and_reaches_nothing(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = made("하나", "둘")
+    set_member(access, "anna@b.kr", "annotator")
+    for view, said in (("export", "내보내기는 검수자와"), ("texts", "글은 관리자가")):
+        page = as_member(monkeypatch, "anna@b.kr", "projects", {"view": view})
+        assert said in shown(page)
+        assert not page.file_uploader and not page.code
+    for section in ("labels", "guideline", "work", "people", "audit", "backup"):
+        page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": section})
+        assert "관리자만 바꿀 수 있습니다" in shown(page)
+        assert all(one.disabled for one in [*page.text_input, *page.number_input, *page.button])
+    page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "people"})
+    assert "검수자와 관리자만" in shown(page) and "지은" not in shown(page)
+    page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "audit"})
+    assert "기록은 관리자만" in shown(page) and not page.dataframe
+
+
+def test_a_button_that_was_drawn_for_an_admin_does_nothing_for_an_annotator(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = made("하나")
+    set_member(access, "bora@b.kr", "admin")
+    before = read_project(access)
+    page = as_member(monkeypatch, "bora@b.kr", "settings", {"section": "labels"})
+    set_member(access, "bora@b.kr", "annotator")
+    by_label(page.text_input, "더할 라벨 (쉼표로 여러 개)").input("새 라벨")
+    by_label(page.button, "라벨 저장").click().run()
+    assert not page.exception
+    assert read_project(access).labels == before.labels
+
+
+@pytest.mark.parametrize("role", ["annotator", "reviewer"])
+def test_the_store_refuses_what_a_page_would_hide(workplace: Path, role: Role) -> None:
+    from app.projects.exports import start_export
+
+    access = made("하나")
+    set_member(access, "민수", role)
+    theirs = store().access(Person(name="민수"), "리뷰")
+    order = ImportOrder(groups=[(WayOfReading(), [source_of_upload("x.txt", b"x")])])
+    with pytest.raises(AccessError):
+        start_import(theirs, order)
+    if role == "annotator":
+        with pytest.raises(AccessError):
+            start_export(theirs, "csv", labelled_only=True)
+
+
+def open_settings(monkeypatch: pytest.MonkeyPatch, section: str) -> AppTest:
+    return as_member(monkeypatch, "bora@b.kr", "settings", {"section": section})
+
+
+@pytest.fixture
+def project(workplace: Path) -> ProjectAccess:
+    access = made("하나", "둘")
+    set_member(access, "bora@b.kr", "admin")
+    return access
+
+
+def test_labels_are_renamed_recoloured_added_and_retired(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_settings(monkeypatch, "labels")
+    page.text_input[0].input("좋음")
+    page.color_picker[0].set_value("#123456")
+    page.checkbox[2].set_value(True)
+    by_label(page.text_input, "더할 라벨 (쉼표로 여러 개)").input("모름, 기타")
+    by_label(page.button, "라벨 저장").click().run()
+    assert not page.exception and not page.error
+    labels = {label.name: label for label in read_project(project).labels}
+    assert list(labels) == ["좋음", "부정", "모름", "기타", "중립"]
+    assert labels["좋음"].color == "#123456" and labels["중립"].retired
+    # Two of one name are refused, and nothing is changed.
+    page.text_input[0].input("부정")
+    by_label(page.button, "라벨 저장").click().run()
+    assert "이대로는 저장할 수 없습니다" in page.error[0].value
+    assert read_project(project).label_names == ["좋음", "부정", "모름", "기타"]
+
+
+def test_a_label_that_somebody_else_adds_meanwhile_stays(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from malmoi.labels.projects import change_labels
+
+    page = open_settings(monkeypatch, "labels")
+    now = read_project(project).labels
+    change_labels(project, [*now, ProjectLabel(name="다른 사람이 더함")])
+    page.text_input[0].input("좋음")
+    by_label(page.button, "라벨 저장").click().run()
+    assert read_project(project).label_names == ["좋음", "부정", "중립", "다른 사람이 더함"]
+
+
+def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_settings(monkeypatch, "guideline")
+    page.text_area[0].input("# 지침\n![그림](http://elsewhere/x.png)")
+    by_label(page.button, "지침 저장").click().run()
+    assert read_project(project).guideline_version == 2
+
+    page = open_settings(monkeypatch, "work")
+    by_label(page.number_input, "사람 수").set_value(2)
+    by_label(page.selectbox, "차례").set_value("random")
+    by_label(page.button, "진행 방식 저장").click().run()
+    settings = read_project(project).settings
+    assert (settings.annotators_per_text, settings.text_order) == (2, "random")
+
+    page = open_settings(monkeypatch, "people")
+    by_label(page.text_input, "이메일)").input("minsu@b.kr")
+    by_label(page.button, "더하기").click().run()
+    assert members(project)["minsu@b.kr"] == "annotator"
+
+    page = open_settings(monkeypatch, "audit")
+    told = page.dataframe[0].value.iloc[:, 2].tolist()
+    assert told[:3] == [
+        "역할을 정했습니다: minsu@b.kr, 라벨러",
+        "진행 방식을 바꿨습니다: 글마다 사람 수 1 → 2, "
+        "글이 나오는 차례 가져온 차례대로 → 모두 무작위",
+        "지침을 고쳤습니다: 2판",
+    ]
+    assert told[-1] == "작업을 만들었습니다: 리뷰"
+
+
+def test_the_last_admin_cannot_be_taken_away(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_member(project, "지은", None)
+    page = open_settings(monkeypatch, "people")
+    by_label(page.button, "빼기").click().run()
+    assert "한 사람은 남아야" in page.error[0].value
+    assert members(project) == {"bora@b.kr": "admin"}
+
+
+def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
+    from app.projects.audit_sentences import sentence
+    from malmoi.labels.projects import audit_trail
+
+    access = made("하나")
+    archive(access)
+    archive(access, away=False)
+    told = [sentence(entry) for entry in audit_trail(access)]
+    assert told == [
+        "작업을 다시 열었습니다",
+        "작업을 보관했습니다",
+        "글을 가져왔습니다: 1행, 새 글 1건, 뺀 행 0개",
+        "작업을 만들었습니다: 리뷰",
+    ]

@@ -1,0 +1,209 @@
+"""Tables with labels come in with them; hundreds of acts at once are what one by one would be."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_acts_of_others
+from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.choices import LabelBook
+from malmoi.labels.importing import WayOfReading, import_files
+from malmoi.labels.label_columns import labels_of_cell
+from malmoi.labels.people import AccessError
+from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.review import texts_with_votes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import source_of_upload
+from tests.malmoi.labels.conftest import Make, for_person
+
+
+def acts(first: int) -> list[tuple[str, Act]]:
+    """Two annotators on three texts: labels, a skip, a change of mind."""
+
+    def act(number: int, text: int, who: str, label: str | None) -> tuple[str, Act]:
+        return who, Act(
+            text_id=first + text,
+            kind="skip" if label is None else "label",
+            request_id=f"{first}:{number}",
+            labels=[] if label is None else [label],
+            seconds=1.5,
+        )
+
+    return [
+        act(0, 0, "민수", "긍정"),
+        act(1, 0, "지은", "부정"),
+        act(2, 1, "민수", None),
+        act(3, 1, "지은", "중립"),
+        act(4, 2, "민수", "중립"),
+        act(5, 2, "민수", "긍정"),
+    ]
+
+
+def rows(access: ProjectAccess) -> list[list[tuple[Any, ...]]]:
+    """All that acts write, without ids and times; choices by the names of their labels."""
+    columns = {
+        TextRow: ("text", "votes", "is_open", "disagrees"),
+        PlaceRow: ("annotator", "state", "expires_at", "drawn", "choice"),
+        AnnotationRow: (
+            *("annotator", "kind", "choice", "flagged", "note", "withdraws"),
+            *("guideline_version", "suggested_label", "drawn", "seconds"),
+        ),
+    }
+    found = []
+    with access.reading() as connection:
+        book = LabelBook(connection, access.project_id, "single")
+        for table, names in columns.items():
+            query = (
+                select(*(getattr(table, name) for name in names))
+                .where(table.project_id == access.project_id)  # type: ignore[attr-defined]
+                .order_by(table.id)  # type: ignore[attr-defined]
+            )
+            found.append(
+                [
+                    tuple(
+                        book.labels(cell) if name == "choice" and cell else cell
+                        for name, cell in zip(names, row, strict=True)
+                    )
+                    for row in connection.execute(query)
+                ]
+            )
+    return found
+
+
+def first_text(access: ProjectAccess) -> int:
+    with access.reading() as connection:
+        mine = TextRow.project_id == access.project_id
+        return min(connection.scalars(select(TextRow.id).where(mine)))
+
+
+@pytest.mark.parametrize("annotators", [1, 2])
+def test_many_at_once_write_what_one_by_one_would(make: Make, annotators: int) -> None:
+    texts = ("하나입니다", "둘입니다", "셋입니다")
+    one, many = (
+        make(*texts, name=name, annotators_per_text=annotators) for name in ("하나씩", "한꺼번에")
+    )
+    for act in acts(first_text(one)):
+        save_acts_of_others(one, [act])
+    whole = acts(first_text(many))
+    assert save_labels_of_others(many, whole[:3]) == 3
+    assert save_labels_of_others(many, whole) == 3
+    assert save_labels_of_others(many, whole) == 0
+    assert rows(many) == rows(one)
+
+
+def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
+    access = make("하나입니다", "둘입니다", people={"민수": "annotator"})
+    text = first_text(access)
+    good = ("민수", Act(text_id=text, kind="label", request_id="a", labels=["긍정"]))
+    for wrong in (
+        Act(text_id=text, kind="label", request_id="b", labels=["화남"]),
+        Act(text_id=999, kind="label", request_id="b", labels=["긍정"]),
+        Act(text_id=text + 1, kind="label", request_id="a", labels=["긍정"]),
+        Act(text_id=text, kind="note", request_id="b", note="메모"),
+    ):
+        with pytest.raises(InputError):
+            save_labels_of_others(access, [good, ("민수", wrong)])
+    with pytest.raises(AccessError):
+        save_labels_of_others(for_person(access, "민수"), [good])
+    assert texts_with_votes(access, [text])[0].votes == ()
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "expected"),
+    [
+        (None, "single", None),
+        ("  ", "single", None),
+        ("긍정", "single", ["긍정"]),
+        (1.0, "single", ["1"]),
+        ('["긍정"]', "single", ["긍정"]),
+        ("[]", "single", None),
+        ("[]", "multi", []),
+        ([], "multi", None),
+        ("배송, 가격", "multi", ["배송", "가격"]),
+        ("배송|가격", "multi", ["배송", "가격"]),
+        ("가격, 할인", "multi", ["가격, 할인"]),
+        ("배송, 모름", "multi", ["배송, 모름"]),
+        ('["배송", "가격"]', "multi", ["배송", "가격"]),
+        ("[배송", "multi", ["[배송"]),
+    ],
+)
+def test_what_a_cell_of_labels_says(cell: object, kind: str, expected: list[str] | None) -> None:
+    names = ["배송", "가격", "가격, 할인", "긍정", "1"]
+    assert labels_of_cell(cell, kind, names) == expected  # type: ignore[arg-type]
+
+
+def test_a_table_comes_in_with_its_labels_once(make: Make) -> None:
+    access = make(people={"민수": "admin"})
+    lines = [
+        "글,라벨,누가",
+        "하나입니다,긍정,지은",
+        "둘입니다,화남,",
+        "셋입니다,,",
+        "넷입니다,부정,",
+    ]
+    source = source_of_upload("표.csv", "\n".join(lines).encode())
+    way = WayOfReading(
+        options=ReadOptions(text_column="글"), label_column="라벨", annotator_column="누가"
+    )
+    done = import_files(access, [source], way)
+    assert (done.texts.new_texts, done.labels, done.bad_row_count) == (4, 2, 1)
+    assert done.bad_rows[0].startswith("표.csv:3: expected a label of")
+    assert import_files(access, [source], way).labels == 0
+    # Somebody else who imports it gives labels of their own.
+    assert import_files(for_person(access, "민수"), [source], way).labels == 1
+    votes = [
+        [(vote.annotator, vote.labels) for vote in one.votes]
+        for one in texts_with_votes(access, range(99))
+    ]
+    assert votes == [
+        [("지은", ("긍정",))],
+        [],
+        [],
+        [("관리자", ("부정",)), ("민수", ("부정",))],
+    ]
+
+
+def test_a_column_that_is_not_there_is_an_error(make: Make) -> None:
+    access = make()
+    source = source_of_upload("표.csv", "text,label\n하나입니다,긍정\n".encode())
+    with pytest.raises(InputError, match="expected a column '라벨' with labels"):
+        import_files(access, [source], WayOfReading(label_column="라벨"))
+
+
+def test_the_command_imports_tables_and_files_of_other_tools(
+    make: Make, any_url: str, tmp_path: Path
+) -> None:
+    access = make()
+    table, other = tmp_path / "표.csv", tmp_path / "doccano.jsonl"
+    table.write_text("text,라벨\n하나입니다,긍정\n둘입니다,화남\n", encoding="utf-8")
+    row = {"text": "셋입니다", "label": ["부정"]}
+    other.write_text(json.dumps(row, ensure_ascii=False), encoding="utf-8")
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "malmoi", "labels", "import", *arguments]
+        done = subprocess.run(
+            [*command, f"--database={any_url}"], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == (0 if arguments else 2), done.stderr
+        return done.stderr
+
+    said = run("표.csv", "--label-column=라벨", "--annotator=지은")
+    assert "2 new texts of 2 rows, 1 new labels" in said and "표.csv:3: expected a label" in said
+    assert "1 new texts of 1 rows, 1 new labels" in run("doccano.jsonl", "--from=doccano")
+    assert run().startswith("error: expected files to import")
+    votes = {
+        one.text: [(vote.annotator, vote.labels) for vote in one.votes]
+        for one in texts_with_votes(access, range(99))
+    }
+    assert votes == {
+        "하나입니다": [("지은", ("긍정",))],
+        "둘입니다": [],
+        "셋입니다": [("import", ("부정",))],
+    }
