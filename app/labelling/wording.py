@@ -28,8 +28,12 @@ def keys() -> dict[str, str]:
 
 def sentences() -> dict[str, object]:
     """The sentences of `card.js`, by the names that it has for them."""
+    return {"keys": keys(), **_progress(), **_acts(), **_text()}
+
+
+def _progress() -> dict[str, str]:
+    """How far it is, and what has become of the acts."""
     return {
-        "keys": keys(),
         "progress": say(
             "내 라벨 {mine} · 작업 {done} / {total}", "Mine {mine} · project {done} / {total}"
         ),
@@ -46,6 +50,12 @@ def sentences() -> dict[str, object]:
             "No server; {} kept in this browser",
         ),
         "refused": say("저장할 수 없어 뺐습니다:", "Left out, as it cannot be saved:"),
+    }
+
+
+def _acts() -> dict[str, str]:
+    """What can be done, and by which names."""
+    return {
         "text": say("라벨을 붙일 글", "Text to label"),
         "labels": say("라벨: 누르면 저장하고 다음 글로", "Labels: one press saves and goes on"),
         "labelsMulti": say("라벨: 여러 개를 고른 뒤 저장", "Labels: choose any number, then save"),
@@ -64,6 +74,12 @@ def sentences() -> dict[str, object]:
         "helpTitle": say("단축키 (한글 상태에서도 됩니다)", "Keys (in Hangul mode, too)"),
         "stop": say("그만하기", "Stop"),
         "close": say("닫기", "Close"),
+    }
+
+
+def _text() -> dict[str, str]:
+    """What is said of the text on screen, or in place of one."""
+    return {
         "model": say("모델의 생각:", "The model says:"),
         "previous": say("지금 붙어 있는 라벨:", "Its label now:"),
         "skipped": say("건너뜀", "skipped"),

@@ -65,8 +65,8 @@ _PATIENCE = 300_000  # ms
 _WITNESS = """
 window.seen = [];
 window.addEventListener("keydown", (event) => {
-  const host = document.querySelector("[data-testid=stBidiComponentIsolated]");
-  const text = host?.shadowRoot.querySelector(".text");
+  const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+  const text = hosts.map((host) => host.shadowRoot.querySelector(".text")).find(Boolean);
   if (!text) return;
   const one = { text: Number(text.dataset.id), key: event.key, changed: null, painted: null };
   window.seen.push(one);

@@ -15,9 +15,15 @@ from sqlalchemy import Connection, delete, insert, select, update
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
-from malmoi.labels.project_models import AnnotationRow, PlaceRow, ProjectRow, TextRow, TextScoreRow
+from malmoi.labels.project_models import (
+    AnnotationRow,
+    PlaceRow,
+    ProjectRow,
+    ScoreVersionRow,
+    TextRow,
+    TextScoreRow,
+)
 from malmoi.labels.projects import ProjectStore, read_project
-from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.text_state import first_of_its_kind
 
 T = TypeVar("T")
@@ -78,16 +84,25 @@ def _rows(project_id: int, numbers: Sequence[int], draw: random.Random) -> Itera
 
 
 def score_all(access: ProjectAccess) -> None:
-    """An order of all open texts, with a suggestion for each, as a model writes it."""
+    """An order of all texts, with a suggestion for each, as a model leaves it."""
     draw = random.Random(1)
-    with access.reading() as connection:
-        mine = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.is_open)
-        ids = list(connection.scalars(mine))
-    scores = (
-        TextScore(text_id=one, priority=draw.random(), label=draw.choice(LABELS), score=0.7)
-        for one in ids
-    )
-    write_scores(access, MODEL, scores)
+    with access.writing("admin") as connection:
+        made = connection.execute(
+            insert(ScoreVersionRow).values(
+                project_id=access.project_id, model=MODEL, created_at=database_time(connection)
+            )
+        )
+        (version,) = made.inserted_primary_key or (0,)
+        mine = select(TextRow.id).where(TextRow.project_id == access.project_id)
+        for some in _batched(connection.scalars(mine).all(), _ROWS):
+            rows = [
+                {"version": version, "text_id": one, "priority": draw.random()}
+                | {"label": draw.choice(LABELS), "score": 0.7}
+                for one in some
+            ]
+            connection.execute(insert(TextScoreRow), rows)
+        project = update(ProjectRow).where(ProjectRow.id == access.project_id)
+        connection.execute(project.values(scores_version=version))
 
 
 def label_many(access: ProjectAccess, texts: Sequence[int], drawn: str) -> None:

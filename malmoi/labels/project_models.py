@@ -129,6 +129,18 @@ class TextRow(Base):
         Index("ix_malmoi_texts_open_lottery", "project_id", "is_open", "lottery"),
         Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
         Index("ix_malmoi_texts_alike", "alike"),
+        # Of the texts that are handed out first, so that no queue looks through the others.
+        *(
+            Index(
+                f"ix_malmoi_texts_{name}",
+                "project_id",
+                "is_open",
+                place,
+                sqlite_where=text("alike IS NULL OR alike = id"),
+                postgresql_where=text("alike IS NULL OR alike = id"),
+            )
+            for name, place in (("first", "id"), ("first_lottery", "lottery"))
+        ),
     )
 
     id: Mapped[Id]

@@ -31,8 +31,8 @@ ATTACK = "<script>window.hit=1</script><img src=x onerror=window.hit=2> **굵게
 WITNESS = """
 window.seen = [];
 window.addEventListener("keydown", (event) => {
-  const host = document.querySelector("[data-testid=stBidiComponentIsolated]");
-  const text = host?.shadowRoot.querySelector(".text");
+  const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+  const text = hosts.map((host) => host.shadowRoot.querySelector(".text")).find(Boolean);
   if (!text || !event.code.startsWith("Digit")) return;
   window.seen.push([Number(text.dataset.id), event.code]);
 }, true);
@@ -55,7 +55,7 @@ def make(workplace: Path, texts: list[str], **settings: Any) -> ProjectAccess:
         name="리뷰",
         labels=[ProjectLabel(name=label) for label in LABELS],
         guideline="**좋으면** 긍정",
-        settings=ProjectSettings(**settings),
+        settings=ProjectSettings(text_order="plain", **settings),
     )
     access = store.create(Person(name="local", is_local=True), new)
     lines = "\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in texts)

@@ -96,6 +96,8 @@ def make(any_url: str) -> Make:
         people: dict[str, Role] | None = None,
         **settings: object,
     ) -> ProjectAccess:
+        # In the order of import, unless a test is about another one.
+        settings = {"text_order": "plain"} | settings
         new = NewProject(
             name=name,
             labels=[ProjectLabel(name=one) for one in labels.split(",")],

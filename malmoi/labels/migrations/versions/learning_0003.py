@@ -24,6 +24,14 @@ def upgrade() -> None:
     op.create_index("ix_malmoi_score_versions_project", "malmoi_score_versions", ["project_id"])
     _add("malmoi_texts", "alike", sa.Integer())
     op.create_index("ix_malmoi_texts_alike", "malmoi_texts", ["alike"])
+    for name, place in (("first", "id"), ("first_lottery", "lottery")):
+        op.create_index(
+            f"ix_malmoi_texts_{name}",
+            "malmoi_texts",
+            ["project_id", "is_open", place],
+            sqlite_where=sa.text("alike IS NULL OR alike = id"),
+            postgresql_where=sa.text("alike IS NULL OR alike = id"),
+        )
     op.create_index(
         "ix_malmoi_annotations_created", "malmoi_annotations", ["project_id", "created_at"]
     )
