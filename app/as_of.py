@@ -16,7 +16,7 @@ import streamlit as st
 from app.language import say
 from app.visit import OpenProject
 from malmoi.labels.people import Role
-from malmoi.labels.statistics import LastChange, last_change
+from malmoi.labels.project_numbers import LastChange, last_change
 
 # Agreement on 50,000 labels holds about 15 MB of text ids (measured).
 _MOST_KEPT = 24

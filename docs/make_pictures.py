@@ -153,7 +153,9 @@ def picture_app(browser: "Browser", address: str, size: str) -> None:
     page = _page(browser, width, height)
     query = f"project={quote(PROJECT)}&name={quote(ANNOTATORS[0])}"
     for module in PAGES:
-        page.goto(f"{address}/{module}?{query}")
+        # The first page of the app has no name of its own in the address.
+        place = "" if module == PAGES[0] else module
+        page.goto(f"{address}/{place}?{query}")
         page.get_by_test_id("stMainBlockContainer").locator("button").first.wait_for()
         _write(_settled(page), f"{module}-{size}.png")
     query += "&model=malmoi-small-reviews"

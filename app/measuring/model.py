@@ -103,24 +103,33 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
             )
         )
         return
-    rows = sorted(counts.items(), key=lambda one: -one[1])
-    said_total: dict[str, int] = {}
-    for (label, _), number in rows:
-        said_total[label] = said_total.get(label, 0) + number
+    _draw_chart(opened, counts)
+    _draw_table(opened, said, counts, in_sample=in_sample)
+
+
+def _draw_chart(opened: OpenProject, counts: Confusions) -> None:
+    totals: dict[str, int] = {}
+    for (label, _), number in counts.items():
+        totals[label] = totals.get(label, 0) + number
     frame = pd.DataFrame(
         [
-            (label, given, number, number / said_total[label])
-            for (label, given), number in sorted(counts.items())
+            (label, given, number, number / totals[label])
+            for (label, given), number in counts.items()
         ],
         columns=["row", "column", "number", "share"],
     )
-    people = say("사람이 붙인 라벨", "Given by people")
     model = say("모델이 말한 라벨", "Said by the model")
+    people = say("사람이 붙인 라벨", "Given by people")
     st.altair_chart(
         confusion(frame, model, people, _order(opened, counts)),
         width="stretch",
         alt=say("모델과 사람의 라벨을 견준 표", "Labels of the model and of people"),
     )
+
+
+def _draw_table(opened: OpenProject, said: Said, counts: Confusions, *, in_sample: bool) -> None:
+    rows = sorted(counts.items(), key=lambda one: -one[1])
+    model, people = say("모델", "Model"), say("사람", "People")
     key = f"status_model_{said}_{in_sample}"
     picked = st.dataframe(
         pd.DataFrame(

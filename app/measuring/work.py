@@ -10,7 +10,7 @@ from app.as_of import kept_result, local_time
 from app.charts import bars, over_time
 from app.language import say
 from app.visit import OpenProject
-from malmoi.labels.statistics import HourOfWork, ProjectNumbers, project_numbers
+from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 
 _HOURS_SHOWN = 48
 

@@ -46,7 +46,7 @@ def sentence(entry: AuditEntry) -> str:
             case "archive":
                 return say("작업을 보관했습니다", "Archived the project")
             case "open again":
-                return say("작업을 다시 열었습니다", "NextPage the project again")
+                return say("작업을 다시 열었습니다", "Destination the project again")
             case "adjudicate":
                 return _adjudication(details)
     except (KeyError, TypeError, ValueError):

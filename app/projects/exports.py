@@ -38,7 +38,7 @@ _QUICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportedFile:
+class WrittenExport:
     """A file that was written.
 
     Attributes:
@@ -62,7 +62,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
         access.row(connection)
     folder = UploadFolder()
 
-    def work(running: Running) -> ExportedFile:
+    def work(running: Running) -> WrittenExport:
         path = folder.path / f"export{KINDS[kind][1]}"
 
         is_whole = kind in ("label-studio", "doccano") or not labelled_only
@@ -77,7 +77,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
             texts = export_for(access, path, kind, progress=report)
         else:
             texts = export_table(access, path, labelled_only=labelled_only, progress=report)
-        return ExportedFile(path=path, kind=kind, texts=texts, folder=folder)
+        return WrittenExport(path=path, kind=kind, texts=texts, folder=folder)
 
     return works().start(_key(access), work)
 
@@ -138,7 +138,7 @@ def _draw_state(project: OpenProject) -> None:
         _draw_running(project.access)
     elif running.error is not None:
         explain(say("파일을 만들지 못했습니다.", "The file was not written."), running.error)
-    elif isinstance(running.result, ExportedFile):
+    elif isinstance(running.result, WrittenExport):
         _offer(running.result, project.project.name)
 
 
@@ -153,7 +153,7 @@ def _draw_running(access: ProjectAccess) -> None:
         running.stop.set()
 
 
-def _offer(done: ExportedFile, name: str) -> None:
+def _offer(done: WrittenExport, name: str) -> None:
     title, ending, mime = KINDS[done.kind]
     size = done.path.stat().st_size / 2**20
     st.success(

@@ -12,7 +12,7 @@ from app.explanation import explain
 from app.language import say
 from app.learning import find_alike
 from app.projects.counts import count_again
-from app.projects.opening import NextPage, open_project
+from app.projects.opening import Destination, open_project
 from app.projects.running import Key, Running, works
 from app.projects.uploads import UploadFolder
 from app.visit import OpenProject
@@ -208,7 +208,7 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
             type="primary",
             icon=":material/play_arrow:",
         ):
-            open_project(project.project.name, NextPage.LABELLING)
+            open_project(project.project.name, Destination.LABELLING)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
             _offer_bad_rows(outcome.bad)
         if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):

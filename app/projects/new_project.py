@@ -11,7 +11,7 @@ from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_la
 from app.projects.guideline import edit_guideline
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
 from app.projects.label_rows import draw_heads, edit_label, typed_labels, with_defaults
-from app.projects.opening import NextPage, open_project
+from app.projects.opening import Destination, open_project
 from app.projects.preview import label_values
 from app.visit import Visit
 from malmoi.errors import InputError
@@ -101,15 +101,15 @@ def make_project(
             explain(say("작업을 만들 수 없습니다.", "The project cannot be made."), error)
         return
     reset()
-    clean = True
+    to_label = order is not None
     if order is not None:
         with st.spinner(say("글을 읽는 중입니다…", "Reading the texts…")):
             running = start_import(access, order)
             running.wait(_PATIENCE)
         outcome = running.result
-        clean = isinstance(outcome, ImportOutcome) and not outcome.bad_count
+        to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
-    open_project(new.name, NextPage.LABELLING if order is not None and clean else NextPage.PROJECTS)
+    open_project(new.name, Destination.LABELLING if to_label else Destination.PROJECTS)
 
 
 # So long a new project waits for its texts before its page is shown with a bar.

@@ -10,17 +10,17 @@ from app.visit import PROJECT, open_project_named
 VIEW = "view"
 
 
-class NextPage(Enum):
+class Destination(Enum):
     """Where one goes: the module of a page."""
 
     LABELLING = "labelling"
     PROJECTS = "projects"
 
 
-def open_project(name: str, where: NextPage) -> None:
+def open_project(name: str, where: Destination) -> None:
     """Let the project be the open one and go on with it; ends this run of the page."""
     open_project_named(name)
-    if where is NextPage.LABELLING:
+    if where is Destination.LABELLING:
         go_to(where.value, {PROJECT: name})
     st.session_state[_NEXT_VIEW] = "list"
     st.rerun()

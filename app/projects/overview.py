@@ -8,7 +8,7 @@ from app.explanation import explain
 from app.language import say
 from app.plain_text import escaped
 from app.projects.counts import counted
-from app.projects.opening import NextPage, open_project
+from app.projects.opening import Destination, open_project
 from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.labels.people import Role, allows
@@ -73,7 +73,7 @@ def _draw_row(visit: Visit, project: Project) -> None:
             icon=":material/folder_open:" if is_open else ":material/folder:",
             help=say("열고 라벨링으로 가기", "Open it and label"),
         ):
-            open_project(project.name, NextPage.LABELLING)
+            open_project(project.name, Destination.LABELLING)
         share = done.finished / done.texts if done.texts else 0.0
         how_far = say(
             f"글 {done.texts:,} · 끝남 {done.finished:,} ({share:.0%})",

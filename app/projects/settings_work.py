@@ -74,76 +74,80 @@ def draw_work(project: OpenProject) -> None:
     now, may = project.project.settings, project.allows("admin")
     mark = f"{project.project.id}-{hash(now):x}"
     with st.form(f"work-{mark}", border=False):
-        left, right = st.columns(2)
-        annotators = left.number_input(
-            say("글마다 라벨을 붙이는 사람 수", "Annotators per text"),
-            min_value=1,
-            max_value=100,
-            value=now.annotators_per_text,
-            key=f"work-annotators-{mark}",
-            disabled=not may,
-            help=say(
-                "두 사람부터는 서로의 라벨을 보지 않고 붙이고, 갈린 글은 검수에서 정합니다.",
-                "Two or more label without seeing each other; reviewers decide where they differ.",
-            ),
-        )
-        minutes = right.number_input(
-            say("글을 잡아 두는 시간 (분)", "Minutes for which a text is kept"),
-            min_value=1 / 60,
-            max_value=float(7 * 24 * 60),
-            value=now.lease_seconds / 60,
-            step=1.0,
-            format="%.0f" if now.lease_seconds % 60 == 0 else "%.2f",
-            key=f"work-lease-{mark}",
-            disabled=not may,
-            help=say(
-                "받은 글을 이 시간 안에 마치지 않으면 다른 사람에게 갑니다.",
-                "A text that is not done by then goes to somebody else.",
-            ),
-        )
-        order: TextOrder = left.selectbox(
-            say("글이 나오는 차례", "Order of texts"),
-            list(ORDERS),
-            index=list(ORDERS).index(now.text_order),
-            format_func=lambda one: say(*ORDERS[one]),
-            key=f"work-order-{mark}",
-            disabled=not may,
-        )
-        share = right.slider(
-            say("모델 차례일 때 무작위로 섞는 몫 (%)", "Share at random, of a model's order (%)"),
-            0,
-            100,
-            round(100 * now.random_share),
-            step=5,
-            key=f"work-share-{mark}",
-            disabled=not may,
-            help=say(
-                "무작위로 나온 글로만 모델의 실력을 치우침 없이 잽니다.",
-                "Only texts drawn at random tell how good a model is without bias.",
-            ),
-        )
-        suggestion = left.toggle(
-            say("라벨을 붙일 때 모델의 제안 보이기", "Show the model's suggestion"),
-            now.show_suggestion,
-            key=f"work-suggestion-{mark}",
-            disabled=not may,
-            help=say(
-                "보면 빠르지만 제안에 끌리기 쉽습니다.",
-                "It is faster to see it, and easier to be led by it.",
-            ),
-        )
+        changes = _people_and_time(now, mark, may)
+        changes.update(_order_and_model(now, mark, may))
         pressed = st.form_submit_button(
             say("진행 방식 저장", "Save"), type="primary", icon=":material/save:", disabled=not may
         )
     if pressed:
-        changes = SettingsChange(
-            annotators_per_text=int(annotators),
-            show_suggestion=suggestion,
-            text_order=order,
-            random_share=share / 100,
-            lease_seconds=round(60 * minutes),
-        )
         _save_work(project, now, changes)
+
+
+def _people_and_time(now: ProjectSettings, mark: str, may: bool) -> SettingsChange:
+    left, right = st.columns(2)
+    annotators = left.number_input(
+        say("글마다 라벨을 붙이는 사람 수", "Annotators per text"),
+        min_value=1,
+        max_value=100,
+        value=now.annotators_per_text,
+        key=f"work-annotators-{mark}",
+        disabled=not may,
+        help=say(
+            "두 사람부터는 서로의 라벨을 보지 않고 붙이고, 갈린 글은 검수에서 정합니다.",
+            "Two or more label without seeing each other; reviewers decide where they differ.",
+        ),
+    )
+    minutes = right.number_input(
+        say("글을 잡아 두는 시간 (분)", "Minutes for which a text is kept"),
+        min_value=1 / 60,
+        max_value=float(7 * 24 * 60),
+        value=now.lease_seconds / 60,
+        step=1.0,
+        format="%.0f" if now.lease_seconds % 60 == 0 else "%.2f",
+        key=f"work-lease-{mark}",
+        disabled=not may,
+        help=say(
+            "받은 글을 이 시간 안에 마치지 않으면 다른 사람에게 갑니다.",
+            "A text that is not done by then goes to somebody else.",
+        ),
+    )
+    return SettingsChange(annotators_per_text=int(annotators), lease_seconds=round(60 * minutes))
+
+
+def _order_and_model(now: ProjectSettings, mark: str, may: bool) -> SettingsChange:
+    left, right = st.columns(2)
+    order: TextOrder = left.selectbox(
+        say("글이 나오는 차례", "Order of texts"),
+        list(ORDERS),
+        index=list(ORDERS).index(now.text_order),
+        format_func=lambda one: say(*ORDERS[one]),
+        key=f"work-order-{mark}",
+        disabled=not may,
+    )
+    share = right.slider(
+        say("모델 차례일 때 무작위로 섞는 몫 (%)", "Share at random, of a model's order (%)"),
+        0,
+        100,
+        round(100 * now.random_share),
+        step=5,
+        key=f"work-share-{mark}",
+        disabled=not may,
+        help=say(
+            "무작위로 나온 글로만 모델의 실력을 치우침 없이 잽니다.",
+            "Only texts drawn at random tell how good a model is without bias.",
+        ),
+    )
+    suggestion = left.toggle(
+        say("라벨을 붙일 때 모델의 제안 보이기", "Show the model's suggestion"),
+        now.show_suggestion,
+        key=f"work-suggestion-{mark}",
+        disabled=not may,
+        help=say(
+            "보면 빠르지만 제안에 끌리기 쉽습니다.",
+            "It is faster to see it, and easier to be led by it.",
+        ),
+    )
+    return SettingsChange(text_order=order, random_share=share / 100, show_suggestion=suggestion)
 
 
 def _save_work(project: OpenProject, now: ProjectSettings, changes: SettingsChange) -> None:

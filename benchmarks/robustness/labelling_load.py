@@ -3,7 +3,7 @@
     python -m benchmarks.robustness.labelling_load
     python -m benchmarks.robustness.labelling_load --database postgresql+psycopg://user@host/name
 
-Each of eight browsers labels texts of one project by key, as fast as the page shows the next one,
+Each of eight browsers labels texts of one project by key, some ten a second,
 while SIGKILL ends the app at random moments and it is started again. The key depends on the text,
 so that a label on another text than that on screen would be seen. Checked is that each text that a
 browser had on screen and labelled has its label once, and that nothing else has any. Wants Chromium
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from app.labelling.exchange import MOST_TEXTS
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
@@ -51,7 +52,7 @@ _POLL_SECONDS = 0.5
 
 # Labels until there are enough: the first label for texts with an even number, else the second.
 LABEL = """
-async ([wanted]) => {
+async ([wanted, pause]) => {
   const find = () => {
     for (const host of document.querySelectorAll("*")) {
       const text = host.shadowRoot?.querySelector("[data-at=text]");
@@ -71,7 +72,7 @@ async ([wanted]) => {
       const code = number % 2 ? "Digit2" : "Digit1";
       window.dispatchEvent(new KeyboardEvent("keydown", { code, key: code.at(-1), bubbles: true }));
     }
-    await new Promise((done) => setTimeout(done, 5));
+    await new Promise((done) => setTimeout(done, pause * (0.5 + Math.random())));
   }
 }
 """
@@ -87,6 +88,8 @@ class LoadSettings:
     """Browsers."""
     labels: int = 1_000
     """Of each."""
+    pause: int = 100
+    """Milliseconds between two keys of a browser, on average."""
     kills: int = 5
     """How often the server is killed."""
     database: str | None = None
@@ -103,7 +106,8 @@ def main(settings: LoadSettings) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         url = settings.database or f"sqlite:///{folder}/labels.db"
-        access = _make_project(url, settings.annotators * settings.labels)
+        # Each browser holds some texts that it never comes to.
+        access = _make_project(url, settings.annotators * (settings.labels + MOST_TEXTS))
         server = _Server(Path(folder), url)
         with sync_playwright() as driver:
             browser = driver.chromium.launch(
@@ -122,6 +126,7 @@ def main(settings: LoadSettings) -> None:
     result = {
         "annotators": settings.annotators,
         "labels_of_each": settings.labels,
+        "pause_ms": settings.pause,
         "kills": settings.kills,
         "seconds": round(seconds),
         **found,
@@ -197,7 +202,10 @@ def _label_and_kill(pages: list["Page"], server: _Server, settings: LoadSettings
     total = settings.annotators * settings.labels
     moments = sorted(draw.uniform(0.02, 0.98) * total for _ in range(settings.kills))
     for page in pages:
-        page.evaluate(f"([wanted]) => {{ ({LABEL})([wanted]); }}", [settings.labels])
+        page.evaluate(
+            f"([wanted, pause]) => {{ ({LABEL})([wanted, pause]); }}",
+            [settings.labels, settings.pause],
+        )
     while True:
         done = sum(page.evaluate("() => window.acted") for page in pages)
         if moments and done >= moments[0]:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import Connection, bindparam, insert, update
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.agreement import agreement
@@ -32,11 +33,11 @@ from malmoi.labels.project_models import (
     TextScoreRow,
     TextSourceRow,
 )
+from malmoi.labels.project_numbers import last_change, project_numbers
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.relabelling import relabel, undo_relabelling
 from malmoi.labels.review import latest_decisions, review_counts, texts_to_review
 from malmoi.labels.searching import Search, count_texts, search_texts
-from malmoi.labels.statistics import last_change, project_numbers
 from malmoi.labels.text_history import read_history
 from malmoi.labels.typical_words import typical_words
 
@@ -111,23 +112,29 @@ def fill(access: ProjectAccess, texts: int, labels: int, seed: int = 0) -> None:
         _label(access, connection, texts, labels, chance, begin)
 
 
-def _label(access, connection, texts, labels, chance, begin):  # type: ignore[no-untyped-def]
-    annotations, places, changed, scores = [], [], [], []
+def _label(
+    access: ProjectAccess,
+    connection: Connection,
+    texts: int,
+    labels: int,
+    chance: random.Random,
+    begin: datetime,
+) -> None:
+    """Two votes a text, a flag on some, and a score for each text."""
+    shared = {"project_id": access.project_id}
+    annotations: list[dict[str, Any]] = []
     done: dict[int, list[int]] = {}
     for place in range(labels):
         text_id = place // 2 * (texts // (labels // 2)) + 1
-        who = PEOPLE[(place + place // 2) % len(PEOPLE)]
         said = done.setdefault(text_id, [])
-        choice = said[0] if said and chance.random() < 0.85 else chance.randint(1, 3)
-        said.append(choice)
+        said.append(said[0] if said and chance.random() < 0.85 else chance.randint(1, 3))
         annotations.append(
             {
                 "id": place + 1,
-                "project_id": access.project_id,
                 "text_id": text_id,
-                "annotator": who,
+                "annotator": PEOPLE[(place + place // 2) % len(PEOPLE)],
                 "kind": "label",
-                "choice": json.dumps([choice]),
+                "choice": json.dumps([said[-1]]),
                 "guideline_version": 1,
                 "suggested_label": chance.choice(LABELS),
                 "suggested_score": chance.random(),
@@ -136,22 +143,19 @@ def _label(access, connection, texts, labels, chance, begin):  # type: ignore[no
                 "seconds": chance.expovariate(0.3),
                 "request_id": f"r{place}",
                 "created_at": begin + timedelta(seconds=place * 30),
+                **shared,
             }
         )
-        places.append(
-            {
-                "project_id": access.project_id,
-                "text_id": text_id,
-                "annotator": who,
-                "state": "labelled",
-                "drawn": annotations[-1]["drawn"],
-                "annotation_id": place + 1,
-                "choice": annotations[-1]["choice"],
-            }
-        )
+    connection.execute(insert(AnnotationRow), annotations)
+    held = ("text_id", "annotator", "drawn", "choice")
+    places = [
+        {name: row[name] for name in held}
+        | {"annotation_id": row["id"], "state": "labelled", **shared}
+        for row in annotations
+    ]
+    connection.execute(insert(PlaceRow), places)
     flags = [
         {
-            "project_id": access.project_id,
             "text_id": one,
             "annotator": PEOPLE[0],
             "kind": "flag",
@@ -159,43 +163,44 @@ def _label(access, connection, texts, labels, chance, begin):  # type: ignore[no
             "guideline_version": 1,
             "request_id": f"f{one}",
             "created_at": begin + timedelta(seconds=labels * 30 + one),
+            **shared,
         }
         for one in range(1, texts, max(1, texts // 200))
     ]
-    for one in range(1, texts + 1):
-        said = done.get(one, [])
-        if said:
-            changed.append(
-                {
-                    "id_": one,
-                    "votes": len(said),
-                    "is_open": len(said) < 2,
-                    "disagrees": len(set(said)) > 1,
-                }
-            )
-        scores.append(
-            {
-                "version": 1,
-                "text_id": one,
-                "label": chance.choice(LABELS),
-                "score": chance.random(),
-                "priority": None if said else chance.random(),
-                "doubt": chance.random() if said else None,
-            }
-        )
-    connection.execute(insert(AnnotationRow), annotations)
     connection.execute(insert(AnnotationRow), flags)
-    connection.execute(insert(PlaceRow), places)
+    _score(connection, texts, done, chance)
+
+
+def _score(
+    connection: Connection, texts: int, done: dict[int, list[int]], chance: random.Random
+) -> None:
+    """What a model says of each text, and how many votes each has."""
+    scores = [
+        {
+            "version": 1,
+            "text_id": one,
+            "label": chance.choice(LABELS),
+            "score": chance.random(),
+            "priority": None if one in done else chance.random(),
+            "doubt": chance.random() if one in done else None,
+        }
+        for one in range(1, texts + 1)
+    ]
     connection.execute(insert(TextScoreRow), scores)
+    counts = ("votes", "is_open", "disagrees")
     connection.execute(
-        update(TextRow)
+        update(TextRow.__table__)  # type: ignore[arg-type]
         .where(TextRow.id == bindparam("id_"))
-        .values(
-            votes=bindparam("votes"),
-            is_open=bindparam("is_open"),
-            disagrees=bindparam("disagrees"),
-        ),
-        changed,
+        .values({name: bindparam(name) for name in counts}),
+        [
+            {
+                "id_": one,
+                "votes": len(said),
+                "is_open": len(said) < 2,
+                "disagrees": len(set(said)) > 1,
+            }
+            for one, said in done.items()
+        ],
     )
 
 

@@ -369,16 +369,9 @@ def adjudicate(
     checked_request(request_id)
     checked_note(note)
     with access.writing("reviewer") as connection:
-        table = AdjudicationRow.__table__
-        known = connection.execute(select(table).where(table.c.request_id == request_id))
-        if (row := known.mappings().one_or_none()) is not None:
-            mine = (access.project_id, access.person.name, text_id)
-            if (row["project_id"], row["reviewer"], row["text_id"]) != mine:
-                raise InputError(
-                    f"expected a new id of a request, found {request_id}, which names another "
-                    "decision"
-                )
-            return Saved(row["id"], new=False)
+        known = _known_decision(access, connection, text_id, request_id)
+        if known is not None:
+            return Saved(known, new=False)
         require_text(connection, access.project_id, text_id)
         if shown_decision != -1:
             _refuse_unseen(connection, text_id, shown_decision)
@@ -404,6 +397,24 @@ def adjudicate(
         decided = None if labels is None else list(labels)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
+
+
+def _known_decision(
+    access: ProjectAccess, connection: Connection, text_id: int, request_id: str
+) -> int | None:
+    """The decision that a request made before; it is the same one, or the id is refused."""
+    table = AdjudicationRow.__table__
+    known = connection.execute(select(table).where(table.c.request_id == request_id))
+    row = known.mappings().one_or_none()
+    if row is None:
+        return None
+    mine = (access.project_id, access.person.name, text_id)
+    if (row["project_id"], row["reviewer"], row["text_id"]) != mine:
+        raise InputError(
+            f"expected a new id of a request, found {request_id}, which names another decision"
+        )
+    identifier: int = row["id"]
+    return identifier
 
 
 def _refuse_unseen(connection: Connection, text_id: int, shown: int | None) -> None:

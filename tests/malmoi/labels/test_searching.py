@@ -13,6 +13,7 @@ from malmoi.labels.leasing import lease_texts
 from malmoi.labels.model_comparison import agreed_share, model_comparison, texts_behind
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import TextRow
+from malmoi.labels.project_numbers import last_change, project_numbers
 from malmoi.labels.projects import audit_trail
 from malmoi.labels.relabelling import latest_relabellings, relabel, undo_relabelling
 from malmoi.labels.review import (
@@ -24,7 +25,6 @@ from malmoi.labels.review import (
 )
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.searching import Search, count_texts, read_model_views, search_texts
-from malmoi.labels.statistics import last_change, project_numbers
 from malmoi.labels.text_history import read_history
 from malmoi.labels.typical_words import typical_words
 from tests.malmoi.labels.conftest import Make, for_person

@@ -1,0 +1,206 @@
+"""The page 설정, and who may reach it and the exports: the store decides, the page says so."""
+
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from app.projects.imports import ImportOrder, start_import
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.importing import WayOfReading
+from malmoi.labels.people import AccessError, Person, Role
+from malmoi.labels.project import ProjectLabel
+from malmoi.labels.projects import archive, members, read_project, set_member
+from malmoi.text.reading.sources import source_of_upload
+from tests.app.project_pages import by_label, made, shown, store
+
+
+@pytest.fixture(autouse=True)
+def own_server() -> None:
+    """What a server keeps for all visitors is that of another server for every test."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def _visit_script() -> None:
+    import importlib
+    import os
+
+    import streamlit as st
+
+    from app.visit import OpenProject, Visit
+    from malmoi.labels.people import Person
+    from malmoi.labels.projects import ProjectStore, read_project
+    from malmoi.labels.store import database_url
+
+    store = ProjectStore(database_url())
+    person = Person(name=os.environ["TEST_PERSON"])
+    access = store.access(person, "리뷰")
+    project = OpenProject(access=access, project=read_project(access))
+    visit = Visit(store=store, person=person, open_project=project)
+    # What somebody forges who sets the state of widgets that were never drawn for them.
+    st.session_state["export_kind"] = "csv"
+    importlib.import_module(f"app.views.{os.environ['TEST_PAGE']}").show(visit)
+
+
+def as_member(
+    monkeypatch: pytest.MonkeyPatch, person: str, page: str, query: dict[str, str]
+) -> AppTest:
+    monkeypatch.setenv("TEST_PERSON", person)
+    monkeypatch.setenv("TEST_PAGE", page)
+    app = AppTest.from_function(_visit_script, default_timeout=600)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_an_annotator_is_told_who_may_and_reaches_nothing(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = made("하나", "둘")
+    set_member(access, "anna@b.kr", "annotator")
+    for view, said in (("export", "내보내기는 검수자와"), ("texts", "글은 관리자가")):
+        page = as_member(monkeypatch, "anna@b.kr", "projects", {"view": view})
+        assert said in shown(page)
+        assert not page.file_uploader and not page.code
+    for section in ("labels", "guideline", "work", "people", "audit", "backup"):
+        page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": section})
+        assert "관리자만 바꿀 수 있습니다" in shown(page)
+        assert all(one.disabled for one in [*page.text_input, *page.number_input, *page.button])
+    page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "people"})
+    assert "검수자와 관리자만" in shown(page) and "지은" not in shown(page)
+    page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "audit"})
+    assert "기록은 관리자만" in shown(page) and not page.dataframe
+
+
+def test_a_button_that_was_drawn_for_an_admin_does_nothing_for_an_annotator(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = made("하나")
+    set_member(access, "bora@b.kr", "admin")
+    before = read_project(access)
+    page = as_member(monkeypatch, "bora@b.kr", "settings", {"section": "labels"})
+    set_member(access, "bora@b.kr", "annotator")
+    by_label(page.text_input, "더할 라벨 (쉼표로 여러 개)").input("새 라벨")
+    by_label(page.button, "라벨 저장").click().run()
+    assert not page.exception
+    assert read_project(access).labels == before.labels
+
+
+@pytest.mark.parametrize("role", ["annotator", "reviewer"])
+def test_the_store_refuses_what_a_page_would_hide(workplace: Path, role: Role) -> None:
+    from app.projects.exports import start_export
+
+    access = made("하나")
+    set_member(access, "민수", role)
+    theirs = store().access(Person(name="민수"), "리뷰")
+    order = ImportOrder(groups=[(WayOfReading(), [source_of_upload("x.txt", b"x")])])
+    with pytest.raises(AccessError):
+        start_import(theirs, order)
+    if role == "annotator":
+        with pytest.raises(AccessError):
+            start_export(theirs, "csv", labelled_only=True)
+
+
+def open_settings(monkeypatch: pytest.MonkeyPatch, section: str) -> AppTest:
+    return as_member(monkeypatch, "bora@b.kr", "settings", {"section": section})
+
+
+@pytest.fixture
+def project(workplace: Path) -> ProjectAccess:
+    access = made("하나", "둘")
+    set_member(access, "bora@b.kr", "admin")
+    return access
+
+
+def test_labels_are_renamed_recoloured_added_and_retired(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_settings(monkeypatch, "labels")
+    page.text_input[0].input("좋음")
+    page.color_picker[0].set_value("#123456")
+    page.checkbox[2].set_value(True)
+    by_label(page.text_input, "더할 라벨 (쉼표로 여러 개)").input("모름, 기타")
+    by_label(page.button, "라벨 저장").click().run()
+    assert not page.exception and not page.error
+    labels = {label.name: label for label in read_project(project).labels}
+    assert list(labels) == ["좋음", "부정", "모름", "기타", "중립"]
+    assert labels["좋음"].color == "#123456" and labels["중립"].retired
+    # Two of one name are refused, and nothing is changed.
+    page.text_input[0].input("부정")
+    by_label(page.button, "라벨 저장").click().run()
+    assert "이대로는 저장할 수 없습니다" in page.error[0].value
+    assert read_project(project).label_names == ["좋음", "부정", "모름", "기타"]
+
+
+def test_a_label_that_somebody_else_adds_meanwhile_stays(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from malmoi.labels.projects import change_labels
+
+    page = open_settings(monkeypatch, "labels")
+    now = read_project(project).labels
+    change_labels(project, [*now, ProjectLabel(name="다른 사람이 더함")])
+    page.text_input[0].input("좋음")
+    by_label(page.button, "라벨 저장").click().run()
+    assert read_project(project).label_names == ["좋음", "부정", "중립", "다른 사람이 더함"]
+
+
+def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_settings(monkeypatch, "guideline")
+    page.text_area[0].input("# 지침\n![그림](http://elsewhere/x.png)")
+    by_label(page.button, "지침 저장").click().run()
+    assert read_project(project).guideline_version == 2
+
+    page = open_settings(monkeypatch, "work")
+    by_label(page.number_input, "사람 수").set_value(2)
+    by_label(page.selectbox, "차례").set_value("random")
+    by_label(page.button, "진행 방식 저장").click().run()
+    settings = read_project(project).settings
+    assert (settings.annotators_per_text, settings.text_order) == (2, "random")
+
+    page = open_settings(monkeypatch, "people")
+    by_label(page.text_input, "이메일)").input("minsu@b.kr")
+    by_label(page.button, "더하기").click().run()
+    assert members(project)["minsu@b.kr"] == "annotator"
+
+    page = open_settings(monkeypatch, "audit")
+    told = page.dataframe[0].value.iloc[:, 2].tolist()
+    assert told[:3] == [
+        "역할을 정했습니다: minsu@b.kr, 라벨러",
+        "진행 방식을 바꿨습니다: 글마다 사람 수 1 → 2, "
+        "글이 나오는 차례 가져온 차례대로 → 모두 무작위",
+        "지침을 고쳤습니다: 2판",
+    ]
+    assert told[-1] == "작업을 만들었습니다: 리뷰"
+
+
+def test_the_last_admin_cannot_be_taken_away(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_member(project, "지은", None)
+    page = open_settings(monkeypatch, "people")
+    by_label(page.button, "빼기").click().run()
+    assert "한 사람은 남아야" in page.error[0].value
+    assert members(project) == {"bora@b.kr": "admin"}
+
+
+def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
+    from app.projects.audit_sentences import sentence
+    from malmoi.labels.projects import audit_trail
+
+    access = made("하나")
+    archive(access)
+    archive(access, away=False)
+    told = [sentence(entry) for entry in audit_trail(access)]
+    assert told == [
+        "작업을 다시 열었습니다",
+        "작업을 보관했습니다",
+        "글을 가져왔습니다: 1행, 새 글 1건, 뺀 행 0개",
+        "작업을 만들었습니다: 리뷰",
+    ]
