@@ -45,8 +45,10 @@ function exchange(node) {
   for (const child of node.childNodes) exchange(child);
 }
 
-export default function ({ data }) {
+export default function ({ data, setTriggerValue }) {
   document.documentElement.lang = data.language;
+  // For components within a fragment, whose own messages reach nobody before the page is drawn.
+  window.malmoi = { drawAnew: () => setTriggerValue("anew", Date.now()) };
   if (data.language !== "ko") return;
   const observer = new MutationObserver((changes) => {
     for (const change of changes) {

@@ -38,4 +38,9 @@ def draw_chrome() -> None:
     if spoken == "ko":
         st.html(_KOREAN_STYLE)
     with st.sidebar:
-        _component(data={"language": spoken}, key="malmoi_chrome", height=1)
+        _component(
+            data={"language": spoken},
+            key="malmoi_chrome",
+            height=1,
+            on_anew_change=lambda: None,
+        )

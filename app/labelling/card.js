@@ -90,7 +90,8 @@ class Card {
 
   take(answer) {
     const { outbox, line } = this.session;
-    if (this.asked && answer.sequence === this.asked.sequence) {
+    // Without a number it is the first of a page that was drawn anew: a message may have been lost.
+    if (this.asked && (answer.sequence === this.asked.sequence || answer.sequence === null)) {
       this.asked = null;
       this.patience = PATIENCE;
     }
@@ -162,6 +163,8 @@ class Card {
     if (this.asked && Date.now() - this.asked.moment > this.patience) {
       this.asked = null;
       this.patience = Math.min(2 * this.patience, LONGEST_PATIENCE);
+      // A server that was started anew knows nothing of this page until all of it is drawn.
+      window.malmoi?.drawAnew();
       this.silent = this.session.outbox.size > 0;
     }
     this.send();
