@@ -63,14 +63,18 @@ async ([wanted, pause]) => {
   window.given = {};
   window.acted = 0;
   while (window.acted < wanted) {
+    document.querySelector("[role=dialog] [aria-label=Close]")?.click();
     const text = find();
     const id = text && !text.hidden ? text.dataset.id : "";
     if (id && !(id in window.given)) {
       const number = Number(text.textContent.match(/\\d+/)[0]);
-      window.given[id] = number % 2 ? "부정" : "긍정";
-      window.acted += 1;
       const code = number % 2 ? "Digit2" : "Digit1";
       window.dispatchEvent(new KeyboardEvent("keydown", { code, key: code.at(-1), bubbles: true }));
+      // Not taken while Streamlit tells of a lost connection.
+      if (find()?.dataset.id !== id) {
+        window.given[id] = number % 2 ? "부정" : "긍정";
+        window.acted += 1;
+      }
     }
     await new Promise((done) => setTimeout(done, pause * (0.5 + Math.random())));
   }
