@@ -3,7 +3,7 @@
 
 const FEW = 30; // texts left at which more are asked for
 const MOST_ACTS = 100; // sent at a time
-const KEPT = 10; // texts that stay when a model has found a new order
+const KEPT = 5; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
 const ASK_AGAIN = 20_000; // ms, where nothing was left

@@ -20,7 +20,7 @@ from malmoi.labels.scores import scores_version
 MOST_TEXTS = 100
 # Those of them that stay as they are where a model has found a new order: the next few may have
 # been labelled already while the answer is on its way.
-_KEPT = 10
+_KEPT = 5
 _RECENT = 30
 
 
