@@ -112,31 +112,31 @@ def _count(opened: OpenProject, place: _Place, page: SearchPage) -> int:
 
 
 def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
-    line, back, forward = st.columns([4, 1, 1], vertical_alignment="center")
+    row = st.container(horizontal=True, vertical_alignment="center")
     count = place.count or 0
     last = first + len(page.texts) - 1
     if count > MOST_COUNTED:
         total = say(f"{MOST_COUNTED:,}건 이상", f"more than {MOST_COUNTED:,}")
     else:
         total = say(f"{count:,}건", f"{count:,}")
-    line.text(say(f"{total} 가운데 {first:,}–{last:,}", f"{first:,}–{last:,} of {total}"))
-    back.button(
+    row.text(
+        say(f"{total} 가운데 {first:,}–{last:,}", f"{first:,}–{last:,} of {total}"), width="stretch"
+    )
+    row.button(
         say("이전", "Back"),
         key="explore_back",
         icon=":material/chevron_left:",
         disabled=len(place.begins) < 2,
         on_click=_go_back,
         args=(place,),
-        width="stretch",
     )
-    forward.button(
+    row.button(
         say("다음", "Next"),
         key=f"explore_next_{first}",
         icon=":material/chevron_right:",
         disabled=page.next is None,
         on_click=place.begins.append,
         args=(page.next,),
-        width="stretch",
     )
 
 
@@ -167,6 +167,7 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
         frame,
         hide_index=True,
         height=330,
+        placeholder="",
         key=key,
         on_select="rerun",
         selection_mode="multi-row",
