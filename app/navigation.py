@@ -1,16 +1,16 @@
 """The pages of the app. One page is imported and drawn at a run."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
 
 from app.chrome import draw_chrome
 from app.explanation import explain
-from app.language import LANGUAGE, say
+from app.language import say
 from app.login import logged_in, needs_login
-from app.visit import NAME, PROJECT, Visit, draw_sidebar
+from app.visit import Visit, draw_sidebar
 from malmoi.errors import InputError
 
 
@@ -78,20 +78,14 @@ def link_to(module: str, label: str) -> None:
         st.page_link(page, label=label, icon=page.icon)
 
 
-def go_to(module: str, address: Mapping[str, str]) -> None:
+def go_to(module: str) -> None:
     """Go on with another page, which ends this run; nothing where there is no such page.
 
-    Args:
-        module: of the page.
-        address: what is to change in the address; whose project and whose name stays in it.
+    What the sidebar holds (project, name, language) writes itself into the address again.
     """
-    if not any(page.module == module for page in PAGES):
-        return
-    kept = {
-        key: st.query_params[key] for key in (PROJECT, NAME, LANGUAGE) if key in st.query_params
-    }
-    # A page is known by its place in the address; this one is never drawn itself.
-    st.switch_page(st.Page(_nothing, url_path=module), query_params={**kept, **address})
+    if any(page.module == module for page in PAGES):
+        # A page is known by its place in the address; this one is never drawn itself.
+        st.switch_page(st.Page(_nothing, url_path=module))
 
 
 def _nothing() -> None:

@@ -189,6 +189,13 @@ def _sigterm_raises() -> Iterator[None]:
         return
     try:
         yield
+    except InputError:
+        raise
+    except Exception as error:
+        # A library may have made another error of it, as within an import.
+        if _asked:
+            raise Stopped(_asked[-1]) from error
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
         _asked.clear()

@@ -13,7 +13,7 @@ from app.language import say
 from app.learning import find_alike
 from app.projects.counts import count_again
 from app.projects.opening import Destination, open_project
-from app.projects.running import Key, Running, works
+from app.projects.running import Key, Running, import_key, works
 from app.projects.uploads import UploadFolder
 from app.visit import OpenProject
 from malmoi.errors import InputError
@@ -70,11 +70,6 @@ class ImportOutcome:
     def tell(self, bad: Sequence[str]) -> None:
         """Keep lines about what was left out."""
         self.bad += bad[: BAD_ROWS_KEPT - len(self.bad)]
-
-
-def import_key(project_id: int) -> Key:
-    """Of the one import that a project can have at a time."""
-    return ("import", project_id, "")
 
 
 def start_import(access: ProjectAccess, order: ImportOrder) -> Running:

@@ -5,8 +5,8 @@ import streamlit as st
 from app.explanation import explain
 from app.language import say
 from app.projects.file_choice import as_order, choose_texts
-from app.projects.imports import import_key, start_import
-from app.projects.running import works
+from app.projects.imports import start_import
+from app.projects.running import import_key, works
 from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.people import AccessError

@@ -5,7 +5,7 @@ from enum import Enum
 import streamlit as st
 
 from app.navigation import go_to
-from app.visit import PROJECT, open_project_named
+from app.visit import open_project_named
 
 VIEW = "view"
 
@@ -21,7 +21,7 @@ def open_project(name: str, where: Destination) -> None:
     """Let the project be the open one and go on with it; ends this run of the page."""
     open_project_named(name)
     if where is Destination.LABELLING:
-        go_to(where.value, {PROJECT: name})
+        go_to(where.value)
     st.session_state[_NEXT_VIEW] = "list"
     st.rerun()
 

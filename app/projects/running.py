@@ -132,3 +132,8 @@ def _run(running: Running, work: Callable[[Running], Any]) -> None:
 def works() -> Works:
     """Those of this server."""
     return Works()
+
+
+def import_key(project_id: int) -> Key:
+    """Of the one import that a project can have at a time."""
+    return ("import", project_id, "")

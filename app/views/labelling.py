@@ -7,6 +7,7 @@ import streamlit as st
 from app.labelling.component import draw_card
 from app.language import say
 from app.navigation import link_to
+from app.projects.running import import_key, works
 from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
@@ -29,7 +30,11 @@ def show(visit: Visit) -> None:
     opened = visit.needs_project()
     if opened is None:
         link_to("projects", say("작업 만들기", "Make a project"))
-    elif opened.project.archived_at is not None:
+        return
+    if works().of(import_key(opened.access.project_id)) is not None:
+        # Reads tables, which takes long to import.
+        importlib.import_module("app.projects.imports").draw_import(opened, with_end=True)
+    if opened.project.archived_at is not None:
         st.info(
             say(
                 "보관한 작업입니다. 라벨은 그대로 있습니다. 더 붙이려면 ‘설정’에서 다시 여세요.",

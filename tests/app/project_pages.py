@@ -6,8 +6,8 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from app.projects.imports import ImportOrder, ImportOutcome, import_key, start_import
-from app.projects.running import works
+from app.projects.imports import ImportOrder, ImportOutcome, start_import
+from app.projects.running import import_key, works
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import Person

@@ -81,6 +81,7 @@ def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None
     # A project that is named in the address is opened for its members only.
     page.goto(f"{server.address}/?project={quote('남의 작업')}")
     page.get_by_text(ANNOTATOR).wait_for()
+    page.get_by_role("radio", name="내 작업").wait_for()
     assert page.get_by_test_id("stSidebar").get_by_role("combobox").first.input_value() == (
         "우리 작업"
     )

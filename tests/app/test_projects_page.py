@@ -14,11 +14,10 @@ from app.plain_text import escaped
 from app.projects.imports import (
     ImportOrder,
     bad_rows_table,
-    import_key,
     start_import,
 )
 from app.projects.preview import label_values, look_at
-from app.projects.running import Running, Works, works
+from app.projects.running import Running, Works, import_key, works
 from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess

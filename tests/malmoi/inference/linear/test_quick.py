@@ -146,6 +146,7 @@ def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
         return features(new)
 
     monkeypatch.setattr(frozen, "features", noting)
+    monkeypatch.setattr("malmoi.inference.linear.quick._MOST_NUMBERS", 80)
     trainer = QuickTrainer(frozen, kiwi=False)
     for chosen in (slice(0, 60), slice(0, 80), slice(40, 120), slice(0, 80)):
         trainer.fit(texts[chosen], labels[chosen])
