@@ -5,7 +5,7 @@ colleague opens the same page. A name there is a wish: the store asks for the pe
 read and write.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import streamlit as st
@@ -13,6 +13,7 @@ import streamlit as st
 from app.language import LANGUAGE, NAMES, say
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import database_url_of
+from malmoi.labels.leasing import return_leases
 from malmoi.labels.people import Person, Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import ProjectStore, read_project
@@ -87,7 +88,7 @@ def open_project_named(name: str) -> None:
     st.session_state[_NEXT] = name
 
 
-_NEXT = "next_project"
+_NEXT, _FORMER = "next_project", "former_name"
 
 
 def draw_sidebar(person: Person | None = None) -> Visit:
@@ -109,11 +110,21 @@ def draw_sidebar(person: Person | None = None) -> Visit:
     if name is None:
         return Visit(store=store, person=person, open_project=None)
     access = store.access(person, projects[name].id)
+    if person.is_local:
+        _give_back_leases_of_former_name(access)
     return Visit(
         store=store,
         person=person,
         open_project=OpenProject(access=access, project=read_project(access)),
     )
+
+
+def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
+    """Who begins without a name and then types one is the same person, and needs the same texts."""
+    former = st.session_state.get(_FORMER)
+    if former is not None and former != access.person.name:
+        return_leases(replace(access, person=Person(name=former, is_local=True)))
+    st.session_state[_FORMER] = access.person.name
 
 
 def _ask_for_project(names: list[str]) -> str | None:

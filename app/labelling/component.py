@@ -22,7 +22,7 @@ KEY = "labelling_card"
 _ANSWER, _WORDS, _MINE, _STOPPED = (
     f"labelling_{name}" for name in ("answer", "words", "mine", "stopped")
 )
-_SECONDS_COUNTED = 10
+_SECONDS_COUNTED = 2
 
 
 def _read(*names: str) -> str:

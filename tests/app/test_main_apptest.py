@@ -11,6 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from malmoi.labels.exporting import export_table
+from malmoi.labels.found_texts import add_texts
+from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
@@ -289,3 +291,18 @@ def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None
     page = open_page("single")
     assert choice(page, "모델").options == ["memos", "x"]
     assert choice(page, "모델").value == "x"
+
+
+def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:
+    """Whoever begins without a name holds texts under none."""
+    nobody = Person(name="local", is_local=True)
+    store = ProjectStore()
+    labels = [ProjectLabel(name=label) for label in LABELS]
+    access = store.create(nobody, NewProject(name="리뷰", labels=labels))
+    add_texts(access, ["배송이 빨라요", "별로예요"], "손으로")
+    assert len(lease_texts(access, 2)) == 2
+    page = open_page("single", project="리뷰")
+    name = next(one for one in page.text_input if one.label == "라벨 붙이는 사람")
+    name.input("지은").run()
+    named = store.access(Person(name="지은", is_local=True), "리뷰")
+    assert len(lease_texts(named, 2)) == 2
