@@ -51,7 +51,8 @@ def server(workplace: Path) -> Iterator[Server]:
         )
         with serving(workplace, port=port) as app:
             yield app
-    assert "Traceback" not in app.said(), app.said()[-3000:]
+            # Before the server ends, which may meet a page that is still being imported.
+            assert "Traceback" not in app.said(), app.said()[-3000:]
 
 
 @pytest.fixture
