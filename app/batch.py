@@ -124,7 +124,7 @@ def classify_table(
 
     new = _new_columns(len(table), filled, predictions, classifier.labels)
     result = table.copy()
-    names = {name: _free_name(name, table.columns) for name in new}
+    names = {name: free_name(name, table.columns) for name in new}
     for name, values in new.items():
         kind = "str" if name == PREDICTION else "float64"
         result[names[name]] = pd.Series(values, index=table.index, dtype=kind)
@@ -201,8 +201,8 @@ def _cells(column: pd.Series) -> pd.Series:
     return column.fillna("").astype("str")
 
 
-def _free_name(name: str, taken: pd.Index) -> str:
-    """`name`, or with a number behind it where the uploaded table already uses it."""
+def free_name(name: str, taken: pd.Index) -> str:
+    """`name`, or with a number behind it where a table already has a column of it."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name} ({number})", number + 1

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.batch import PERCENT, BatchResult, as_percent
+from app.batch import PERCENT, BatchResult, as_percent, free_name
 from app.downloads import offer_table
 from app.explanation import explain
 from app.keeping import Decision, Place, keep, place_for, tell_place
@@ -136,7 +136,7 @@ def _offer_corrections(
     """Rows of one page with an empty cell each for the right label."""
     labels, model, column, source, key = about
     place = place_for(visit, labels, model)
-    right = _free(say("맞는 라벨", "Right label"), rows.columns)
+    right = free_name(say("맞는 라벨", "Right label"), rows.columns)
     prediction, confidence = result.prediction_column, result.number_columns[0]
     others = [name for name in rows.columns if name not in (prediction, confidence, column)]
     shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
@@ -209,10 +209,3 @@ def _save(visit: Visit, place: Place, decisions: Sequence[Decision], source: str
         ),
         icon=":material/check:",
     )
-
-
-def _free(name: str, taken: pd.Index) -> str:
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free

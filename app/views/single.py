@@ -13,6 +13,7 @@ from app.explanation import explain
 from app.keeping import Decision, keep, place_for, tell_place
 from app.language import say
 from app.model_choice import ChosenModel, choose_model, labels_of_project
+from app.plain_text import shortened
 from app.views.several import show_several
 from app.visit import Visit
 from app.word_views import show_words
@@ -25,7 +26,6 @@ from malmoi.text.cleaning.cleaner import clean_text
 SHORT_TEXT = 5
 _STATE = "single_result"
 _CHOSEN, _OTHER = "#1f8f74", "#9aaba5"
-_NAMED_CHARACTERS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,17 +230,12 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
     if result.saved_label is not None:
         with st.container(border=True):
             st.markdown(say(":material/check: 저장했습니다", ":material/check: Saved"))
-            st.text(f"{_short(result.text)} → {result.saved_label}")
+            st.text(f"{shortened(result.text)} → {result.saved_label}")
 
 
 def _request_id(result: _Result, label: str, person: str) -> str:
     decision = f"{result.id}:{result.saved_label}:{label}:{person}"
     return hashlib.sha256(decision.encode()).hexdigest()
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _NAMED_CHARACTERS else f"{line[:_NAMED_CHARACTERS]}…"
 
 
 def _show_guideline(task: TaskDefinition | None) -> None:

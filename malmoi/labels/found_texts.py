@@ -1,7 +1,6 @@
 """Texts that an annotator brings along: typed in, or met in a file that a model has labelled."""
 
 import hashlib
-import random
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, insert, select, update
@@ -11,6 +10,7 @@ from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.store import text_hash
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import new_text, texts_by_hash
 
 # One transaction takes a fraction of a second at this size.
 _MOST = 1_000
@@ -39,27 +39,16 @@ def add_texts(access: ProjectAccess, texts: Sequence[str], source: str) -> list[
             raise InputError("expected a text, found an empty one")
     hashes = [text_hash(text) for text in texts]
     with access.writing("annotator") as connection:
-        known = _ids(connection, access.project_id, hashes)
+        known = texts_by_hash(connection, access.project_id, hashes)
         new = {one: text for one, text in zip(hashes, texts, strict=True) if one not in known}
         if new:
             connection.execute(
-                insert(TextRow), [_new_text(access, one, text) for one, text in new.items()]
+                insert(TextRow),
+                [new_text(access.project_id, one, text) for one, text in new.items()],
             )
-            known = _ids(connection, access.project_id, hashes)
-            _note_source(connection, access, source, [known[one] for one in new])
-    return [known[one] for one in hashes]
-
-
-def _new_text(access: ProjectAccess, text_sha256: str, text: str) -> dict[str, object]:
-    return {
-        "project_id": access.project_id,
-        "text": text,
-        "text_sha256": text_sha256,
-        "lottery": random.random(),
-        "votes": 0,
-        "is_open": True,
-        "disagrees": False,
-    }
+            known = texts_by_hash(connection, access.project_id, hashes)
+            _note_source(connection, access, source, [known[one][0] for one in new])
+    return [known[one][0] for one in hashes]
 
 
 def _note_source(
@@ -99,10 +88,3 @@ def _note_source(
             for one in text_ids
         ],
     )
-
-
-def _ids(connection: Connection, project_id: int, hashes: Sequence[str]) -> dict[str, int]:
-    query = select(TextRow.text_sha256, TextRow.id).where(
-        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
-    )
-    return dict(connection.execute(query).tuples().all())

@@ -7,18 +7,18 @@ that is done does nothing.
 
 import hashlib
 import json
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.store import text_hash
 from malmoi.labels.stored_text import checked
+from malmoi.labels.text_state import new_text, texts_by_hash
 from malmoi.text.corpus.clean_corpus import sources_hash
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.notes import ReadingNotes
@@ -193,7 +193,7 @@ def _write(access: ProjectAccess, run: _Import, batch: Sequence[WholeRow]) -> No
     # Cleaning takes longest, so it is done before the transaction begins.
     hashes = [text_hash(row.text) for row in batch]
     with access.writing("admin") as connection:
-        known = _ids(connection, access.project_id, hashes)
+        known = texts_by_hash(connection, access.project_id, hashes)
         first: dict[str, WholeRow] = {}
         for one, row in zip(hashes, batch, strict=True):
             if one not in known:
@@ -201,20 +201,9 @@ def _write(access: ProjectAccess, run: _Import, batch: Sequence[WholeRow]) -> No
         if first:
             connection.execute(
                 insert(TextRow),
-                [
-                    {
-                        "project_id": access.project_id,
-                        "text": row.text,
-                        "text_sha256": one,
-                        "lottery": random.random(),
-                        "votes": 0,
-                        "is_open": True,
-                        "disagrees": False,
-                    }
-                    for one, row in first.items()
-                ],
+                [new_text(access.project_id, one, row.text) for one, row in first.items()],
             )
-            known = _ids(connection, access.project_id, hashes)
+            known = texts_by_hash(connection, access.project_id, hashes)
         connection.execute(
             insert(TextSourceRow),
             [
@@ -250,16 +239,6 @@ def _source_values(import_id: int, row: WholeRow, text_id: int, kept: str) -> di
         # As JSON, NUL is written as an escape; halves of characters are left out.
         "cells": json_line(cells),
     }
-
-
-def _ids(
-    connection: Connection, project_id: int, hashes: Sequence[str]
-) -> dict[str, tuple[int, str]]:
-    """Id and spelling of those texts that the project has, by their hashes."""
-    query = select(TextRow.text_sha256, TextRow.id, TextRow.text).where(
-        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
-    )
-    return {one: (identifier, text) for one, identifier, text in connection.execute(query)}
 
 
 def _finish(access: ProjectAccess, run: _Import) -> None:

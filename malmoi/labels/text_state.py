@@ -1,5 +1,8 @@
 """What holds now of a text, brought up to date in the transaction that writes to the log."""
 
+import random
+from collections.abc import Sequence
+
 from sqlalchemy import ColumnElement, Connection, distinct, func, or_, select, update
 
 from malmoi.errors import InputError
@@ -49,3 +52,26 @@ def recount(connection: Connection, text_id: int, annotators_per_text: int) -> N
 def first_of_its_kind() -> ColumnElement[bool]:
     """The condition that no text before this one is nearly the same."""
     return or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)
+
+
+def texts_by_hash(
+    connection: Connection, project_id: int, hashes: Sequence[str]
+) -> dict[str, tuple[int, str]]:
+    """Id and spelling of those texts that the project has, by `malmoi.labels.store.text_hash`."""
+    query = select(TextRow.text_sha256, TextRow.id, TextRow.text).where(
+        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
+    )
+    return {one: (identifier, text) for one, identifier, text in connection.execute(query)}
+
+
+def new_text(project_id: int, text_sha256: str, text: str) -> dict[str, object]:
+    """The columns of a text that nobody has labelled, with its number in the lottery."""
+    return {
+        "project_id": project_id,
+        "text": text,
+        "text_sha256": text_sha256,
+        "lottery": random.random(),
+        "votes": 0,
+        "is_open": True,
+        "disagrees": False,
+    }
