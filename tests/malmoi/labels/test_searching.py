@@ -367,6 +367,14 @@ def test_nobodys_decision_is_replaced_unseen(make: Make) -> None:
         adjudicate(local, 2, ["부정"], request_id="fourth", shown_decision=held.decision_id)
 
 
+def test_the_pace_is_of_labels_that_hold(make: Make) -> None:
+    _, a, _, reviewer = labelled(make)
+    before = sum(hour.labels for hour in project_numbers(reviewer).hours)
+    save_act(a, Act(text_id=5, kind="label", labels=["긍정"], request_id="fast"))
+    save_act(a, Act(text_id=5, kind="undo", withdraws="fast", request_id="back"))
+    assert sum(hour.labels for hour in project_numbers(reviewer).hours) == before
+
+
 def test_numbers_are_of_all_for_reviewers_and_of_oneself_for_annotators(make: Make) -> None:
     local, a, _, reviewer = labelled(make)
     before = last_change(reviewer)
