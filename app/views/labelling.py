@@ -21,7 +21,6 @@ _NARROW = f"""
 div:has(> .st-key-{_CARD}) {{ flex: 3 1 26rem; min-width: min(26rem, 100%); }}
 div:has(> .st-key-{_GUIDELINE}) {{ flex: 2 1 20rem; min-width: 18rem; }}
 .st-key-{_GUIDELINE} :is(p, li, td, th) {{ font-size: 0.85rem; line-height: 1.5; }}
-.st-key-{_GUIDELINE} :is(td, th) {{ padding: 0.25rem 0.35rem; min-width: 3.5rem; }}
 </style>
 """
 
