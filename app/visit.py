@@ -11,6 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.language import LANGUAGE, NAMES, say
+from app.plain_text import escaped
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import database_url_of
 from malmoi.labels.leasing import return_leases
@@ -88,7 +89,7 @@ def open_project_named(name: str) -> None:
     st.session_state[_NEXT] = name
 
 
-_NEXT, _FORMER = "next_project", "former_name"
+_NEXT, _FORMER, _WRITTEN = "next_project", "former_name", "project_in_address"
 
 
 def draw_sidebar(person: Person | None = None) -> Visit:
@@ -128,14 +129,33 @@ def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
 
 
 def _ask_for_project(names: list[str]) -> str | None:
+    """The project that is open, which always stands in the address.
+
+    Streamlit's own binding leaves out the first of the list, so that a link would open another one
+    for whoever has a newer project.
+    """
     if not names:
         return None
-    wanted = st.session_state.pop(_NEXT, None)
-    if wanted in names:
-        st.session_state[PROJECT] = wanted
-    elif st.session_state.get(PROJECT) not in names:
-        st.session_state.pop(PROJECT, None)
-    return st.selectbox(say("작업", "Project"), names, key=PROJECT, bind="query-params")
+    in_address = st.query_params.get(PROJECT)
+    # Another than was written there: by a link, a bookmark or the browser's way back.
+    asked = in_address if in_address != st.session_state.get(_WRITTEN) else None
+    wanted = (st.session_state.pop(_NEXT, None), asked, st.session_state.get(PROJECT), names[0])
+    chosen = next(name for name in wanted if name in names)
+    if st.session_state.get(PROJECT) != chosen:
+        st.session_state[PROJECT] = chosen
+    name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
+    if asked is not None and asked not in names:
+        st.warning(
+            say(
+                f"작업 ‘{escaped(asked)}’은(는) 없거나 볼 수 없습니다.",
+                f"There is no project {escaped(asked)}, or it is not yours to see.",
+            ),
+            icon=":material/search_off:",
+        )
+    st.session_state[_WRITTEN] = name
+    if in_address != name:
+        st.query_params[PROJECT] = name
+    return name
 
 
 def _ask_for_name() -> str:
