@@ -10,7 +10,7 @@ from app.chrome import draw_chrome
 from app.explanation import explain
 from app.language import say
 from app.login import logged_in, needs_login
-from app.visit import Visit, draw_sidebar
+from app.visit import SIDEBAR, Visit, draw_sidebar
 from malmoi.errors import InputError
 
 
@@ -90,11 +90,13 @@ def link_to(module: str, label: str) -> None:
 def go_to(module: str) -> None:
     """Go on with another page, which ends this run; nothing where there is no such page.
 
-    What the sidebar holds (project, name, language) writes itself into the address again.
+    What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
     """
     if any(page.module == module for page in PAGES):
+        held = {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
         # A page is known by its place in the address; this one is never drawn itself.
-        st.switch_page(st.Page(_nothing, url_path=_name_in_address(module)))
+        page = st.Page(_nothing, url_path=_name_in_address(module))
+        st.switch_page(page, query_params=held)
 
 
 def _name_in_address(module: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.language import LANGUAGE, NAMES, say
 from app.plain_text import escaped
 from malmoi.labels.access import ProjectAccess
@@ -23,6 +24,8 @@ from malmoi.labels.store import DATABASE_VARIABLE, database_url
 # Before somebody gives a name, all that is labelled is by one person.
 LOCAL_NAME = "local"
 PROJECT, NAME = "project", "name"
+# What of it stands in the address.
+SIDEBAR = (PROJECT, NAME, LANGUAGE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,7 @@ def open_project_named(name: str) -> None:
     st.session_state[_NEXT] = name
 
 
-_NEXT, _FORMER, _WRITTEN = "next_project", "former_name", "project_in_address"
+_NEXT, _FORMER = "next_project", "former_name"
 
 
 def draw_sidebar(person: Person | None = None) -> Visit:
@@ -129,48 +132,42 @@ def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
 
 
 def _ask_for_project(names: list[str]) -> str | None:
-    """The project that is open, which always stands in the address.
-
-    Streamlit's own binding leaves out the first of the list, so that a link would open another one
-    for whoever has a newer project.
-    """
+    """The project that is open, which always stands in the address."""
     if not names:
         return None
-    in_address = st.query_params.get(PROJECT)
-    # Another than was written there: by a link, a bookmark or the browser's way back.
-    asked = in_address if in_address != st.session_state.get(_WRITTEN) else None
-    wanted = (st.session_state.pop(_NEXT, None), asked, st.session_state.get(PROJECT), names[0])
-    chosen = next(name for name in wanted if name in names)
-    if st.session_state.get(PROJECT) != chosen:
-        st.session_state[PROJECT] = chosen
+    if (wanted := st.session_state.pop(_NEXT, None)) in names:
+        st.session_state[PROJECT] = wanted
+    elif st.session_state.get(PROJECT) not in names:
+        st.session_state.pop(PROJECT, None)
+    missing = take_from_address(PROJECT, names)
     name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
-    if asked is not None and asked not in names:
+    if missing is not None:
         st.warning(
             say(
-                f"작업 ‘{escaped(asked)}’은(는) 없거나 볼 수 없습니다.",
-                f"There is no project {escaped(asked)}, or it is not yours to see.",
+                f"작업 ‘{escaped(missing)}’은(는) 없거나 볼 수 없습니다.",
+                f"There is no project {escaped(missing)}, or it is not yours to see.",
             ),
             icon=":material/search_off:",
         )
-    st.session_state[_WRITTEN] = name
-    if in_address != name:
-        st.query_params[PROJECT] = name
+    write_to_address(PROJECT, name)
     return name
 
 
 def _ask_for_name() -> str:
+    take_from_address(NAME)
     name = st.text_input(
         say("라벨 붙이는 사람", "Annotator"),
         key=NAME,
         placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
         max_chars=60,
-        bind="query-params",
     )
+    write_to_address(NAME, name or "")
     return (name or "").strip()
 
 
 def _ask_for_language() -> None:
-    st.segmented_control(
+    take_from_address(LANGUAGE, NAMES)
+    chosen = st.segmented_control(
         say("언어", "Language"),
         list(NAMES),
         format_func=NAMES.__getitem__,
@@ -178,5 +175,5 @@ def _ask_for_language() -> None:
         default="ko",
         required=True,
         label_visibility="collapsed",
-        bind="query-params",
     )
+    write_to_address(LANGUAGE, "" if chosen == "ko" else str(chosen))

@@ -45,6 +45,8 @@ class Card {
     this.wish = {}; // what the next message asks for, beside saving
     this.stopped = false;
     this.active = Date.now();
+    // The link that led here would keep the focus, and Enter.
+    document.activeElement?.blur?.();
     this.onKey = (event) => this.key(event);
     // Before Streamlit's own keys, one of which offers to clear its caches.
     window.addEventListener("keydown", this.onKey, true);

@@ -255,6 +255,22 @@ def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     assert card.acts()[0]["labels"] == ["긍정", "부정"]
 
 
+def test_enter_saves_though_the_link_that_led_here_had_the_focus(page: "Page") -> None:
+    page.evaluate(
+        """() => {
+          const link = document.createElement("a");
+          link.href = "#elsewhere";
+          document.body.append(link);
+          link.focus();
+        }"""
+    )
+    card = Card(page, multi=True)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert card.shown() == "둘" and "elsewhere" not in page.url
+
+
 def test_words_of_people_are_shown_as_written(page: "Page") -> None:
     attack = (
         "<script>window.hit=1</script><img src=x onerror='window.hit=2'> **굵게** [글](http://a)"

@@ -320,10 +320,6 @@ def test_the_address_names_the_project_that_is_open(workplace: Path) -> None:
     assert choice(page, "작업").value == "리뷰" and not page.warning
     choice(page, "작업").set_value("*메모*").run()
     assert page.query_params["project"] in ("*메모*", ["*메모*"])
-    # As the browser's way back does.
-    page.query_params["project"] = "리뷰"
-    page.run()
-    assert choice(page, "작업").value == "리뷰"
     page = open_page("projects", project="없는 *작업*")
     assert choice(page, "작업").value == "*메모*"
     assert "없는" in page.warning[0].value and r"\*작업\*" in page.warning[0].value
