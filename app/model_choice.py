@@ -82,10 +82,10 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
     names = distinct_names(models)
     # What is chosen, else what the address asks for, else what was chosen before another page.
     take_from_address(MODEL, names.values())
-    if st.session_state.get(MODEL) not in names.values():
-        kept = st.session_state.get(_KEPT)
-        best = names[models[preferred(models, labels)]]
-        st.session_state[MODEL] = kept if kept in names.values() else best
+    asked = (st.session_state.get(MODEL), st.session_state.get(_KEPT))
+    known = [name for name in asked if name in names.values()]
+    # Set at every run: what another page's widget of this key holds does not go over to this one.
+    st.session_state[MODEL] = known[0] if known else names[models[preferred(models, labels)]]
     with st.sidebar:
         name = st.selectbox(say("모델", "Model"), list(names.values()), key=MODEL)
     st.session_state[_KEPT] = name

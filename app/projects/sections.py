@@ -23,8 +23,9 @@ def choose_section(
         first: the one where nothing was chosen yet.
     """
     take_from_address(key, offered)
-    if st.session_state.get(key) not in offered:
-        st.session_state[key] = first
+    held = st.session_state.get(key)
+    # Set at every run: what another page's control of this key holds does not go over to this one.
+    st.session_state[key] = held if held in offered else first
     chosen = st.segmented_control(
         say("보기", "View"),
         list(offered),
