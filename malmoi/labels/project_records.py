@@ -32,8 +32,7 @@ def iter_project_records(engine: Engine, project_id: int, source: str) -> Iterat
     """
     access = ProjectAccess(engine=engine, project_id=project_id, person=READER)
     with access.reading() as connection:
-        # One column: of a database that no app has brought to the newest layout, too.
-        kind = connection.scalar(select(ProjectRow.kind).where(ProjectRow.id == project_id))
+        kind = access.kind(connection)
         for texts in iter_reviewed(access, connection, labelled_only=True):
             for text in texts:
                 final = final_label(text)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.learning.ranking import ranked, uncertainty
-from app.learning.rounds import f1_of_present
+from app.learning.opinions import f1_of_present
+from app.learning.ranking import least_decided, ranked, uncertainty
 from app.learning.service import LearningService, LearningState
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
@@ -248,8 +248,13 @@ def test_uncertainty_is_highest_where_labels_are_as_likely() -> None:
 
 
 def test_f1_of_a_sample_leaves_out_labels_that_it_lacks() -> None:
-    expected, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])
-    assert f1_of_present(expected, predicted) == pytest.approx((1 + 2 / 3) / 2)
+    given, decided = np.eye(3, dtype=bool)[[0, 0, 1, 1]], np.eye(3, dtype=bool)[[0, 0, 1, 2]]
+    assert f1_of_present(given, decided) == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_of_several_labels_one_in_doubt_brings_a_text_forward() -> None:
+    said = np.array([[0.9, 0.1, 0.0], [0.99, 0.45, 0.01], [0.6, 0.3, 0.8]])
+    assert least_decided(said).tolist() == [1, 2, 0]
 
 
 def test_leases_of_a_page_are_scored_at_the_next_round(

@@ -181,9 +181,12 @@ def test_who_may_train(workplace: Path) -> None:
     assert "예상은 점이 5개 이상" in shown(page)
 
 
-def test_a_project_of_several_labels_a_text_is_told_so(workplace: Path) -> None:
+def test_a_project_of_several_labels_a_text_has_a_curve(workplace: Path) -> None:
     store = ProjectStore()
     me = Person(name="local", is_local=True)
     new = NewProject(name="글", labels=[ProjectLabel(name="가")], kind="multi")
-    store.create(me, new)
-    assert "라벨링 중에 배우지 않습니다" in shown(open_page("models", section="curve"))
+    access = store.create(me, new)
+    assert "라벨이 20개가 되면" in shown(open_page("models", section="curve"))
+    write_scores(access, "quick-20", [], ModelQuality(labels=20, cross_validated_f1=0.41))
+    page = open_page("models", section="curve")
+    assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
