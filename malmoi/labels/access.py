@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -83,8 +83,7 @@ class ProjectAccess:
     def kind(self, connection: Connection) -> TaskKind:
         """Whether a text has one label or several; of a database of an earlier layout, too."""
         query = select(ProjectRow.kind).where(ProjectRow.id == self.project_id)
-        found: TaskKind = connection.execute(query).scalar_one()
-        return found
+        return cast(TaskKind, connection.execute(query).scalar_one())
 
     def role(self, connection: Connection) -> Role | None:
         """What the person is in the project."""
