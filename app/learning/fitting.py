@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.learning.due import FEWEST_OF_LABEL
-from app.learning.opinions import Opinion, given_matrix
+from app.learning.opinions import Opinion, best_threshold, given_matrix
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickTrainer
 from malmoi.labels.learning_texts import LabelledText
 
@@ -80,12 +80,12 @@ def fitted(
         pool: P, by their ids.
         is_one: whether a text has exactly one label.
     """
-    labelled, said = (_one if is_one else _several)(trainer, texts, ready.labels, pool)
+    found = (_one if is_one else _several)(trainer, texts, ready.labels, pool)
     own = {text.text_id: place for place, text in enumerate(texts)}
     for row, text_id in enumerate(pool):
         if text_id in own:
-            said[row] = labelled[own[text_id]]
-    return Opinion(labels=ready.labels, labelled=labelled, pool=said, is_one=is_one)
+            found.pool[row] = found.labelled[own[text_id]]
+    return found
 
 
 def _one(
@@ -93,13 +93,13 @@ def _one(
     texts: Sequence[LabelledText],
     labels: Sequence[str],
     pool: Mapping[int, str],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities float32 [N, K], out of fold, and [P, K]."""
+) -> Opinion:
     names = [text.labels[0] for text in texts]
     result = trainer.fit([text.text for text in texts], names, label_names=labels)
-    if not pool:
-        return result.probabilities, np.empty((0, len(labels)), dtype=np.float32)
-    return result.probabilities, trainer.probabilities(result, list(pool.values()))
+    said = np.empty((0, len(labels)), dtype=np.float32)
+    if pool:
+        said = trainer.probabilities(result, list(pool.values()))
+    return Opinion(labels=labels, labelled=result.probabilities, pool=said, is_one=True)
 
 
 def _several(
@@ -107,15 +107,28 @@ def _several(
     texts: Sequence[LabelledText],
     labels: Sequence[str],
     pool: Mapping[int, str],
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same by a classifier of two classes for each label: whether a text has it."""
+) -> Opinion:
+    """By a classifier of two classes for each label: whether a text has it."""
     words = [text.text for text in texts]
+    given = given_matrix([text.labels for text in texts], labels)
     labelled = np.empty((len(texts), len(labels)), dtype=np.float32)
     said = np.empty((len(pool), len(labels)), dtype=np.float32)
-    for column, label in enumerate(labels):
-        has = [_HAS if label in text.labels else _HAS_NOT for text in texts]
-        result = trainer.fit(words, has, label_names=[_HAS_NOT, _HAS])
+    gives = np.empty((len(texts), len(labels)), dtype=bool)
+    for column in range(len(labels)):
+        has = given[:, column]
+        names = [_HAS if one else _HAS_NOT for one in has]
+        result = trainer.fit(words, names, label_names=[_HAS_NOT, _HAS])
         labelled[:, column] = result.probabilities[:, 1]
+        gives[:, column] = _given_out_of_fold(has, labelled[:, column], result.fold_of)
         if pool:
             said[:, column] = trainer.probabilities(result, list(pool.values()))[:, 1]
-    return labelled, said
+    return Opinion(labels=labels, labelled=labelled, pool=said, is_one=False, gives=gives)
+
+
+def _given_out_of_fold(has: np.ndarray, said: np.ndarray, fold_of: np.ndarray) -> np.ndarray:
+    """Which texts get a label, by a threshold that none of their fold has a part in; bool [N]."""
+    found = np.zeros(len(has), dtype=bool)
+    for fold in np.unique(fold_of):
+        inside = fold_of == fold
+        found[inside] = said[inside] >= best_threshold(has[~inside], said[~inside])
+    return found

@@ -12,9 +12,6 @@ import numpy as np
 
 from app.learning.ranking import least_decided, ranked
 
-# From here on a label of several is given.
-_GIVEN = 0.5
-
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
@@ -26,12 +23,14 @@ class Opinion:
         pool: float32 [P, K], of those to choose from.
         is_one: whether a text has one label, and the probabilities of its labels add up to 1; else
             each label is there or not by itself.
+        gives: where it is not one, which labels it gives the labelled texts, bool [N, K].
     """
 
     labels: Sequence[str]
     labelled: np.ndarray
     pool: np.ndarray
     is_one: bool
+    gives: np.ndarray | None = None
 
     def given(self, labels_of_texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Which of its labels people gave to N texts, bool [N, K]."""
@@ -43,7 +42,8 @@ class Opinion:
             own = np.zeros(self.labelled.shape, dtype=bool)
             own[np.arange(len(own)), self.labelled.argmax(axis=1)] = True
         else:
-            own = self.labelled >= _GIVEN
+            assert self.gives is not None
+            own = self.gives
         found = np.zeros((len(own), len(labels)), dtype=bool)
         place = {label: column for column, label in enumerate(self.labels)}
         for column, label in enumerate(labels):
@@ -94,3 +94,23 @@ def f1_of_present(given: np.ndarray, decided: np.ndarray) -> float:
         right = int((given[:, label] & decided[:, label]).sum())
         scores.append(2 * right / int(given[:, label].sum() + decided[:, label].sum()))
     return float(np.mean(scores)) if scores else 0.0
+
+
+def best_threshold(has: np.ndarray, said: np.ndarray) -> float:
+    """The probability from which on to give a label, so that its F1 is the highest, 0 to 1.
+
+    Rare labels seldom reach one half: on 200 texts of KOTE with 42 labels the macro F1 was 0.16 by
+    one half and 0.38 by thresholds of the other folds (texts held out: 0.17 and 0.35).
+
+    Args:
+        has: bool [N], at least one.
+        said: float [N], probabilities of the same texts.
+    """
+    order = np.argsort(-said, kind="stable")
+    right = np.cumsum(has[order])
+    f1 = 2 * right / (np.arange(1, len(has) + 1) + has.sum())
+    # Between equal probabilities there is no threshold.
+    f1[:-1][said[order][:-1] == said[order][1:]] = -1
+    last = int(f1.argmax())
+    below = said[order[last + 1]] if last + 1 < len(order) else 0.0
+    return float((said[order[last]] + below) / 2)

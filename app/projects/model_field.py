@@ -6,6 +6,9 @@ import streamlit as st
 
 from app.language import say
 
+# Not None, which to Streamlit is a field in which nothing was chosen.
+_NONE = ""
+
 
 def choose_model(
     names: Sequence[str], now: str | None, *, key: str, disabled: bool = False
@@ -18,18 +21,18 @@ def choose_model(
         key: of the field.
         disabled: for who may not change it.
     """
-    known: list[str | None] = [None, *names]
+    known = [_NONE, *names]
     if now is not None and now not in names:
         known.append(now)
     if len(known) == 1:
         return None
     chosen = st.selectbox(
         say(
-            "처음부터 제안할 모델 (없어도 됩니다)",
-            "Model that suggests from the start (optional)",
+            "처음부터 제안할 모델",
+            "Model that suggests from the start",
         ),
         known,
-        index=known.index(now),
+        index=known.index(now or _NONE),
         format_func=lambda name: _shown(name, names),
         key=key,
         disabled=disabled,
@@ -40,10 +43,10 @@ def choose_model(
             "higher F1. It must have at least two labels of this project.",
         ),
     )
-    return chosen if chosen in known else None
+    return chosen if chosen in known and chosen != _NONE else None
 
 
-def _shown(name: str | None, names: Sequence[str]) -> str:
-    if name is None:
+def _shown(name: str, names: Sequence[str]) -> str:
+    if name == _NONE:
         return say("없음", "None")
     return name if name in names else say(f"{name} (지금은 쓸 수 없음)", f"{name} (not usable now)")

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from app.learning.fitting import readiness
-from app.learning.opinions import Opinion, f1_of_present
+from app.learning.opinions import Opinion, best_threshold, f1_of_present
 from app.learning.ranking import least_decided, ranked, uncertainty
 from app.learning.rounds import Learner
 from app.learning.service import LearningService, LearningState
@@ -323,6 +323,14 @@ def test_texts_that_have_none_of_the_labels_are_not_enough() -> None:
     all_have = [replace(text, labels=("가",)) for text in texts]
     assert not readiness(all_have, ["가", "나"], is_one=False).is_ready
     assert not readiness(all_have, ["가", "나"], is_one=True).is_ready
+
+
+def test_a_rare_label_is_given_below_one_half() -> None:
+    has = np.array([True, False, True, False, False])
+    assert best_threshold(has, np.array([0.3, 0.1, 0.2, 0.1, 0.0])) == pytest.approx(0.15)
+    # What is equally likely is given to all or to none.
+    assert best_threshold(has, np.array([0.2, 0.2, 0.2, 0.1, 0.1])) == pytest.approx(0.15)
+    assert best_threshold(has, np.full(5, 0.4)) == pytest.approx(0.2)
 
 
 def test_a_doubt_is_about_the_label_that_is_most_likely_wrong() -> None:
