@@ -193,35 +193,13 @@ def _rising(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 def _chart(
     versions: list[ScoreVersion], expected: Forecast | None, names: tuple[str, str, str]
 ) -> alt.LayerChart | alt.FacetChart:
-    folds, sample, chosen = names
-    rows = [
-        {"labels": one.quality.labels, "f1": one.quality.cross_validated_f1, "kind": folds}
-        for one in versions
-    ]
-    rows += [
-        {"labels": one.quality.labels, "f1": one.quality.sample_f1, "kind": sample}
-        for one in versions
-        if one.quality.sample_f1 is not None
-    ]
-    rows += [
-        {"labels": one.quality.labels, "f1": one.quality.chosen_f1, "kind": chosen}
-        for one in versions
-        if one.quality.chosen_f1 is not None
-    ]
+    rows = _rows(versions, names)
     met = {row["kind"] for row in rows}
-    shown = len(names) if chosen in met else len(names) - 1
+    # A model that nobody has chosen has no place in the legend.
+    shown = len(names) if names[-1] in met else len(names) - 1
     kinds = list(names[:shown])
     x = alt.X("labels:Q", title=say("라벨 수", "Labels"), scale=alt.Scale(zero=False))
-    values = [
-        f1
-        for one in versions
-        for f1 in (
-            one.quality.cross_validated_f1,
-            one.quality.sample_f1,
-            one.quality.chosen_f1,
-        )
-        if f1 is not None
-    ]
+    values = [row["f1"] for row in rows]
     domain = [max(0.0, min(values, default=0) - 0.15), min(1.0, max(values, default=1) + 0.15)]
     y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=domain, nice=True))
     color = alt.Color(
@@ -247,10 +225,28 @@ def _chart(
         base.mark_line(strokeWidth=2).encode(strokeDash=dash),
         base.mark_point(size=45, filled=True).encode(shape=shape),
     ]
-    layers += _error_bars(versions, sample, x, color)
+    layers += _error_bars(versions, names[1], x, color)
     if expected is not None:
         layers += _expected_layers(expected, x)
     return alt.layer(*layers, height=280)
+
+
+def _rows(versions: list[ScoreVersion], names: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """A row for each score of each round: `labels`, `f1` and its `kind`, one of the names."""
+    measured = [
+        (one.quality.labels, f1, kind)
+        for one in versions
+        for f1, kind in zip(
+            (one.quality.cross_validated_f1, one.quality.sample_f1, one.quality.chosen_f1),
+            names,
+            strict=True,
+        )
+    ]
+    return [
+        {"labels": labels, "f1": f1, "kind": kind}
+        for labels, f1, kind in measured
+        if f1 is not None
+    ]
 
 
 def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Color) -> list[Any]:

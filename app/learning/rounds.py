@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from app.learning.chosen_model import ChosenModel, ChosenModels, ModelProblem
 from app.learning.due import LABELS_A_ROUND
 from app.learning.fitting import Readiness, fitted, readiness
 from app.learning.opinions import Opinion, f1_of_present, given_matrix
+from app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.access import ProjectAccess
@@ -100,7 +100,7 @@ class _Round:
     texts: list[LabelledText]
     ready: Readiness
     is_one: bool
-    chosen: ChosenModel | None
+    chosen: ProjectModel | None
     problem: ModelProblem | None
     started: float
 
@@ -131,7 +131,7 @@ class Learner:
         """Nothing is loaded yet."""
         self._trainers: OrderedDict[tuple[str, int], QuickTrainer] = OrderedDict()
         self._encoder: Any = None
-        self._models = ChosenModels()
+        self._models = ProjectModels()
 
     def learn(self, access: ProjectAccess, *, forced: bool = False) -> LearningResult:
         """One round for a project, if it is due.
@@ -175,7 +175,7 @@ class Learner:
             texts=texts,
             ready=readiness(texts, project.label_names, is_one=is_one),
             is_one=is_one,
-            chosen=found if isinstance(found, ChosenModel) else None,
+            chosen=found if isinstance(found, ProjectModel) else None,
             problem=found if isinstance(found, ModelProblem) else None,
             started=started,
         )
@@ -219,7 +219,9 @@ class Learner:
         return self._encoder
 
 
-def _opinion_of(chosen: ChosenModel, texts: Sequence[LabelledText], pool: Sequence[str]) -> Opinion:
+def _opinion_of(
+    chosen: ProjectModel, texts: Sequence[LabelledText], pool: Sequence[str]
+) -> Opinion:
     return Opinion(
         labels=chosen.labels,
         labelled=chosen.probabilities([text.text for text in texts]),

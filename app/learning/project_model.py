@@ -66,7 +66,7 @@ class _Loaded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChosenModel:
+class ProjectModel:
     """A model for one project.
 
     Attributes:
@@ -97,14 +97,14 @@ class ChosenModel:
         return np.isin(text_keys(clean_batch(list(texts)).texts), self.loaded.learnt)
 
 
-class ChosenModels:
+class ProjectModels:
     """The models of some projects, kept loaded."""
 
     def __init__(self) -> None:
         """Nothing is loaded yet."""
         self._loaded: OrderedDict[tuple[Path, float], _Loaded] = OrderedDict()
 
-    def of(self, project: Project) -> ChosenModel | ModelProblem | None:
+    def of(self, project: Project) -> ProjectModel | ModelProblem | None:
         """The model of a project, or why there is none; None where nobody has chosen one."""
         name = project.settings.model
         if name is None:
@@ -119,7 +119,7 @@ class ChosenModels:
         labels = in_common(project.label_names, loaded.classifier.labels)
         if len(labels) < FEWEST_IN_COMMON:
             return ModelProblem(kind="labels", model=name)
-        return ChosenModel(name=name, labels=labels, loaded=loaded)
+        return ProjectModel(name=name, labels=labels, loaded=loaded)
 
     def _load(self, path: Path) -> _Loaded:
         key = (path, stamp(path))
