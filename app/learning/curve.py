@@ -21,7 +21,7 @@ from malmoi.labels.scores import ScoreVersion, score_versions
 
 # Okabe and Ito's blue, vermilion and green; lines and marks differ, too.
 _COLORS = ("#0072B2", "#D55E00", "#009E73")
-_DASHES = ([1, 0], [5, 3], [2, 2])
+_DASHES = ([1, 0], [5, 3], [8, 2, 2, 2])
 _MARKS = ("circle", "square", "triangle-up")
 _MOST_POINTS, _MOST_ROWS = 150, 8
 # Somebody else's label may begin a round while nobody looks.

@@ -33,21 +33,19 @@ def draw_last_score(open_project: OpenProject) -> None:
 
 def _draw_numbers(last: ScoreVersion) -> None:
     quality = last.quality
-    shown: list[tuple[str, str]] = [
-        (say("배운 라벨", "Labels learnt from"), f"{quality.labels:,}"),
-        (say("교차 검증 F1", "Cross-validated F1"), _number(quality.cross_validated_f1)),
-        (
-            say(
-                f"무작위 표본 F1 ({quality.sample_texts:,}건)",
-                f"Random sample F1 ({quality.sample_texts:,})",
-            ),
-            _number(quality.sample_f1),
-        ),
+    of_sample = say(
+        f"무작위로 나온 글 {quality.sample_texts:,}건에서 잰 점수입니다 (30건부터).",
+        f"On {quality.sample_texts:,} texts drawn at random (from 30 on).",
+    )
+    shown: list[tuple[str, str, str | None]] = [
+        (say("배운 라벨", "Labels learnt"), f"{quality.labels:,}", None),
+        (say("교차 검증 F1", "Cross-validated"), _number(quality.cross_validated_f1), None),
+        (say("표본 F1", "Sample"), _number(quality.sample_f1), of_sample),
     ]
     if quality.chosen_f1 is not None:
-        shown.append((say("고른 모델 F1", "Chosen model F1"), _number(quality.chosen_f1)))
-    for place, (name, value) in zip(st.columns(len(shown)), shown, strict=True):
-        place.metric(name, value)
+        shown.append((say("고른 모델 F1", "Chosen model"), _number(quality.chosen_f1), None))
+    for place, (name, value, more) in zip(st.columns(len(shown)), shown, strict=True):
+        place.metric(name, value, help=more)
 
 
 def _number(value: float | None) -> str:
