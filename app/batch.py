@@ -3,7 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pandas as pd
@@ -44,6 +44,34 @@ class Predictor(Protocol):
     ) -> Sequence[PredictionLike]: ...
 
 
+@dataclass(kw_only=True)
+class Corrections:
+    """Those of one table. They stay with its result, whichever of its rows are on screen.
+
+    Attributes:
+        typed: the label in the cell of a row, by the row's place in the table.
+        saved: those that are in a project.
+        times: how often a row was saved.
+    """
+
+    typed: dict[int, str] = field(default_factory=dict)
+    saved: dict[int, str] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> dict[int, str]:
+        """Those that are yet to be saved."""
+        return {row: label for row, label in self.typed.items() if self.saved.get(row) != label}
+
+    def take(self, cells: Mapping[int, str | None]) -> None:
+        """Take over what stands in the cells of some rows."""
+        for row, label in cells.items():
+            if label is None:
+                self.typed.pop(row, None)
+            else:
+                self.typed[row] = label
+
+
 @dataclass(frozen=True)
 class BatchResult:
     """A classified table.
@@ -57,6 +85,7 @@ class BatchResult:
             holds nothing that is left once it is clean (`<br>`, an address).
         cut: how many texts are longer than what the model reads of them.
         seconds: time spent predicting.
+        corrections: labels that a person has given since.
     """
 
     table: pd.DataFrame
@@ -66,6 +95,7 @@ class BatchResult:
     empty_rows: list[int]
     cut: int
     seconds: float
+    corrections: Corrections = field(default_factory=Corrections)
 
 
 def default_text_column(table: pd.DataFrame) -> str:

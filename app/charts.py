@@ -17,24 +17,32 @@ Layered = alt.LayerChart | alt.FacetChart
 
 def bars(
     frame: pd.DataFrame, title: str, *, color: str = PALETTE[0], written: str = ","
-) -> Layered:
-    """Horizontal bars with their numbers.
+) -> alt.Chart:
+    """Horizontal bars; the number stands with the name, where it has the colour of the theme.
 
     Args:
         frame: `name` and `number`, in the order of the bars.
         title: what the numbers are.
-        written: how (https://d3js.org/d3-format).
+        written: how, as Python and https://d3js.org/d3-format understand it.
     """
-    base = alt.Chart(frame, height=alt.Step(24)).encode(
-        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
-        x=alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4)),
-        tooltip=[
-            alt.Tooltip("name:N", title=" "),
-            alt.Tooltip("number:Q", title=title, format=written),
-        ],
+    frame = frame.assign(
+        shown=[
+            f"{name}  {number:{written}}"
+            for name, number in zip(frame["name"], frame["number"], strict=True)
+        ]
     )
-    numbers = base.mark_text(align="left", dx=4).encode(text=alt.Text("number:Q", format=written))
-    return alt.layer(base.mark_bar(color=color), numbers)
+    return (
+        alt.Chart(frame, height=alt.Step(24))
+        .mark_bar(color=color)
+        .encode(
+            y=alt.Y("shown:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
+            x=alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4)),
+            tooltip=[
+                alt.Tooltip("name:N", title=" "),
+                alt.Tooltip("number:Q", title=title, format=written),
+            ],
+        )
+    )
 
 
 def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
@@ -48,13 +56,15 @@ def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
         alt.Chart(frame, height=220)
         .mark_bar(stroke="white", strokeWidth=0.5)
         .encode(
-            x=alt.X("time:O", title=None, axis=alt.Axis(labelAngle=-45, labelOverlap=True)),
+            x=alt.X(
+                "time:O", sort=None, title=None, axis=alt.Axis(labelAngle=0, labelOverlap=True)
+            ),
             y=alt.Y("number:Q", title=title, axis=alt.Axis(tickMinStep=1)),
             color=alt.Color(
                 "name:N",
                 title=None,
                 scale=alt.Scale(range=list(PALETTE[:7])),
-                legend=alt.Legend(orient="bottom", columns=3, labelLimit=100),
+                legend=alt.Legend(orient="top", columns=3, labelLimit=100),
             ),
             tooltip=[
                 alt.Tooltip("time:O", title=" "),

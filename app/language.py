@@ -13,7 +13,7 @@ def language() -> Language:
     """What the visitor chose; Korean until they choose."""
     chosen = st.session_state.get(LANGUAGE)
     if chosen is None:  # the first run after a reload: the switch has not been drawn yet
-        return "en" if st.query_params.get(LANGUAGE) == NAMES["en"] else "ko"
+        chosen = st.query_params.get(LANGUAGE)
     return "en" if chosen == "en" else "ko"
 
 

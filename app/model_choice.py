@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.explanation import explain
 from app.found_models import available_models, display_name, distinct_names, stamp
 from app.language import say
@@ -97,15 +98,15 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
     """
     names = distinct_names(models)
     # What is chosen, else what the address asks for, else what was chosen before another page.
-    asked = (st.session_state.get(MODEL), st.query_params.get(MODEL), st.session_state.get(_KEPT))
-    known = [name for name in asked if name in names.values()]
+    take_from_address(MODEL, names.values())
     if st.session_state.get(MODEL) not in names.values():
-        st.session_state[MODEL] = known[0] if known else names[models[preferred(models, labels)]]
+        kept = st.session_state.get(_KEPT)
+        best = names[models[preferred(models, labels)]]
+        st.session_state[MODEL] = kept if kept in names.values() else best
     with st.sidebar:
-        name = st.selectbox(
-            say("모델", "Model"), list(names.values()), key=MODEL, bind="query-params"
-        )
+        name = st.selectbox(say("모델", "Model"), list(names.values()), key=MODEL)
     st.session_state[_KEPT] = name
+    write_to_address(MODEL, name)
     return next(path for path in models if names[path] == name)
 
 

@@ -10,7 +10,7 @@ from app.chrome import draw_chrome
 from app.explanation import explain
 from app.language import say
 from app.login import logged_in, needs_login
-from app.visit import Visit, draw_sidebar
+from app.visit import SIDEBAR, Visit, draw_sidebar
 from malmoi.errors import InputError
 
 
@@ -37,6 +37,9 @@ PAGES = (
 )
 
 _DRAWN = "pages"
+# The default page has no name in the address, whatever it is called here. It is also a hidden page
+# under the name that people expect beside those of the others.
+_DEFAULT, _HOME = PAGES[0].module, "home"
 
 
 def draw() -> None:
@@ -62,13 +65,19 @@ def draw() -> None:
             _drawing(page.module, visit),
             title=say(page.korean, page.english),
             icon=f":material/{page.icon}:",
-            url_path=page.module,
-            default=page is PAGES[0],
+            url_path=_name_in_address(page.module),
+            default=page.module == _DEFAULT,
         )
         for page in PAGES
     }
     st.session_state[_DRAWN] = pages
-    st.navigation(list(pages.values())).run()
+    other_name = st.Page(
+        _drawing(_DEFAULT, visit),
+        title=say(PAGES[0].korean, PAGES[0].english),
+        url_path=_DEFAULT,
+        visibility="hidden",
+    )
+    st.navigation([*pages.values(), other_name]).run()
 
 
 def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> None:
@@ -87,11 +96,17 @@ def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> 
 def go_to(module: str) -> None:
     """Go on with another page, which ends this run; nothing where there is no such page.
 
-    What the sidebar holds (project, name, language) writes itself into the address again.
+    What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
     """
     if any(page.module == module for page in PAGES):
+        held = {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
         # A page is known by its place in the address; this one is never drawn itself.
-        st.switch_page(st.Page(_nothing, url_path=module))
+        page = st.Page(_nothing, url_path=_name_in_address(module))
+        st.switch_page(page, query_params=held)
+
+
+def _name_in_address(module: str) -> str:
+    return _HOME if module == _DEFAULT else module
 
 
 def _nothing() -> None:

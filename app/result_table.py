@@ -1,21 +1,23 @@
 """The result of a classified table: counts, corrections into a project, files to download."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.batch import PERCENT, BatchResult, as_percent, free_name
+from app.corrections import (
+    PredictedRow,
+    corrected_table,
+    offer_saving,
+    shown_rows,
+    tell_saved,
+)
 from app.downloads import offer_table
-from app.explanation import explain
-from app.keeping import Decision, Place, keep, place_for, tell_place
+from app.keeping import place_for, tell_place
 from app.language import say
 from app.visit import Visit
-from malmoi.errors import InputError
-from malmoi.labels.annotating import Suggestion
 
 _ROWS = 100
 _LISTED_ROWS = 10
@@ -46,7 +48,10 @@ def show_result(
     _tell_counts(result)
     rows = _choose_rows(result, key)
     _offer_corrections(visit, result, rows, (labels, model, column, source, key))
-    offer_table(lambda: result.table, f"{PurePath(source).stem}_예측")
+    offer_table(
+        lambda: corrected_table(result.table, result.corrections, _right_column(result.table)),
+        f"{PurePath(source).stem}_예측",
+    )
 
 
 def _tell_counts(result: BatchResult) -> None:
@@ -133,79 +138,51 @@ def _offer_corrections(
     rows: pd.DataFrame,
     about: tuple[Sequence[str], str, str, str, str],
 ) -> None:
-    """Rows of one page with an empty cell each for the right label."""
+    """Rows of one page with a cell each for the right label, and the button that saves those."""
     labels, model, column, source, key = about
     place = place_for(visit, labels, model)
-    right = free_name(say("맞는 라벨", "Right label"), rows.columns)
+    corrections = result.corrections
+    right = _right_column(rows)
     prediction, confidence = result.prediction_column, result.number_columns[0]
     others = [name for name in rows.columns if name not in (prediction, confidence, column)]
     shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
-    shown.insert(0, right, pd.Series(None, index=rows.index, dtype="object"))
-    shown_rows = hashlib.sha256(repr(rows.index.tolist()).encode()).hexdigest()[:12]
-    with st.form(f"corrections_{key}_{shown_rows}", border=False):
-        edited = st.data_editor(
-            shown,
-            hide_index=True,
-            disabled=[name for name in shown.columns if name != right],
-            key=f"editor_{key}_{shown_rows}",
-            placeholder="",
-            column_config={
-                right: st.column_config.SelectboxColumn(options=list(labels), width="medium"),
-                column: st.column_config.TextColumn(width="large"),
-                **{
-                    name: st.column_config.NumberColumn(format=PERCENT)
-                    for name in result.number_columns
-                },
+    editor = shown_rows(key, rows, corrections)
+    cells = pd.Series(editor.cells, dtype="object").reindex(rows.index)
+    shown.insert(0, right, cells.where(cells.notna(), None))
+    edited = st.data_editor(
+        shown,
+        hide_index=True,
+        disabled=[name for name in shown.columns if name != right],
+        key=editor.editor,
+        placeholder="",
+        column_config={
+            right: st.column_config.SelectboxColumn(options=list(labels), width="medium"),
+            column: st.column_config.TextColumn(width="large"),
+            **{
+                name: st.column_config.NumberColumn(format=PERCENT)
+                for name in result.number_columns
             },
-        )
-        saving = st.form_submit_button(
-            say("고친 라벨 저장", "Save corrections"), icon=":material/save:"
-        )
-    tell_place(place)
-    if saving:
-        chosen = edited[right].dropna()
-        cells = rows[[column, prediction, confidence]].to_dict("index")
-        decisions = [
-            _decision(visit, (key, str(index)), str(label), tuple(cells[index].values()), model)
-            for index, label in chosen.items()
-            if str(cells[index][column]).strip()
-        ]
-        _save(visit, place, decisions, source)
-
-
-def _decision(
-    visit: Visit, row: tuple[str, str], label: str, cells: tuple[Any, ...], model: str
-) -> Decision:
-    text, predicted, confidence = cells
-    named = ":".join((*row, label, visit.person.name))
-    return Decision(
-        text=str(text),
-        label=label,
-        suggestion=Suggestion(label=predicted, score=confidence, model=model)
-        if predicted
-        else None,
-        request_id=hashlib.sha256(named.encode()).hexdigest(),
+        },
     )
-
-
-def _save(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> None:
-    if not decisions:
-        st.caption(
-            say(
-                "‘맞는 라벨’ 칸에 라벨을 고른 행이 없습니다.",
-                "No row has a label in the column of right ones.",
-            )
+    typed = zip(rows.index.tolist(), edited[right].tolist(), strict=True)
+    corrections.take({row: None if pd.isna(label) else str(label) for row, label in typed})
+    waiting = list(corrections.waiting)
+    wanted = result.table.loc[waiting, [column, prediction, confidence]]
+    predicted = {
+        row: PredictedRow(
+            text=str(text),
+            label=str(label or ""),
+            confidence=None if pd.isna(score) else float(score),
         )
-        return
-    try:
-        new = keep(visit, place, decisions, source)
-    except InputError as error:
-        explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
-        return
-    st.success(
-        say(
-            f"라벨 {len(decisions):,}개를 저장했습니다(새것 {new:,}개).",
-            f"{len(decisions):,} labels saved ({new:,} of them new).",
-        ),
-        icon=":material/check:",
-    )
+        for row, (text, label, score) in zip(
+            waiting, wanted.itertuples(index=False, name=None), strict=True
+        )
+    }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        offer_saving(visit, place, corrections, predicted, (model, source, key))
+        tell_place(place)
+    tell_saved(key)
+
+
+def _right_column(table: pd.DataFrame) -> str:
+    return free_name(say("맞는 라벨", "Right label"), table.columns)

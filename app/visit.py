@@ -10,7 +10,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.language import LANGUAGE, NAMES, say
+from app.plain_text import escaped
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import database_url_of
 from malmoi.labels.leasing import return_leases
@@ -22,6 +24,8 @@ from malmoi.labels.store import DATABASE_VARIABLE, database_url
 # Before somebody gives a name, all that is labelled is by one person.
 LOCAL_NAME = "local"
 PROJECT, NAME = "project", "name"
+# What of it stands in the address.
+SIDEBAR = (PROJECT, NAME, LANGUAGE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,29 +132,42 @@ def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
 
 
 def _ask_for_project(names: list[str]) -> str | None:
+    """The project that is open, which always stands in the address."""
     if not names:
         return None
-    wanted = st.session_state.pop(_NEXT, None)
-    if wanted in names:
+    if (wanted := st.session_state.pop(_NEXT, None)) in names:
         st.session_state[PROJECT] = wanted
     elif st.session_state.get(PROJECT) not in names:
         st.session_state.pop(PROJECT, None)
-    return st.selectbox(say("작업", "Project"), names, key=PROJECT, bind="query-params")
+    missing = take_from_address(PROJECT, names)
+    name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
+    if missing is not None:
+        st.warning(
+            say(
+                f"작업 ‘{escaped(missing)}’은(는) 없거나 볼 수 없습니다.",
+                f"There is no project {escaped(missing)}, or it is not yours to see.",
+            ),
+            icon=":material/search_off:",
+        )
+    write_to_address(PROJECT, name)
+    return name
 
 
 def _ask_for_name() -> str:
+    take_from_address(NAME)
     name = st.text_input(
         say("라벨 붙이는 사람", "Annotator"),
         key=NAME,
         placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
         max_chars=60,
-        bind="query-params",
     )
+    write_to_address(NAME, name or "")
     return (name or "").strip()
 
 
 def _ask_for_language() -> None:
-    st.segmented_control(
+    take_from_address(LANGUAGE, NAMES)
+    chosen = st.segmented_control(
         say("언어", "Language"),
         list(NAMES),
         format_func=NAMES.__getitem__,
@@ -158,5 +175,5 @@ def _ask_for_language() -> None:
         default="ko",
         required=True,
         label_visibility="collapsed",
-        bind="query-params",
     )
+    write_to_address(LANGUAGE, "" if chosen == "ko" else str(chosen))

@@ -9,6 +9,7 @@ Nothing else is public. torch and transformers are imported by the first model t
 from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
+from malmoi.telemetry import send_no_telemetry
 from malmoi.threads import share_cores
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _PLACES = {
 }
 
 share_cores()
+send_no_telemetry()
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,9 @@ from typing import Any
 
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.language import say
+from app.plain_text import escaped
 from app.visit import OpenProject
 from malmoi.labels.projects import members
 from malmoi.labels.searching import Search, SearchOrder, SearchState
@@ -22,14 +24,15 @@ def choose_search(opened: OpenProject) -> Search:
     sees_all = opened.allows("reviewer")
     sees_model = sees_all or opened.project.settings.show_suggestion
     words, state, order, more = st.columns([4, 2, 2, 1.4], vertical_alignment="bottom")
+    take_from_address("explore_words")
     wanted = words.text_input(
         say("글에 든 말", "Words in the text"),
         key="explore_words",
         placeholder=say("예: 배송 빨라요", "Words, all of which the text has"),
         max_chars=200,
-        bind="query-params",
         icon=":material/search:",
     )
+    write_to_address("explore_words", wanted or "")
     chosen_state = state.selectbox(
         say("상태", "State"),
         list(_states(sees_all)),
@@ -44,6 +47,8 @@ def choose_search(opened: OpenProject) -> Search:
     )
     with more.popover(say("필터", "Filters"), icon=":material/tune:", width="stretch"):
         narrowed = _draw_filters(opened, sees_all, sees_model)
+    if told := _told(opened, narrowed):
+        st.caption(say("필터: ", "Filters: ") + " · ".join(map(escaped, told)))
     return Search(
         words=wanted or "",
         state=chosen_state or None,  # type: ignore[arg-type]
@@ -118,6 +123,25 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     return found
 
 
+def _told(opened: OpenProject, narrowed: dict[str, Any]) -> list[str]:
+    """What narrows the search, for the popover hides it."""
+    titles = {label.name: label.title for label in opened.project.labels}
+    low, high = (round(100 * narrowed.get(name, end)) for name, end in _SCORE_ENDS.items())
+    told = {
+        say("라벨", "label"): titles.get(narrowed["label"] or ""),
+        say("제안", "suggested"): titles.get(narrowed.get("suggested") or ""),
+        say("점수", "score"): None if (low, high) == (0, 100) else f"{low}–{high}%",
+        say("사람", "annotator"): narrowed.get("annotator"),
+        say("날짜", "day"): say("정함", "chosen") if "since" in narrowed else None,
+        say("깃발", "flagged"): "✓" if narrowed["flagged"] else None,
+        say("무작위", "at random"): "✓" if narrowed["at_random"] else None,
+    }
+    return [f"{name} {value}" for name, value in told.items() if value]
+
+
+_SCORE_ENDS = {"score_from": 0.0, "score_to": 1.0}
+
+
 def _clear() -> None:
     for name in _KEYS:
         st.session_state.pop(f"explore_{name}", None)
@@ -129,6 +153,7 @@ def _one(title: str, names: dict[str, str], key: str) -> str | None:
         [None, *names],
         format_func=lambda name: say("모두", "All") if name is None else names[name],
         key=f"explore_{key}",
+        placeholder=say("모두", "All"),
     )
 
 

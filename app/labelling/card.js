@@ -7,6 +7,8 @@ const KEPT = 5; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
 const ASK_AGAIN = 20_000; // ms, where nothing was left
+const UNSURE = 1.3; // times the probability by chance
+const MANY_LABELS = 9; // from which on their buttons are smaller
 const LONGEST_LOOK = 3_600; // seconds of one text that are believed
 
 // What outlives a drawing of the page, by whose work it is.
@@ -43,6 +45,8 @@ class Card {
     this.wish = {}; // what the next message asks for, beside saving
     this.stopped = false;
     this.active = Date.now();
+    // The link that led here would keep the focus, and Enter.
+    document.activeElement?.blur?.();
     this.onKey = (event) => this.key(event);
     // Before Streamlit's own keys, one of which offers to clear its caches.
     window.addEventListener("keydown", this.onKey, true);
@@ -108,7 +112,10 @@ class Card {
       line.receive(answer.texts, answer.held);
       this.scores = answer.scores;
       this.leased = Date.now();
-      this.exhausted = answer.held.length < this.data.most;
+      this.exhausted = !answer.more;
+      // The server keeps some of the last texts for others: it is asked again once there are fewer.
+      this.enough = answer.texts.length ? Infinity : line.texts.length;
+      this.others = answer.others;
       this.stopped = false;
     }
     if (answer.stopped) {
@@ -149,8 +156,9 @@ class Card {
     if (this.stopped || this.wish.stop) return false;
     const { line } = this.session;
     const since = Date.now() - (this.leased ?? 0);
-    if (this.exhausted && since < ASK_AGAIN) return false;
-    if (line.texts.length < FEW && !(this.exhausted && document.hidden)) return true;
+    const { length } = line.texts;
+    if ((this.exhausted || length >= this.enough) && since < ASK_AGAIN) return false;
+    if (length < FEW && !(this.exhausted && document.hidden)) return true;
     // Leases are renewed for somebody who works, not for a page that was left open.
     const lease = this.data.lease * 1_000;
     return since > lease / 3 && Date.now() - this.active < lease;
@@ -361,13 +369,19 @@ class Card {
     at.previous.textContent = text?.previous ? `${say.previous} ${this.titles(text.previous) || say.skipped}` : "";
     const suggestion = text?.suggestion;
     at.model.hidden = !suggestion;
-    at.suggestion.textContent = suggestion
-      ? `${say.model} ${suggestion.map((one) => `${this.titles([one.label])} ${Math.round(100 * one.score)}%`).join(" · ")}`
-      : "";
+    at.suggestion.textContent = suggestion ? this.suggested(suggestion) : "";
     at.togetherRow.hidden = !text?.alike;
     at.togetherText.textContent = text?.alike ? say.together.replace("{}", text.alike) : "";
     const { last } = this.session;
     at.spoken.textContent = `${last ? `${last.label}. ` : ""}${text?.text ?? ""}`;
+  }
+
+  // Where the model knows hardly more than chance, it says so.
+  suggested(suggestion) {
+    const told = suggestion.map((one) => `${this.titles([one.label])} ${Math.round(100 * one.score)}%`).join(" · ");
+    const chance = 1 / this.data.labels.length;
+    const unsure = !this.data.multi && suggestion[0].score < UNSURE * chance;
+    return `${unsure ? this.say.unsure : this.say.model} ${told}`;
   }
 
   // The words that carried the suggestion: for it underlined and shaded, against it dotted.
@@ -397,12 +411,15 @@ class Card {
     const { at, say, session } = this;
     const waiting = session.outbox.size;
     const { mine, open, total } = this.data.counts;
+    const { annotators } = this.data;
     const own = mine + session.outbox.uncounted();
-    at.progress.textContent = say.progress
+    at.progress.textContent = (annotators > 1 ? say.progressOfSeveral : say.progress)
+      .replace("{k}", annotators)
       .replace("{mine}", own.toLocaleString())
       .replace("{done}", (total - open).toLocaleString())
       .replace("{total}", total.toLocaleString());
-    at.bar.value = total ? (total - open) / total : 0;
+    // A text that waits for others is done in part.
+    at.bar.value = total ? Math.max(total - open, own / annotators) / total : 0;
     const pace = paceOf(session.moments, Date.now());
     at.pace.textContent = pace ? `${say.pace.replace("{}", pace.toLocaleString())} · ${this.timeLeft(open / pace)}` : "";
     const { last } = session;
@@ -419,10 +436,16 @@ class Card {
   drawEmpty() {
     const { at, say } = this;
     const why = this.stopped ? "stopped" : this.exhausted ? "nothing" : "coming";
-    at.emptyText.textContent = say[why];
+    at.emptyText.textContent = why === "nothing" ? this.whyNothing() : say[why];
     at.again.textContent = this.stopped ? say.resume : say.lookAgain;
     at.again.hidden = why === "coming";
     this.root.dataset.state = why;
+  }
+
+  whyNothing() {
+    if (!this.others) return this.say.nothing;
+    const minutes = Math.max(1, Math.round(this.data.lease / 60));
+    return this.say.others.replace("{n}", this.others.toLocaleString()).replace("{m}", minutes);
   }
 
   timeLeft(hours) {
@@ -447,11 +470,12 @@ class Card {
     at.recentTitle.textContent = say.recent;
     at.bar.setAttribute("aria-label", say.projectProgress);
     at.labels.replaceChildren(...labels.map((label) => labelButton(label)));
+    at.labels.classList.toggle("many", labels.length >= MANY_LABELS);
     const tools = ["undo", "skip", "flag", "note", "help", "stop"];
     if (multi) tools.unshift("save");
     at.tools.replaceChildren(...tools.map((name) => this.toolButton(name)));
     at.words.textContent = say.words;
-    at.words.append(keyOf(say.keys[this.codes("words")[0]]));
+    at.words.append(keyOf(say.keys[shownCode(this.codes("words"))]));
     this.drawHelp();
   }
 
@@ -467,7 +491,7 @@ class Card {
     if (["save", "skip", "flag", "note"].includes(name)) button.dataset.needs = "text";
     button.className = name === "save" ? "strong" : "plain";
     button.append(Object.assign(document.createElement("span"), { textContent: this.say[name] }));
-    button.append(keyOf(this.say.keys[this.codes(name)[0]]));
+    button.append(keyOf(this.say.keys[shownCode(this.codes(name))]));
     return button;
   }
 

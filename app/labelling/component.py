@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.labelling.exchange import MOST_TEXTS, CardAnswer, answer, hand_out
+from app.labelling.exchange import CardAnswer, answer, hand_out
 from app.labelling.messages import read_message
 from app.labelling.wording import sentences
 from app.labelling.words import words_behind
@@ -69,7 +69,7 @@ def draw_card(opened: OpenProject) -> None:
             "multi": opened.project.kind == "multi",
             "guideline": opened.project.guideline_version,
             "lease": opened.project.settings.lease_seconds,
-            "most": MOST_TEXTS,
+            "annotators": opened.project.settings.annotators_per_text,
             "counts": _counts(opened.access, scope),
             "answer": _as_data(given),
         },

@@ -11,7 +11,13 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, OwnWork, own_work, save_acts
-from malmoi.labels.leasing import LeasedText, lease_texts, return_leases
+from malmoi.labels.leasing import (
+    LeasedText,
+    count_held_by_others,
+    count_left,
+    lease_texts,
+    return_leases,
+)
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import scores_version
@@ -35,6 +41,8 @@ class CardAnswer:
         failed: why nothing could be done now, so that the card keeps its acts; None: it could.
         held: ids of all texts that are the annotator's; None where they were not asked for.
         texts: those of them that the card does not have.
+        more: whether others than these are left for the annotator.
+        others: how many texts are on other people's screens; None where some are left.
         scores: the version of the model's order that they came in; None: as it was, or none.
         renewed: whether the card is to forget all texts but the first that it has.
         stopped: whether they were given back.
@@ -48,6 +56,8 @@ class CardAnswer:
     failed: str | None = None
     held: list[int] | None = None
     texts: list[dict[str, Any]] = field(default_factory=list)
+    more: bool = False
+    others: int | None = None
     scores: int | None = None
     renewed: bool = False
     stopped: bool = False
@@ -95,9 +105,13 @@ def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = 
         InputError: the person is no member, the project is archived, or the database fails.
     """
     given.scores = scores_version(access)
-    leased = lease_texts(access, MOST_TEXTS)
+    leased = lease_texts(access, MOST_TEXTS, leave_some=True)
     given.held = [one.text_id for one in leased]
     given.texts = [_text(one) for one in leased if one.text_id not in have]
+    few = len(leased) < MOST_TEXTS
+    given.more = not few or count_left(access, len(leased) + 1) > len(leased)
+    if not leased:
+        given.others = count_held_by_others(access)
 
 
 def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:

@@ -23,6 +23,11 @@ export function codesOf(command, labels) {
   return COMMAND_KEYS[command].filter((code) => !taken.has(characterAt(code)));
 }
 
+// The one that is shown: not a letter, for labels may take those, and the key would seem to change.
+export function shownCode(codes) {
+  return codes.find((code) => !code.startsWith("Key")) ?? codes[0];
+}
+
 // What a keydown asks for: {label}, {command}, or null for what is none of the card's.
 export function meaningOf(event, labels) {
   if (event.isComposing || event.repeat || event.ctrlKey || event.altKey || event.metaKey) return null;
@@ -192,10 +197,11 @@ export class Line {
   }
 }
 
-// Labels an hour over the last minutes, by the moments (ms) at which they were given; null: too few.
+// Labels an hour over the last minutes, by the moments (ms) at which they were given; null: too few,
+// or within too short a time.
 export function paceOf(moments, now, minutes = 10) {
   const recent = moments.filter((moment) => now - moment < minutes * 60_000);
-  if (recent.length < 5) return null;
+  if (recent.length < 10 || now - recent[0] < 60_000) return null;
   return Math.round((recent.length - 1) / ((now - recent[0]) / 3_600_000));
 }
 

@@ -37,6 +37,10 @@ def _progress() -> dict[str, str]:
         "progress": say(
             "내 라벨 {mine} · 작업 {done} / {total}", "Mine {mine} · project {done} / {total}"
         ),
+        "progressOfSeveral": say(
+            "내 라벨 {mine} · {k}명이 모두 붙인 글 {done} / {total}",
+            "Mine {mine} · labelled by all {k}: {done} / {total}",
+        ),
         "projectProgress": say("작업의 진행", "Progress of the project"),
         "pace": say("시간당 {}건", "{} an hour"),
         "left": say("이 속도로 {h}시간 {m}분 남음", "{h} h {m} min left at this pace"),
@@ -81,6 +85,7 @@ def _text() -> dict[str, str]:
     """What is said of the text on screen, or in place of one."""
     return {
         "model": say("모델의 생각:", "The model says:"),
+        "unsure": say("모델도 아직 잘 모릅니다:", "The model hardly knows yet:"),
         "previous": say("지금 붙어 있는 라벨:", "Its label now:"),
         "skipped": say("건너뜀", "skipped"),
         "together": say(
@@ -95,6 +100,12 @@ def _text() -> dict[str, str]:
             "들어오면 이어집니다. 붙인 라벨은 아래에서 고칠 수 있습니다.",
             "Nothing is left for you to label now. It goes on when texts of others come back or "
             "new ones are imported. Below you can change your labels.",
+        ),
+        "others": say(
+            "남은 글 {n}건은 다른 사람이 맡고 있습니다. 그 사람이 그만하거나 {m}분 동안 쉬면 "
+            "여기로 돌아옵니다. 20초마다 다시 찾아봅니다.",
+            "The last {n} texts are with other people. They come here when those stop or rest for "
+            "{m} min. It looks again every 20 s.",
         ),
         "lookAgain": say("다시 찾아보기", "Look again"),
         "stopped": say(

@@ -1,7 +1,7 @@
 """Progress, pace, balance and seconds per label, on the page 현황."""
 
-from collections import defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pandas as pd
 import streamlit as st
@@ -13,6 +13,8 @@ from app.visit import OpenProject
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 
 _HOURS_SHOWN = 48
+# So many days or hours at least, so that the bar of a first day is no wall.
+_FEWEST_BARS = 8
 
 
 def draw_work(opened: OpenProject) -> None:
@@ -71,9 +73,11 @@ def _draw_pace(numbers: ProjectNumbers) -> None:
         default="day",
         required=True,
     )
-    frame = _by_time(numbers.hours, "%m-%d" if by == "day" else "%m-%d %H")
-    if by == "hour":
-        frame = frame[frame["time"].isin(sorted(set(frame["time"]))[-_HOURS_SHOWN:])]
+    hours = list(numbers.hours)
+    if by == "hour" and hours:
+        last = max(hour.begins for hour in hours)
+        hours = [one for one in hours if last - one.begins < timedelta(hours=_HOURS_SHOWN)]
+    frame = _by_time(hours, by)
     if frame.empty:
         st.caption(say("지난 60일 동안 붙인 라벨이 없습니다.", "No labels within 60 days."))
         return
@@ -84,6 +88,7 @@ def _draw_pace(numbers: ProjectNumbers) -> None:
         alt=say("시간에 따른 라벨 수", "Labels over time"),
     )
     with st.expander(say("표로 보기", "As a table")):
+        frame = frame[frame["number"] > 0]
         table = frame.pivot_table(index="time", columns="name", values="number", fill_value=0)
         names = list(table.columns)
         table.columns = pd.Index([str(place) for place in range(len(names))])
@@ -100,11 +105,20 @@ def _draw_pace(numbers: ProjectNumbers) -> None:
         )
 
 
-def _by_time(hours: Sequence[HourOfWork], written: str) -> pd.DataFrame:
-    """Labels by the visitor's day or hour, and by annotator."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
+def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
+    """Labels by the visitor's day or hour, and by annotator; 0 where nobody worked."""
+    written = "%m-%d" if by == "day" else "%m-%d %H"
+    step = timedelta(days=1) if by == "day" else timedelta(hours=1)
+    counts: dict[tuple[str, str], int] = {}
+    if hours:
+        first, last = (local_time(pick(hour.begins for hour in hours)) for pick in (min, max))
+        time = min(first, last - (_FEWEST_BARS - 1) * step)
+        while time.strftime(written) != last.strftime(written):
+            counts[time.strftime(written), hours[0].name] = 0
+            time += step
     for hour in hours:
-        counts[local_time(hour.begins).strftime(written), hour.name] += hour.labels
+        key = local_time(hour.begins).strftime(written), hour.name
+        counts[key] = counts.get(key, 0) + hour.labels
     rows = [(time, name, number) for (time, name), number in counts.items()]
     return pd.DataFrame(rows, columns=["time", "name", "number"])
 

@@ -112,7 +112,15 @@ def _pasted(text: str, key: str) -> list[ChosenFile]:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return []
-    st.caption(say(f"글 {len(lines):,}건", f"{len(lines):,} texts"))
+    equal = len(lines) - len(set(lines))
+    st.caption(
+        say(f"글 {len(lines):,}건", f"{len(lines):,} texts")
+        + (
+            say(f" (같은 글 {equal:,}건은 하나로 합칩니다)", f" ({equal:,} equal ones become one)")
+            if equal
+            else ""
+        )
+    )
     kept: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
     name = f"pasted-{key}"
     if name not in kept or kept[name][0] != text:

@@ -9,10 +9,19 @@ from app.language import say
 # A picture of another server would tell it who reads the guideline, and when.
 _PICTURE = re.compile(r"!(?=\[)")
 
+# Tables often have long cells beside short ones; those would be a character wide.
+_TABLES = """
+<style>
+[data-testid="stMarkdownContainer"] :is(td, th) { padding: 0.25rem 0.4rem; min-width: 4rem; }
+[data-testid="stMarkdownContainer"]:has(td) { overflow-x: auto; font-size: 0.9rem; }
+</style>
+"""
+
 
 def show_guideline(markdown: str) -> None:
     """Draw it. HTML in it is shown as it is written: Streamlit renders none."""
     if markdown.strip():
+        st.html(_TABLES)
         st.markdown(_PICTURE.sub(r"\\!", markdown))
     else:
         st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.language import say
 
 # Of a part: its name in Korean and in English, and its icon.
@@ -15,18 +16,15 @@ def choose_section(
 ) -> str:
     """Draw the control; the short name of the part that is chosen.
 
-    A reload and a bookmark open the same part. Streamlit's own binding to the address would write
-    what is shown there, which another language does not have.
-
     Args:
         key: of the control, and what it is called in the address.
         sections: all parts.
         offered: those that can be chosen now.
         first: the one where nothing was chosen yet.
     """
+    take_from_address(key, offered)
     if st.session_state.get(key) not in offered:
-        wanted = st.query_params.get(key)
-        st.session_state[key] = wanted if wanted in offered else first
+        st.session_state[key] = first
     chosen = st.segmented_control(
         say("보기", "View"),
         list(offered),
@@ -36,8 +34,7 @@ def choose_section(
         label_visibility="collapsed",
     )
     assert chosen is not None  # the control has a value from the start, and cannot lose it
-    if st.query_params.get(key, first) != chosen:
-        st.query_params[key] = chosen
+    write_to_address(key, "" if chosen == first else chosen)
     return chosen
 
 

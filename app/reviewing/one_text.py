@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.language import say
 from app.plain_text import escaped
+from app.projects.guideline import show_guideline
 from app.visit import OpenProject
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.review import ReviewedText
@@ -153,8 +154,7 @@ def _draw_guideline(opened: OpenProject) -> None:
         if not label.retired and label.meaning:
             st.text(f"{label.title}: {label.meaning}")
     if opened.project.guideline:
-        # An admin of the project wrote it as Markdown; Streamlit takes no HTML in it.
-        st.markdown(opened.project.guideline)
+        show_guideline(opened.project.guideline)
     elif not any(label.meaning for label in opened.project.labels):
         st.caption(say("아직 쓰인 기준이 없습니다.", "None has been written yet."))
 

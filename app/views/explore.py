@@ -15,11 +15,13 @@ from app.plain_text import shortened
 from app.reviewing.one_text import joined
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.labels.scores import scores_version
 from malmoi.labels.searching import (
     MOST_COUNTED,
     Cursor,
     FoundText,
     Search,
+    SearchOrder,
     SearchPage,
     count_texts,
     search_texts,
@@ -27,6 +29,7 @@ from malmoi.labels.searching import (
 
 _ROWS = 50
 _PLACE = "explore_place"
+_BY_MODEL: tuple[SearchOrder, ...] = ("doubt", "least sure", "surest")
 
 
 @dataclass
@@ -78,6 +81,15 @@ def _place(opened: OpenProject, search: Search) -> _Place:
 
 
 def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
+    if not page.texts and place.search.order in _BY_MODEL and not scores_version(opened.access):
+        st.info(
+            say(
+                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 20개가 되면 배웁니다.",
+                "No model has learnt yet, so there is no such order. It learns from 20 labels on.",
+            ),
+            icon=":material/school:",
+        )
+        return
     if not page.texts:
         st.info(
             say(

@@ -19,7 +19,7 @@ from malmoi.text.reading.columns import has_text_column
 from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from malmoi.text.reading.records import load_table
 
-_TABLE, _JOB = "file_table", "job"
+_TABLE, _JOB, _LAST = "file_table", "job", "last_file_job"
 _PREVIEW_ROWS = 5
 # A redraw costs the work little at this rate.
 _REDRAW_SECONDS = 0.5
@@ -67,7 +67,7 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
         say("CSV, TSV, XLSX, JSONL 파일", "CSV, TSV, XLSX or JSONL file"), key="file_upload"
     )
     if uploaded is None:
-        if _JOB not in st.query_params:
+        if _JOB not in st.query_params and _LAST not in st.session_state:
             st.caption(
                 say(
                     "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 "
@@ -102,7 +102,7 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
     column = _ask_for_column(table, suggested, digest)
     if st.button(say("분류 시작", "Classify"), type="primary", icon=":material/play_arrow:"):
         job = file_jobs().start(visit.person.name, uploaded.name, table, column, chosen.classifier)
-        st.query_params[_JOB] = job.id
+        st.query_params[_JOB] = st.session_state[_LAST] = job.id
 
 
 def _ask_for_column(table: pd.DataFrame, suggested: str, digest: str) -> str:
@@ -178,11 +178,14 @@ def how_read(notes: SourceNotes) -> list[str]:
 
 
 def _job_in_address(visit: Visit) -> FileJob | None:
-    wanted = st.query_params.get(_JOB)
+    """The one of the address, else the last of this visit, as after another page."""
+    wanted = st.query_params.get(_JOB) or st.session_state.get(_LAST)
     if wanted is None:
         return None
+    st.session_state[_LAST] = st.query_params[_JOB] = wanted
     job = file_jobs().find(wanted, visit.person.name)
     if job is None:
+        del st.session_state[_LAST]
         st.info(
             say(
                 "그 결과는 더 남아 있지 않습니다. 파일을 다시 올려 주세요.",

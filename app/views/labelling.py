@@ -7,6 +7,7 @@ import streamlit as st
 from app.labelling.component import draw_card
 from app.language import say
 from app.navigation import link_to
+from app.projects.guideline import show_guideline
 from app.projects.running import import_key, works
 from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
@@ -20,7 +21,6 @@ _NARROW = f"""
 div:has(> .st-key-{_CARD}) {{ flex: 3 1 26rem; min-width: min(26rem, 100%); }}
 div:has(> .st-key-{_GUIDELINE}) {{ flex: 2 1 20rem; min-width: 18rem; }}
 .st-key-{_GUIDELINE} :is(p, li, td, th) {{ font-size: 0.85rem; line-height: 1.5; }}
-.st-key-{_GUIDELINE} :is(td, th) {{ padding: 0.25rem 0.35rem; min-width: 3.5rem; }}
 </style>
 """
 
@@ -78,8 +78,7 @@ def _draw(opened: OpenProject) -> None:
                         f"Guideline, version {opened.project.guideline_version}",
                     )
                 )
-                # An admin's Markdown; HTML in it is shown as written.
-                st.markdown(guideline)
+                show_guideline(guideline)
     if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
         # Draws charts, which take long to import.
         importlib.import_module("app.learning.curve").draw_curve(opened)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from app.address import take_from_address, write_to_address
 from app.language import say
 from app.model_charts import confusion_chart, label_bars
 from app.model_choice import (
@@ -37,10 +38,9 @@ def show(visit: Visit) -> None:
         "train": (say("ELECTRA 학습", "Train ELECTRA"), lambda: _show_training(visit)),
         "curve": (say("라벨링 중 학습", "Learning while labelling"), lambda: _show_curve(visit)),
     }
-    # Not bound to the address: that would be by words of the language in use.
+    take_from_address(_SECTION, sections)
     if st.session_state.get(_SECTION) not in sections:
-        asked = st.query_params.get(_SECTION)
-        st.session_state[_SECTION] = asked if asked in sections else "models"
+        st.session_state[_SECTION] = "models"
     section = st.segmented_control(
         say("보기", "Section"),
         list(sections),
@@ -50,8 +50,7 @@ def show(visit: Visit) -> None:
         label_visibility="collapsed",
     )
     assert section is not None
-    if st.query_params.get(_SECTION, "models") != section:
-        st.query_params[_SECTION] = section
+    write_to_address(_SECTION, "" if section == "models" else section)
     sections[section][1]()
 
 

@@ -95,6 +95,7 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
             [None, *by_choice],
             format_func=lambda one: _pair_name(None if one is None else by_choice[one]),
             key="review_pair",
+            placeholder=say("모두", "All"),
             width=220,
         )
         pair = by_choice.get(chosen) if chosen else None

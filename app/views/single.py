@@ -14,6 +14,7 @@ from app.keeping import Decision, keep, place_for, tell_place
 from app.language import say
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.plain_text import shortened
+from app.projects.guideline import show_guideline
 from app.views.several import show_several
 from app.visit import Visit
 from app.word_views import show_words
@@ -241,4 +242,4 @@ def _request_id(result: _Result, label: str, person: str) -> str:
 def _show_guideline(task: TaskDefinition | None) -> None:
     if task is not None and task.guideline is not None:
         with st.expander(say("지침 보기", "Guideline"), icon=":material/menu_book:"):
-            st.markdown(task.guideline)
+            show_guideline(task.guideline)

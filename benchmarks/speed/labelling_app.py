@@ -16,18 +16,13 @@ Two parts, each with a database of its own that is written beforehand (`labellin
 
 import json
 import os
-import shutil
 import signal
-import socket
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +30,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from benchmarks.speed.app_server import chromium, free_port, serving
 from benchmarks.speed.labelling_project import (
     LABELS,
     first_texts,
@@ -43,7 +39,6 @@ from benchmarks.speed.labelling_project import (
     score_all,
 )
 from malmoi.command_line import run_command
-from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.project import ORDERS, ProjectSettings
@@ -53,13 +48,11 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 RESULTS = Path(__file__).parents[1] / "results" / "labelling_app.json"
-ROOT = Path(__file__).parents[2]
 _BATCH = 100
 _PROJECT = "benchmark"
 _GAPS = (0, 20, 50, 100)  # ms
 _BURST = 20
 _LOST = 5
-_START_SECONDS = 300
 _PATIENCE = 300_000  # ms
 # The text on screen at each key, before the card does anything, and when the next one is there.
 _WITNESS = """
@@ -158,32 +151,16 @@ def _milliseconds(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def _page(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "expected playwright to be installed; run pip install playwright"
-        ) from error
-    browser_path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-    if browser_path is None:
-        raise InputError(
-            "expected Chromium on this machine, found neither chromium nor google-chrome"
-        )
     database = folder / "page.db"
     access = make_project(ProjectStore(f"sqlite:///{database}"), _PROJECT, settings.texts)
     score_all(access)
     label_many(access, first_texts(access, "plain", settings.labels), "plain")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
-        )
+    port = free_port()
+    with chromium() as browser:
         page = browser.new_page()
         page.set_default_timeout(_PATIENCE)
         page.add_init_script(_WITNESS)
-        with _server(folder, database, port) as server:
+        with serving(folder, database, port) as server:
             began = time.perf_counter()
             page.goto(f"http://127.0.0.1:{port}/labelling?{urlencode({'project': _PROJECT})}")
             page.locator(".card .text:not(:empty)").wait_for()
@@ -196,42 +173,9 @@ def _page(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
             for _ in range(_LOST):
                 page.keyboard.press("1")
             unsent = page.locator(".card").get_attribute("data-unsaved")
-        with _server(folder, database, port):
+        with serving(folder, database, port):
             found["killed"] = {"unsent": int(unsent or 0), **_compared(page, database)}
-        browser.close()
     return found
-
-
-@contextmanager
-def _server(folder: Path, database: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """The app, as `streamlit run` starts it."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
-    with (folder / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            [*command, "--server.port", str(port)],
-            cwd=folder,
-            env={**own, "MALMOI_DATABASE": f"sqlite:///{database}", "MALMOI_HOME": str(folder)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait(port, process)
-            yield process
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + _START_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise InputError("the app did not start: expected an answer of its server, found none")
 
 
 def _key_times(page: "Page", keys: int) -> dict[str, Any]:

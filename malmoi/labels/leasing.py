@@ -39,6 +39,10 @@ from malmoi.labels.project_models import (
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
+# With more open texts than this many times what is asked for, nobody goes short.
+_PLENTY = 20
+# Held however few are left, so that the next is there at once.
+_FEWEST_HELD = 5
 Drawn = Literal["plain", "scores", "random"]
 
 
@@ -75,7 +79,11 @@ class LeasedText:
 
 
 def lease_texts(
-    access: ProjectAccess, count: int = 1, *, order: TextOrder | None = None
+    access: ProjectAccess,
+    count: int = 1,
+    *,
+    order: TextOrder | None = None,
+    leave_some: bool = False,
 ) -> list[LeasedText]:
     """The next texts for this annotator: those that they hold already, then new ones.
 
@@ -83,6 +91,8 @@ def lease_texts(
         access: of an annotator.
         count: how many to hold, up to `MOST_LEASES`.
         order: None: that of the project.
+        leave_some: to hold, of the last texts, about half of what is left, so that somebody who
+            comes finds work, too.
 
     Returns:
         At most `count`, fewer where nothing is left for this annotator; leases are renewed.
@@ -97,7 +107,8 @@ def lease_texts(
     with access.writing("annotator") as connection:
         chooser = _Chooser(access, connection, order)
         held = chooser.held(count)
-        fresh = chooser.choose(count - len(held)) if len(held) < count else {}
+        most = chooser.share(count) if leave_some and len(held) < count else count
+        fresh = chooser.choose(most - len(held)) if len(held) < most else {}
         expires_at = chooser.lease(held | fresh)
         return _with_texts(chooser, held | fresh, expires_at)
 
@@ -128,6 +139,38 @@ def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) 
     with access.writing("annotator") as connection:
         given = update(PlaceRow).where(*mine).values(state="returned", expires_at=None)
         return connection.execute(given).rowcount
+
+
+def count_left(access: ProjectAccess, most: int) -> int:
+    """How many texts this annotator holds or could be handed, counted up to `most`.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        chooser = _Chooser(access, connection, None)
+        return chooser.counted(chooser.candidates(held=True), most)
+
+
+def count_held_by_others(access: ProjectAccess) -> int:
+    """How many open texts others have on their screens, so that they may come back.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        held = (
+            select(func.count(PlaceRow.text_id.distinct()))
+            .join(TextRow, TextRow.id == PlaceRow.text_id)
+            .where(
+                PlaceRow.project_id == access.project_id,
+                PlaceRow.annotator != access.person.name,
+                PlaceRow.state == "leased",
+                PlaceRow.expires_at > database_time(connection),
+                TextRow.is_open,
+            )
+        )
+        return connection.scalar(held) or 0
 
 
 def texts_alike(access: ProjectAccess, text_id: int) -> list[int]:
@@ -182,6 +225,21 @@ class _Chooser:
         )
         rows = self.connection.execute(query)
         return {text_id: _drawn(how) for text_id, how in rows}
+
+    def share(self, count: int) -> int:
+        """How many of `count` texts to hold: half of what is left, once that is little."""
+        opened = select(TextRow.id).where(
+            TextRow.project_id == self.access.project_id, TextRow.is_open
+        )
+        if self.counted(opened, _PLENTY * count) == _PLENTY * count:
+            return count
+        left = self.counted(self.candidates(held=True), 2 * count)
+        return min(count, max(_FEWEST_HELD, (left + 1) // 2))
+
+    def counted(self, query: Select[int], most: int) -> int:
+        """How many rows there are, up to so many."""
+        rows = query.limit(most).subquery()
+        return self.connection.scalar(select(func.count()).select_from(rows)) or 0
 
     def choose(self, count: int) -> dict[int, Drawn]:
         """New texts, and how each was chosen.

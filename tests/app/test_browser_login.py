@@ -86,7 +86,9 @@ def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None
     assert page.get_by_test_id("stSidebar").get_by_role("combobox").first.input_value() == (
         "우리 작업"
     )
-    assert page.get_by_text("남의 작업").count() == 0
+    # It stands where it is said that there is none, and nowhere else.
+    assert page.get_by_text("남의 작업").count() == 1
+    assert "볼 수 없습니다" in page.get_by_text("남의 작업").inner_text()
 
 
 def test_settings_are_refused_to_an_annotator(page: "Page", server: Server) -> None:

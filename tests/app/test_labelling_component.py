@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from app.labelling.exchange import MOST_TEXTS
 from app.labelling.wording import sentences
 
 if TYPE_CHECKING:
@@ -52,29 +53,40 @@ class Card:
         )
         page.evaluate(HOST, {**files, "js": js, "scope": scope})
 
-    def tell(self, **answer: Any) -> None:
+    def tell(
+        self,
+        *,
+        labels_with: str = "",
+        counts: dict[str, int] | None = None,
+        annotators: int = 1,
+        **answer: Any,
+    ) -> None:
         self.answers += 1
-        given = {"saved": [], "refused": [], "failed": None, "held": None, "texts": []}
+        more = [{**LABELS[0], "name": "더", "title": "더", "key": labels_with}]
+        given: dict[str, Any] = {"saved": [], "refused": [], "failed": None}
+        given |= {"held": None, "texts": [], "more": False}
         given |= {"sequence": None, "stopped": False, "recent": None, "words": None}
         data = {
             "scope": self.scope,
             "say": sentences(),
-            "labels": LABELS,
+            "labels": LABELS + (more if labels_with else []),
             "multi": self.multi,
             "guideline": 3,
             "lease": 600,
-            "most": 100,
-            "counts": {"mine": 0, "open": 10, "total": 10},
+            "annotators": annotators,
+            "counts": counts or {"mine": 0, "open": 10, "total": 10},
             "answer": given | answer | {"id": self.answers},
         }
         self.page.evaluate("(data) => void window.tell(data)", data)
 
-    def hand_out(self, *texts: str, first: int = 1, **more: Any) -> None:
+    def hand_out(self, *texts: str, first: int = 1, more: bool = False, **values: Any) -> None:
         handed = [
-            {"text_id": place, "text": text, "suggestion": None, "model": None, "alike": 0} | more
+            {"text_id": place, "text": text, "suggestion": None, "model": None, "alike": 0} | values
             for place, text in enumerate(texts, first)
         ]
-        self.tell(held=[one["text_id"] for one in handed], texts=handed)
+        # Of a full line there are more.
+        more = more or len(texts) == MOST_TEXTS
+        self.tell(held=[one["text_id"] for one in handed], texts=handed, more=more)
 
     def sent(self) -> list[dict[str, Any]]:
         """The messages so far."""
@@ -243,6 +255,22 @@ def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     assert card.acts()[0]["labels"] == ["긍정", "부정"]
 
 
+def test_enter_saves_though_the_link_that_led_here_had_the_focus(page: "Page") -> None:
+    page.evaluate(
+        """() => {
+          const link = document.createElement("a");
+          link.href = "#elsewhere";
+          document.body.append(link);
+          link.focus();
+        }"""
+    )
+    card = Card(page, multi=True)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert card.shown() == "둘" and "elsewhere" not in page.url
+
+
 def test_words_of_people_are_shown_as_written(page: "Page") -> None:
     attack = (
         "<script>window.hit=1</script><img src=x onerror='window.hit=2'> **굵게** [글](http://a)"
@@ -303,6 +331,54 @@ def test_more_texts_are_asked_for_before_they_run_out(page: "Page") -> None:
     assert last["wants"] and len(last["have"]) == 29
 
 
+def test_of_the_last_texts_more_are_asked_for_until_none_is_left(page: "Page") -> None:
+    """The server keeps some of the last texts for others."""
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋", more=True)
+    last = card.sent()[-1]
+    assert last["wants"]
+    # Nothing new although there are more: not asked again until fewer are here.
+    card.tell(sequence=last["sequence"], held=[1, 2, 3], texts=[], more=True)
+    assert card.sent()[-1] == last
+    for held in ([2, 3], [3], []):
+        page.keyboard.press("1")
+        last = card.sent()[-1]
+        assert last["wants"]
+        saved = [act["request_id"] for act in last["acts"]]
+        if held:
+            card.tell(saved=saved, sequence=last["sequence"], held=held, texts=[], more=True)
+    card.tell(saved=saved, sequence=last["sequence"], held=[], texts=[], others=12)
+    said = page.locator(".empty").inner_text()
+    assert "12건" in said and "10분" in said
+    assert len(card.sent()) == last["sequence"]
+
+
+def test_the_key_on_a_button_is_the_same_whatever_letters_labels_take(page: "Page") -> None:
+    """A label that has the letter comes first; the sign stays."""
+    card = Card(page)
+    shown = {}
+    for letter in ("a", "c"):
+        card.tell(labels_with=letter)
+        shown[letter] = page.locator("[data-do=flag] kbd").inner_text()
+    assert shown == {"a": "=", "c": "="}
+    assert page.evaluate("window.module.shownCode(['KeyC', 'Equal'])") == "Equal"
+
+
+def test_a_model_that_knows_nothing_says_so(page: "Page") -> None:
+    card = Card(page)
+    close = [{"label": "부정", "score": 0.35}, {"label": "긍정", "score": 0.33}]
+    card.hand_out("하나", "둘", suggestion=close, model="빠른 모델")
+    assert "잘 모릅니다" in page.locator(".model").inner_text()
+
+
+def test_a_project_of_two_annotators_moves_with_the_labels_of_one(page: "Page") -> None:
+    card = Card(page)
+    card.tell(counts={"mine": 6, "open": 10, "total": 10}, annotators=2)
+    head = page.locator(".progress").inner_text()
+    assert "6" in head and "0 / 10" in head and "2명" in head
+    assert page.locator("progress").evaluate("(bar) => bar.value") == pytest.approx(0.3)
+
+
 def test_without_storage_and_without_random_uuid_it_still_labels(page: "Page") -> None:
     """A browser that forbids storage; plain http, where crypto.randomUUID is missing."""
     page.evaluate(
@@ -320,9 +396,11 @@ def test_without_storage_and_without_random_uuid_it_still_labels(page: "Page") -
 
 def test_the_pure_parts(page: "Page") -> None:
     Card(page)
-    pace = "window.module.paceOf([0, 1000, 2000, 3000, 4000], 4000)"
+    pace = "window.module.paceOf(Array.from({length: 61}, (_, at) => 1000 * at), 60_000)"
     assert page.evaluate(pace) == 3600
-    assert page.evaluate("window.module.paceOf([0, 1000], 4000)") is None
+    few = "window.module.paceOf([0, 1000], 120_000)"
+    fast = "window.module.paceOf(Array.from({length: 20}, (_, at) => 100 * at), 2_000)"
+    assert page.evaluate(few) is None and page.evaluate(fast) is None
     pieces = page.evaluate("window.module.weighted('👍 좋다 함', [[0, 1, 1], [2, 4, -1]])")
     assert json.dumps([one["text"] for one in pieces], ensure_ascii=False) == (
         '["👍", " ", "좋다", " 함"]'

@@ -306,3 +306,20 @@ def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:
     name.input("지은").run()
     named = store.access(Person(name="지은", is_local=True), "리뷰")
     assert len(lease_texts(named, 2)) == 2
+
+
+def test_the_address_names_the_project_that_is_open(workplace: Path) -> None:
+    """Also the first of the list: for whoever gets the link, another may be the first."""
+    store = ProjectStore()
+    labels = [ProjectLabel(name=label) for label in LABELS]
+    for name in ("리뷰", "*메모*"):
+        store.create(Person(name="local", is_local=True), NewProject(name=name, labels=labels))
+    page = open_page("projects")
+    assert page.query_params["project"] in ("*메모*", ["*메모*"])
+    page = open_page("projects", project="리뷰")
+    assert choice(page, "작업").value == "리뷰" and not page.warning
+    choice(page, "작업").set_value("*메모*").run()
+    assert page.query_params["project"] in ("*메모*", ["*메모*"])
+    page = open_page("projects", project="없는 *작업*")
+    assert choice(page, "작업").value == "*메모*"
+    assert "없는" in page.warning[0].value and r"\*작업\*" in page.warning[0].value

@@ -1,5 +1,6 @@
 """검수, 살펴보기 and 현황 through Streamlit's own test runner, with a real database."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore, set_member
+from malmoi.labels.projects import ProjectStore, change_guideline, set_member
 from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.text_import import import_texts
@@ -281,3 +282,11 @@ def _steps_of_a_click() -> dict[str, int]:
         assert not shown.exception and steps
         counts[module] = steps
     return counts
+
+
+@pytest.mark.parametrize("module", ["labelling", "review"])
+def test_a_picture_in_a_guideline_is_not_fetched(project: ProjectAccess, module: str) -> None:
+    """It would tell another server who reads the guideline, and when."""
+    change_guideline(project, "# 기준\n![그림](http://elsewhere.test/x.png)")
+    said = "\n".join(str(one.value) for one in page(module).markdown)
+    assert "elsewhere.test" in said and not re.search(r"(?<!\\)!\[", said)

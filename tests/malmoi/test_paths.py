@@ -35,7 +35,7 @@ def test_without_a_repository_the_current_folder(
     monkeypatch.delenv("MALMOI_HOME", raising=False)
     package = tmp_path / "installed" / "malmoi"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "threads.py", "paths.py"):
+    for name in ("__init__.py", "errors.py", "telemetry.py", "threads.py", "paths.py"):
         shutil.copy(ROOT / "malmoi" / name, package)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     done = subprocess.run(

@@ -289,6 +289,39 @@ def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
     assert ids(mine, 3) == [4, 5, 2]
 
 
+@pytest.mark.parametrize("people", [1, 2])
+def test_who_comes_late_still_finds_work(make: Make, people: int) -> None:
+    """The first would hold all of the last texts otherwise, and the second wait for nothing."""
+    access = make(
+        *[f"글 번호 {number}" for number in range(60)],
+        annotators_per_text=people,
+        people=dict.fromkeys(("지은", "민수"), "annotator"),
+    )
+    first, second = for_person(access, "지은"), for_person(access, "민수")
+    mine = lease_texts(first, 100, leave_some=True)
+    assert len(mine) == 30
+    theirs = lease_texts(second, 100, leave_some=True)
+    assert len(theirs) == (15 if people == 1 else 30)
+    assert (people == 2) or not {one.text_id for one in mine} & {one.text_id for one in theirs}
+    assert leasing.count_held_by_others(second) == 30
+    # Both go on until all is done, and neither is told that nothing is left before.
+    rounds = 0
+    while mine or theirs:
+        rounds += 1
+        for who, texts in ((first, mine), (second, theirs)):
+            for leased in texts:
+                label(who, leased.text_id)
+        mine = lease_texts(first, 100, leave_some=True)
+        theirs = lease_texts(second, 100, leave_some=True)
+    assert list(iter_open_texts(access)) == [] and rounds < 10
+
+
+def test_of_many_texts_as_many_are_held_as_were_asked_for(make: Make) -> None:
+    access = make(*[f"글 번호 {number}" for number in range(210)])
+    assert len(lease_texts(access, 10, leave_some=True)) == 10
+    assert len(lease_texts(access, 200, leave_some=True)) == 105
+
+
 def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:
     access = make(*[f"글 번호 {number}" for number in range(50)])
     found = ids(access, 50, order="random")

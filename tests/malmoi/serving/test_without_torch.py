@@ -2,10 +2,7 @@
 
 import json
 import re
-import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -83,42 +80,6 @@ def test_a_server_needs_nothing_that_the_file_does_not_install(
         assert server.ask("/health").json["engine"] == ENGINE
     expected = Classifier.load(classifier_directory, ENGINE).predict(TEXTS)
     assert [each["label"] for each in found] == [each.label for each in expected]
-
-
-def test_the_container_file_installs_that_file_and_copies_what_is_there() -> None:
-    lines = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
-    assert "pip install --no-cache-dir -r requirements-serve.txt" in lines
-    copied = [line.split()[1:-1] for line in lines.splitlines() if line.startswith("COPY")]
-    names = {name for group in copied for name in group}
-    assert names and all((ROOT / name).exists() for name in names)
-    ignored = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
-    assert {f"!{name}" for name in names} <= set(ignored)
-
-
-@pytest.mark.parametrize(
-    ("status", "healthy"), [(200, True), (503, True), (500, False), (None, False)]
-)
-def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not(
-    status: int | None, healthy: bool
-) -> None:
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if status is not None:
-                self.send_response(status)
-                self.end_headers()
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    lines = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
-    (check,) = [line for line in lines.splitlines() if line.startswith("HEALTHCHECK")]
-    _, *flags = json.loads(check.partition(" CMD ")[2])
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        flags = [flag.replace("8000", str(server.server_port)) for flag in flags]
-        done = subprocess.run([sys.executable, *flags], capture_output=True, timeout=60)
-        server.shutdown()
-    assert (done.returncode == 0) == healthy, done.stderr
 
 
 @pytest.mark.usefixtures("_no_torch")

@@ -1,0 +1,99 @@
+"""The container file agrees with the project; no container is built here."""
+
+import json
+import subprocess
+import sys
+import threading
+import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+import tyro
+
+from malmoi.commands.serve import ServeSettings
+from tests.malmoi.serving.conftest import ROOT
+
+DEPLOY = ROOT / "deploy"
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Those of the container file in their order, such as ("EXPOSE", "8000")."""
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    whole = "\n".join(line for line in lines if not line.startswith("#")).replace("\\\n", "")
+    parted = (line.partition(" ") for line in whole.splitlines() if line)
+    return [(word, rest.strip()) for word, _, rest in parted]
+
+
+def last(word: str) -> str:
+    """What the final image has of an instruction."""
+    return [rest for each, rest in instructions() if each == word][-1]
+
+
+def health_command() -> list[str]:
+    command: list[str] = json.loads(last("HEALTHCHECK").partition(" CMD ")[2])
+    return command
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_what_it_copies_is_there_and_sent_to_the_builder() -> None:
+    copied = [rest.split() for word, rest in instructions() if word == "COPY"]
+    names = {name for *group, _ in copied if not group[0].startswith("--from") for name in group}
+    assert all((ROOT / name).exists() for name in names)
+    sent = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"!{name}" for name in names} == {line for line in sent if line.startswith("!")}
+    assert {"pyproject.toml", project()["readme"], *project()["license-files"]} <= names
+    requirements = next(name for name in names if "requirements" in name)
+    installed = [rest for word, rest in instructions() if word == "RUN"]
+    assert any(f"-r /opt/malmoi/{requirements.split('/')[1]}" in line for line in installed)
+
+
+def test_it_starts_the_command_on_the_port_that_it_shows_and_asks() -> None:
+    program, command, *flags = json.loads(last("ENTRYPOINT"))
+    assert program in project()["scripts"] and command == "serve"
+    (model,) = json.loads(last("CMD"))
+    assert (ROOT / "checkpoints" / model / "config.json").is_file()
+    settings = tyro.cli(ServeSettings, args=[*flags, model])
+    assert (settings.host, settings.model) == ("0.0.0.0", model)
+    assert last("EXPOSE") == str(settings.port)
+    assert f"'127.0.0.1', {settings.port}," in health_command()[-1]
+
+
+def test_its_user_is_a_number_and_not_root() -> None:
+    user, group = last("USER").split(":")
+    assert int(user) > 0 and int(group) > 0
+
+
+def test_its_python_is_one_that_the_project_takes() -> None:
+    bases = {rest.split()[0] for word, rest in instructions() if word == "FROM"}
+    (base,) = bases
+    version = base.removeprefix("python:").removesuffix("-slim")
+    minimum = project()["requires-python"].removeprefix(">=")
+    assert tuple(map(int, version.split("."))) >= tuple(map(int, minimum.split(".")))
+
+
+@pytest.mark.parametrize(
+    ("status", "healthy"), [(200, True), (503, True), (500, False), (None, False)]
+)
+def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not(
+    status: int | None, healthy: bool
+) -> None:
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if status is not None:
+                self.send_response(status)
+                self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    _, *flags = health_command()
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        flags = [flag.replace("8000", str(server.server_port)) for flag in flags]
+        done = subprocess.run([sys.executable, *flags], capture_output=True, timeout=60)
+        server.shutdown()
+    assert (done.returncode == 0) == healthy, done.stderr
