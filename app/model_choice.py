@@ -8,13 +8,30 @@ import streamlit as st
 
 from app.address import take_from_address, write_to_address
 from app.explanation import explain
+from app.found_models import available_models, display_name, distinct_names, stamp
 from app.language import say
 from app.model_report import best, better_than, fold_report, labels_of, same_labels
 from app.plain_text import escaped
 from app.visit import Visit
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
 from malmoi.labels.tasks import task_named
+
+__all__ = [
+    "ChosenModel",
+    "available_models",
+    "choose_model",
+    "choose_name",
+    "display_name",
+    "distinct_names",
+    "labels_of_project",
+    "load_model",
+    "preferred",
+    "show_missing_model",
+    "stamp",
+    "tell_better",
+    "use_model",
+]
 
 MODEL = "model"
 _KEPT = "kept_model"
@@ -164,11 +181,6 @@ def show_missing_model() -> None:
     st.button(say("다시 찾기", "Look again"), icon=":material/refresh:")
 
 
-def available_models() -> list[Path]:
-    """Usable models of this project, wherever the app was started, newest first."""
-    return find_classifiers()
-
-
 def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
     """Place of the model to start with.
 
@@ -187,25 +199,6 @@ def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
         if wanted and (found := best(same_labels(models, wanted))) is not None:
             return models.index(found)
     return 0
-
-
-def display_name(path: Path) -> str:
-    """What a person calls the model: the name of its run or release."""
-    return path.parent.name if path.name == "model" else path.name
-
-
-def distinct_names(models: Sequence[Path]) -> dict[Path, str]:
-    """Names to choose by; Streamlit would take one of two equal names for the other."""
-    names = [display_name(path) for path in models]
-    return {
-        path: name if names.count(name) == 1 else f"{name} ({path})"
-        for path, name in zip(models, names, strict=True)
-    }
-
-
-def stamp(path: Path) -> float:
-    """Changes when any file of the model does, so that a retrained model is loaded anew."""
-    return max((file.stat().st_mtime for file in path.iterdir() if file.is_file()), default=0.0)
 
 
 @st.cache_resource(

@@ -1,7 +1,7 @@
 """The pages of the app. One page is imported and drawn at a run."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -80,11 +80,17 @@ def draw() -> None:
     st.navigation([*pages.values(), other_name]).run()
 
 
-def link_to(module: str, label: str) -> None:
-    """Draw a link to another page of the app, where there is one of this name."""
+def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> None:
+    """Draw a link to another page of the app, where there is one of this name.
+
+    Args:
+        module: of the page.
+        label: what the link says.
+        query: what the address is to say beside the page.
+    """
     page = st.session_state.get(_DRAWN, {}).get(module)
     if page is not None:
-        st.page_link(page, label=label, icon=page.icon)
+        st.page_link(page, label=label, icon=page.icon, query_params=dict(query or {}))
 
 
 def go_to(module: str) -> None:

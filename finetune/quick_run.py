@@ -7,7 +7,6 @@ import numpy as np
 
 from finetune.data.examples import Examples
 from finetune.data.folds import assign_folds, strata_of
-from finetune.data.learnt_texts import text_keys, write_learnt
 from finetune.evaluation.scores import score_task
 from finetune.plan import DataPlan, FoldsPlan, KfoldExecution, LinearPlan, QuickPlan
 from finetune.preparing import check_folds, groups_of, model_name, read_texts
@@ -20,6 +19,7 @@ from finetune.training.encoders import encoder_source
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
 from malmoi.model_folders import find_encoder

@@ -13,7 +13,6 @@ from finetune.baselines.classic import Baseline
 from finetune.baselines.compare import compare, measure_learning_curve
 from finetune.data.examples import Examples
 from finetune.data.folds import absent_kinds
-from finetune.data.learnt_texts import text_keys, write_learnt
 from finetune.evaluation.learning_curve import CurvePoint
 from finetune.preparing import Prepared, prepare
 from finetune.report.files import check_free, fold_table, write_predictions, write_report
@@ -32,6 +31,7 @@ from finetune.training.fold_processes import run_jobs
 from finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.command_line import raise_if_stopped
 from malmoi.files import directory_at_once
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.inference.tasks import Task, main_score, score_name
 from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS

@@ -7,9 +7,9 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from finetune.data.learnt_texts import LEARNT
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.inference.learnt_texts import LEARNT
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
 # Stock files and the classifier's own temperature; a folder may hold more, such as a lock.

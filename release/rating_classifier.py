@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from finetune.data.learnt_texts import text_keys, write_learnt
 from finetune.settings import TrainSettings
 from finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from finetune.training.fit import train_classifier
 from malmoi.files import directory_at_once
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.model_loading import save_model
 
 # Texts of each label. The only number and the only settings tried, on one fold (docs/log).

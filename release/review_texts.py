@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 from sklearn.metrics import f1_score
 
-from finetune.data.learnt_texts import text_keys
 from malmoi.errors import InputError
+from malmoi.inference.learnt_texts import text_keys
 from malmoi.labels.tasks import read_task
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records

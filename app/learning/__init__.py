@@ -7,6 +7,15 @@ from app.learning.service import (
     is_on,
     learn_now,
     state,
+    suggest_by_model,
 )
 
-__all__ = ["LearningState", "after_labels", "find_alike", "is_on", "learn_now", "state"]
+__all__ = [
+    "LearningState",
+    "after_labels",
+    "find_alike",
+    "is_on",
+    "learn_now",
+    "state",
+    "suggest_by_model",
+]

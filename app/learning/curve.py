@@ -11,14 +11,18 @@ import streamlit as st
 from app import learning
 from app.explanation import explain
 from app.language import say
-from app.learning.due import LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_LABEL, LABELS_A_ROUND
 from app.learning.forecast import FEWEST_POINTS, Forecast, forecast, sample_error
+from app.learning.last_score import tell_model
+from app.plain_text import escaped
 from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.scores import ScoreVersion, score_versions
 
-# Okabe and Ito's blue and vermilion; lines and marks differ, too.
-_COLORS = ("#0072B2", "#D55E00")
+# Okabe and Ito's blue, vermilion and green; lines and marks differ, too.
+_COLORS = ("#0072B2", "#D55E00", "#009E73")
+_DASHES = ([1, 0], [5, 3], [8, 2, 2, 2])
+_MARKS = ("circle", "square", "triangle-up")
 _MOST_POINTS, _MOST_ROWS = 150, 8
 # Somebody else's label may begin a round while nobody looks.
 _SECONDS_WHILE_BUSY, _SECONDS_WHILE_IDLE = 2.0, 20.0
@@ -30,17 +34,6 @@ def draw_curve(open_project: OpenProject) -> None:
     Raises:
         InputError: the database cannot be used.
     """
-    if open_project.project.kind != "single":
-        st.info(
-            say(
-                "글 하나에 라벨이 여러 개인 작업은 라벨링 중에 배우지 않습니다. 라벨을 모은 뒤 "
-                "‘ELECTRA 학습’으로 모델을 만들 수 있습니다.",
-                "A project with several labels a text is not learnt while labelling. Train a model "
-                "by ‘Train ELECTRA’ once there are labels.",
-            ),
-            icon=":material/info:",
-        )
-        return
     if not learning.is_on():
         st.info(
             say("이 서버에서는 학습이 꺼져 있습니다.", "Learning is off on this server."),
@@ -50,7 +43,9 @@ def draw_curve(open_project: OpenProject) -> None:
         busy = learning.state(open_project).status != "idle"
         every = _SECONDS_WHILE_BUSY if busy else _SECONDS_WHILE_IDLE
         st.fragment(_draw_now, run_every=every)(open_project)
-    _draw_points(score_versions(open_project.access))
+    versions = score_versions(open_project.access)
+    tell_model(open_project, versions[-1] if versions else None)
+    _draw_points(versions)
 
 
 def _draw_now(open_project: OpenProject) -> None:
@@ -70,6 +65,7 @@ def _draw_now(open_project: OpenProject) -> None:
         except InputError as error:
             explain(say("배울 수 없습니다.", "It cannot learn."), error)
         st.rerun()
+    _tell_what_is_wrong(state.result or {})
     if state.error is not None:
         st.error(say("마지막 학습이 실패했습니다.", "The last round failed."))
         st.code(state.error, language=None, wrap_lines=True)
@@ -107,10 +103,50 @@ def _what_is_missing(result: dict[str, Any]) -> str:
             f"배우려면 라벨이 {result['missing']}개 더 필요합니다 (지금 {result['labels']}개).",
             f"It needs {result['missing']} more labels to learn ({result['labels']} so far).",
         )
+    if result["left_out"]:
+        return say(
+            f"아직 배울 수 있는 라벨이 없습니다. 붙은 글과 안 붙은 글이 {FEWEST_OF_LABEL}건씩 있는 "
+            "라벨부터 배웁니다.",
+            f"No label can be learnt yet. It takes {FEWEST_OF_LABEL} texts that have it, and "
+            f"{FEWEST_OF_LABEL} that do not.",
+        )
     return say(
         "지금까지 라벨이 한 종류뿐입니다. 다른 라벨이 하나라도 있어야 배웁니다.",
         "All labels so far are the same. It needs at least one other.",
     )
+
+
+def _tell_what_is_wrong(result: dict[str, Any]) -> None:
+    """Labels that are not learnt, and a chosen model that cannot be asked."""
+    if result.get("status") == "learnt" and result["left_out"]:
+        st.text(
+            say(
+                f"글이 모자라 아직 배우지 않는 라벨 ({FEWEST_OF_LABEL}건부터): ",
+                f"Not learnt yet, for want of texts ({FEWEST_OF_LABEL} are enough): ",
+            )
+            + ", ".join(result["left_out"])
+        )
+    problem = result.get("problem")
+    if problem is None:
+        return
+    name = escaped(problem["model"])
+    without = say("이 모델 없이 계속 배웁니다.", "Learning goes on without it.")
+    why = {
+        "gone": say(
+            f"고른 모델 ‘{name}’이(가) 지금은 없습니다.", f"The chosen model {name} is gone."
+        ),
+        "broken": say(
+            f"고른 모델 ‘{name}’을(를) 읽을 수 없습니다.",
+            f"The chosen model {name} cannot be read.",
+        ),
+        "labels": say(
+            f"고른 모델 ‘{name}’은(는) 이 작업과 같은 라벨이 두 개가 안 됩니다.",
+            f"The chosen model {name} has fewer than two labels of this project.",
+        ),
+    }[problem["kind"]]
+    st.warning(f"{why} {without}", icon=":material/warning:")
+    if problem["detail"]:
+        st.code(problem["detail"], language=None, wrap_lines=True)
 
 
 def _draw_points(versions: list[ScoreVersion]) -> None:
@@ -135,7 +171,11 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
             ]
         )
     )
-    names = (say("교차 검증", "Cross-validated"), say("무작위 표본", "Random sample"))
+    names = (
+        say("교차 검증", "Cross-validated"),
+        say("무작위 표본", "Random sample"),
+        say("고른 모델", "Chosen model"),
+    )
     st.altair_chart(
         _chart(shown, expected, names),
         width="stretch",
@@ -151,30 +191,20 @@ def _rising(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _chart(
-    versions: list[ScoreVersion], expected: Forecast | None, names: tuple[str, str]
+    versions: list[ScoreVersion], expected: Forecast | None, names: tuple[str, str, str]
 ) -> alt.LayerChart | alt.FacetChart:
-    folds, sample = names
-    rows = [
-        {"labels": one.quality.labels, "f1": one.quality.cross_validated_f1, "kind": folds}
-        for one in versions
-    ]
-    rows += [
-        {"labels": one.quality.labels, "f1": one.quality.sample_f1, "kind": sample}
-        for one in versions
-        if one.quality.sample_f1 is not None
-    ]
+    rows = _rows(versions, names)
+    met = {row["kind"] for row in rows}
+    # A model that nobody has chosen has no place in the legend.
+    shown = len(names) if names[-1] in met else len(names) - 1
+    kinds = list(names[:shown])
     x = alt.X("labels:Q", title=say("라벨 수", "Labels"), scale=alt.Scale(zero=False))
-    values = [
-        f1
-        for one in versions
-        for f1 in (one.quality.cross_validated_f1, one.quality.sample_f1)
-        if f1 is not None
-    ]
+    values = [row["f1"] for row in rows]
     domain = [max(0.0, min(values, default=0) - 0.15), min(1.0, max(values, default=1) + 0.15)]
     y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=domain, nice=True))
     color = alt.Color(
         "kind:N",
-        scale=alt.Scale(domain=list(names), range=list(_COLORS)),
+        scale=alt.Scale(domain=kinds, range=list(_COLORS[:shown])),
         legend=alt.Legend(title=None, orient="top"),
     )
     base = alt.Chart(pd.DataFrame(rows)).encode(
@@ -187,18 +217,36 @@ def _chart(
             alt.Tooltip("f1:Q", title="F1", format=".3f"),
         ],
     )
-    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=list(names), range=[[1, 0], [5, 3]]))
+    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=kinds, range=list(_DASHES[:shown])))
     shape = alt.Shape(
-        "kind:N", scale=alt.Scale(domain=list(names), range=["circle", "square"]), legend=None
+        "kind:N", scale=alt.Scale(domain=kinds, range=list(_MARKS[:shown])), legend=None
     )
     layers: list[Any] = [
         base.mark_line(strokeWidth=2).encode(strokeDash=dash),
         base.mark_point(size=45, filled=True).encode(shape=shape),
     ]
-    layers += _error_bars(versions, sample, x, color)
+    layers += _error_bars(versions, names[1], x, color)
     if expected is not None:
         layers += _expected_layers(expected, x)
     return alt.layer(*layers, height=280)
+
+
+def _rows(versions: list[ScoreVersion], names: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """A row for each score of each round: `labels`, `f1` and its `kind`, one of the names."""
+    measured = [
+        (one.quality.labels, f1, kind)
+        for one in versions
+        for f1, kind in zip(
+            (one.quality.cross_validated_f1, one.quality.sample_f1, one.quality.chosen_f1),
+            names,
+            strict=True,
+        )
+    ]
+    return [
+        {"labels": labels, "f1": f1, "kind": kind}
+        for labels, f1, kind in measured
+        if f1 is not None
+    ]
 
 
 def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Color) -> list[Any]:

@@ -39,3 +39,17 @@ def ranked(probabilities: np.ndarray) -> np.ndarray:
         probabilities: of labels, [N, K].
     """
     return np.argsort(-uncertainty(probabilities), kind="stable")
+
+
+def least_decided(probabilities: np.ndarray) -> np.ndarray:
+    """The same of texts with several labels: first where any label is nearest to even; int64 [N].
+
+    One label in doubt is enough for a text to be worth a look, however sure the others are: the
+    smallest confidence over the labels, one of the ways that Esuli and Sebastiani compare (2009,
+    "Active learning strategies for multi-label text classification").
+
+    Args:
+        probabilities: of each label by itself, [N, K].
+    """
+    distance = np.abs(np.asarray(probabilities, dtype=np.float64) - 0.5).min(axis=1)
+    return np.argsort(distance, kind="stable")

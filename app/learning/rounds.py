@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from app.learning.due import LABELS_A_ROUND
-from app.learning.ranking import ranked
+from app.learning.fitting import Readiness, fitted, readiness
+from app.learning.opinions import Opinion, f1_of_present, given_matrix
+from app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
-from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickResult, QuickTrainer
+from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.learning_texts import LabelledText, labelled_texts, texts_to_choose_from
 from malmoi.labels.projects import read_project
@@ -31,6 +33,8 @@ from malmoi.model_folders import find_encoder
 
 # Fewer texts of the random sample say too little: a standard error of 9 points at an F1 of 0.5.
 FEWEST_OF_SAMPLE = 30
+# The same of texts on which a chosen model is compared with the one that learns.
+FEWEST_TO_COMPARE = 20
 # Texts that a round looks at. The first has read none before, and somebody waits for it.
 _POOL, _FIRST_POOL = 5_000, 1_000
 # Labelled texts whose doubts are kept: the likeliest errors.
@@ -44,14 +48,19 @@ class LearningResult:
 
     Attributes:
         status: `learnt`; `recent`: fewer than `LABELS_A_ROUND` are new; `few`: `missing` says of
-            what; `multi`: the project has several labels a text, which is not learnt yet.
+            what.
         labels: labelled texts there are.
-        kinds: different labels that they have.
-        missing: texts, of `few`; 0 where it is a second label that is missing.
+        kinds: different labels that can be learnt of them.
+        missing: texts, of `few`; 0 where it is labels that are missing.
         new: labels that no round has learnt from.
+        left_out: of several labels a text, those with too few texts, or without too few.
         cross_validated_f1: see `malmoi.labels.scores.ModelQuality`.
         sample_f1: see there.
         sample_texts: see there.
+        chosen_f1: see there.
+        model: that suggests and orders from now on; None where this round wrote no order.
+        problem: why the chosen model could not be asked, as `ModelProblem`; None where it could,
+            or none is chosen.
         seconds: that it took.
     """
 
@@ -60,14 +69,56 @@ class LearningResult:
     kinds: int = 0
     missing: int = 0
     new: int = 0
+    left_out: tuple[str, ...] = ()
     cross_validated_f1: float | None = None
     sample_f1: float | None = None
     sample_texts: int = 0
+    chosen_f1: float | None = None
+    model: str | None = None
+    problem: ModelProblem | None = None
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """For the process that asked."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    """What a round begins with.
+
+    Attributes:
+        texts: N.
+        ready: whether these are enough.
+        is_one: whether a text has exactly one label.
+        chosen: the model of the project; None without one that can be asked.
+        problem: why it cannot.
+        started: by the monotonic clock, in seconds.
+    """
+
+    access: ProjectAccess
+    texts: list[LabelledText]
+    ready: Readiness
+    is_one: bool
+    chosen: ProjectModel | None
+    problem: ModelProblem | None
+    started: float
+
+    @property
+    def given(self) -> list[tuple[str, ...]]:
+        """The labels of the N texts."""
+        return [text.labels for text in self.texts]
+
+    def result(self, status: str, **more: Any) -> LearningResult:
+        """What it did, with what it began with."""
+        return LearningResult(
+            status=status,
+            **more,
+            left_out=self.ready.left_out,
+            kinds=len(self.ready.labels),
+            problem=self.problem,
+            seconds=round(time.monotonic() - self.started, 1),
+        )
 
 
 class Learner:
@@ -80,6 +131,7 @@ class Learner:
         """Nothing is loaded yet."""
         self._trainers: OrderedDict[tuple[str, int], QuickTrainer] = OrderedDict()
         self._encoder: Any = None
+        self._models = ProjectModels()
 
     def learn(self, access: ProjectAccess, *, forced: bool = False) -> LearningResult:
         """One round for a project, if it is due.
@@ -91,38 +143,60 @@ class Learner:
         Raises:
             InputError: the database cannot be used, or the project is archived.
         """
-        started = time.monotonic()
-        if read_project(access).kind != "single":
-            return LearningResult(status="multi")
-        texts = labelled_texts(access)
-        kinds = len({text.labels for text in texts})
-        trainer = self._trainer(access)
-        if len(texts) < FEWEST_TEXTS or kinds < 2:
-            # Somebody has begun to label: what can be done before the first round is done now.
-            trainer.read(list(texts_to_choose_from(access, _FIRST_POOL).values()))
-            return LearningResult(
-                status="few",
-                labels=len(texts),
-                kinds=kinds,
-                missing=max(0, FEWEST_TEXTS - len(texts)),
-                new=len(texts),
-            )
-        before = score_versions(access)
-        new = len(texts) - (before[-1].quality.labels if before else 0)
+        now = self._begun(access)
+        if not now.ready.is_ready:
+            return self._before_learning(now)
+        before = score_versions(access, newest=1)
+        new = len(now.texts) - (before[-1].quality.labels if before else 0)
         if not forced and before and new < LABELS_A_ROUND:
-            return LearningResult(status="recent", labels=len(texts), kinds=kinds, new=max(0, new))
-        names = [text.labels[0] for text in texts]
-        result = trainer.fit([text.text for text in texts], names, name="quick")
-        quality = _quality(access, texts, result)
+            return now.result("recent", labels=len(now.texts), new=max(0, new))
         pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
-        scores = _scores(trainer, result, texts, pool)
-        write_scores(access, f"quick-{len(texts)}", scores, quality)
-        return LearningResult(
-            status="learnt",
-            kinds=kinds,
-            seconds=round(time.monotonic() - started, 1),
-            **asdict(quality),
+        learnt = fitted(self._trainer(access), now.texts, now.ready, pool, is_one=now.is_one)
+        order, chosen_f1 = learnt, None
+        model = own = f"quick-{len(now.texts)}"
+        if now.chosen is not None:
+            theirs = _opinion_of(now.chosen, now.texts, list(pool.values()))
+            chosen_f1, is_better = _compared(now, learnt, theirs)
+            if is_better:
+                order, model = theirs, now.chosen.name
+        quality = _quality(now, learnt, chosen_f1)
+        scores = _scores(now.texts, list(pool), order, learnt, is_own=model == own)
+        write_scores(access, model, scores, quality)
+        return now.result("learnt", model=model, **asdict(quality))
+
+    def _begun(self, access: ProjectAccess) -> _Round:
+        started = time.monotonic()
+        project = read_project(access)
+        found = self._models.of(project)
+        texts = labelled_texts(access)
+        is_one = project.kind == "single"
+        return _Round(
+            access=access,
+            texts=texts,
+            ready=readiness(texts, project.label_names, is_one=is_one),
+            is_one=is_one,
+            chosen=found if isinstance(found, ProjectModel) else None,
+            problem=found if isinstance(found, ModelProblem) else None,
+            started=started,
         )
+
+    def _before_learning(self, now: _Round) -> LearningResult:
+        """Do what can be done before the first round: a chosen model suggests, and texts are read.
+
+        What it suggests is no point of the learning curve.
+        """
+        pool = texts_to_choose_from(now.access, _FIRST_POOL)
+        model = None
+        if now.chosen is not None and pool:
+            said = _opinion_of(now.chosen, [], list(pool.values()))
+            # Another one may have been chosen while this one computed.
+            if read_project(now.access).settings.model == now.chosen.name:
+                model = now.chosen.name
+                write_scores(now.access, model, _scores([], list(pool), said, said, is_own=False))
+        if now.texts:  # somebody has begun to label
+            self._trainer(now.access).read(list(pool.values()))
+        labels = len(now.texts)
+        return now.result("few", labels=labels, new=labels, missing=now.ready.missing, model=model)
 
     def _trainer(self, access: ProjectAccess) -> QuickTrainer:
         key = (str(access.engine.url), access.project_id)
@@ -145,87 +219,109 @@ class Learner:
         return self._encoder
 
 
-def _quality(access: ProjectAccess, texts: list[LabelledText], result: QuickResult) -> ModelQuality:
-    sample = set(random_sample(access))
-    places = np.array([place for place, text in enumerate(texts) if text.text_id in sample])
-    measured = len(places) >= FEWEST_OF_SAMPLE
-    return ModelQuality(
-        labels=len(texts),
-        cross_validated_f1=result.macro_f1,
-        sample_f1=(
-            f1_of_present(result.label_ids[places], result.probabilities[places].argmax(axis=1))
-            if measured
-            else None
-        ),
-        sample_texts=len(places),
+def _opinion_of(
+    chosen: ProjectModel, texts: Sequence[LabelledText], pool: Sequence[str]
+) -> Opinion:
+    return Opinion(
+        labels=chosen.labels,
+        labelled=chosen.probabilities([text.text for text in texts]),
+        pool=chosen.probabilities(pool),
+        is_one=True,
     )
 
 
-def f1_of_present(expected: np.ndarray, predicted: np.ndarray) -> float:
-    """Macro F1 over the labels that are expected at least once, 0 to 1; both int64 [N].
+def _compared(now: _Round, learnt: Opinion, theirs: Opinion) -> tuple[float | None, bool]:
+    """The macro F1 of the chosen model, and whether it is the better one to go by.
 
-    A small sample may lack rare labels, which would count 0 for nothing.
+    On the labelled texts that it has not learnt from, else it would only say what it was told. Of
+    too few of them there is no F1, and it is taken at the word of whoever has chosen it.
     """
-    scores = []
-    for label in np.unique(expected):
-        right = int(((expected == label) & (predicted == label)).sum())
-        scores.append(2 * right / int((expected == label).sum() + (predicted == label).sum()))
-    return float(np.mean(scores))
+    assert now.chosen is not None
+    fresh = ~now.chosen.has_learnt([text.text for text in now.texts])
+    if fresh.sum() < FEWEST_TO_COMPARE:
+        return None, True
+    given = given_matrix(now.given, learnt.labels)[fresh]
+    own = f1_of_present(given, learnt.decided(learnt.labels)[fresh])
+    other = f1_of_present(given, theirs.decided(learnt.labels)[fresh])
+    return other, other > own
+
+
+def _quality(now: _Round, learnt: Opinion, chosen_f1: float | None) -> ModelQuality:
+    """How good the model is that learns, whichever of the two suggests."""
+    sample = set(random_sample(now.access))
+    places = [place for place, text in enumerate(now.texts) if text.text_id in sample]
+    given, decided = given_matrix(now.given, learnt.labels), learnt.decided(learnt.labels)
+    sample_f1 = None
+    if len(places) >= FEWEST_OF_SAMPLE:
+        sample_f1 = f1_of_present(given[places], decided[places])
+    return ModelQuality(
+        labels=len(now.texts),
+        cross_validated_f1=f1_of_present(given, decided),
+        sample_f1=sample_f1,
+        sample_texts=len(places),
+        chosen_f1=chosen_f1,
+    )
 
 
 def _scores(
-    trainer: QuickTrainer, result: QuickResult, texts: list[LabelledText], pool: Mapping[int, str]
+    texts: Sequence[LabelledText],
+    pool: Sequence[int],
+    order: Opinion,
+    learnt: Opinion,
+    *,
+    is_own: bool,
 ) -> Iterator[TextScore]:
-    """Of the pool, with an order; and the doubts about labelled texts, the greatest first."""
+    """Of the pool, with an order; and the doubts about labelled texts, the greatest first.
+
+    Args:
+        texts: N, with what `learnt` says of them out of fold. A chosen model may have learnt
+            them, so it doubts none.
+        pool: P ids.
+        order: whose suggestions and order are to hold.
+        learnt: whose doubts are.
+        is_own: whether these two are one.
+    """
     own = {text.text_id: place for place, text in enumerate(texts)}
-    ids = list(pool)
-    if ids:
-        said = trainer.probabilities(result, list(pool.values()))
-        # Of what somebody has labelled and others have yet to label: as if it were new.
-        for row, text_id in enumerate(ids):
-            if text_id in own:
-                said[row] = result.probabilities[own[text_id]]
-        for place, row in enumerate(ranked(said)):
-            labelled = own.get(ids[row])
-            yield _score(
-                result,
-                ids[row],
-                said[row],
-                priority=1 - place / len(ids),
-                doubt=None if labelled is None else _doubt(result, labelled),
-            )
-    rest = [place for text_id, place in own.items() if text_id not in pool]
-    rest.sort(key=lambda place: -_doubt(result, place))
+    doubts = learnt.doubts([text.labels for text in texts])
+    for place, row in enumerate(order.order() if pool else ()):
+        labelled = own.get(pool[row])
+        yield _score(
+            order.labels,
+            pool[row],
+            order.pool[row],
+            priority=1 - place / len(pool),
+            doubt=doubts[labelled] if labelled is not None and is_own else None,
+        )
+    waiting = set(pool)
+    rest = [place for text_id, place in own.items() if text_id not in waiting]
+    rest.sort(key=lambda place: -doubts[place])
     for place in rest[:_MOST_DOUBTS]:
         yield _score(
-            result,
+            learnt.labels,
             texts[place].text_id,
-            result.probabilities[place],
+            learnt.labelled[place],
             priority=None,
-            doubt=_doubt(result, place),
+            doubt=doubts[place],
         )
 
 
-def _doubt(result: QuickResult, place: int) -> float:
-    return 1 - float(result.probabilities[place, result.label_ids[place]])
-
-
 def _score(
-    result: QuickResult,
+    labels: Sequence[str],
     text_id: int,
     said: np.ndarray,
     *,
     priority: float | None,
     doubt: float | None,
 ) -> TextScore:
-    first, second = np.argsort(-said)[:2]
+    first, *others = np.argsort(-said, kind="stable")[:2]
+    second = others[0] if others else None  # a project may have a single label to give or not
     return TextScore(
         text_id=text_id,
         priority=priority,
-        label=result.labels[first],
+        label=labels[first],
         score=_probability(said[first]),
-        second_label=result.labels[second],
-        second_score=_probability(said[second]),
+        second_label=None if second is None else labels[second],
+        second_score=None if second is None else _probability(said[second]),
         doubt=None if doubt is None else _probability(doubt),
     )
 

@@ -199,7 +199,7 @@ def is_on() -> bool:
 
 def after_labels(open_project: OpenProject, labels: int = 1) -> None:
     """Say that so many labels were just saved; nothing is read, and it returns at once."""
-    if is_on() and open_project.project.kind == "single":
+    if is_on():
         _SERVICE.count(_url(open_project), open_project.access.project_id, labels)
 
 
@@ -228,6 +228,18 @@ def find_alike(access: ProjectAccess) -> None:
         pass
     if is_on():
         _SERVICE.ask(_url_of(access), access.project_id, "alike")
+
+
+def suggest_by_model(access: ProjectAccess) -> None:
+    """Ask the chosen model of a project for suggestions, as after an import; nothing without one.
+
+    Raises:
+        AccessError: the person is no admin.
+    """
+    with access.reading("admin") as connection:
+        model = access.row(connection)["model"]
+    if model is not None and is_on():
+        _SERVICE.ask(_url_of(access), access.project_id, "learn")
 
 
 def state(open_project: OpenProject, job: Job = "learn") -> LearningState:

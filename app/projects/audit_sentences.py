@@ -14,6 +14,7 @@ _SETTINGS = {
     "show_suggestion": ("모델의 제안 보이기", "show the suggestion"),
     "text_order": ("글이 나오는 차례", "order of texts"),
     "random_share": ("무작위로 섞는 몫", "random share"),
+    "model": ("모델", "model"),
     "lease_seconds": ("잡아 두는 시간(초)", "lease (seconds)"),
 }
 
@@ -65,6 +66,8 @@ def _settings(details: Mapping[str, Any]) -> str:
 def _value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return say("예", "yes") if value else say("아니요", "no")
+    if value is None:
+        return say("없음", "none")
     if name == "text_order" and value in ORDERS:
         return say(*ORDERS[value])
     return f"{value:.0%}" if name == "random_share" else str(value)

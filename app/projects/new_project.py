@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from app.explanation import explain
+from app.found_models import names_for
 from app.language import say
 from app.plain_text import escaped
 from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_label_columns
 from app.projects.guideline import edit_guideline
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
 from app.projects.label_rows import draw_heads, edit_label, typed_labels, with_defaults
+from app.projects.model_field import choose_model
 from app.projects.opening import Destination, open_project
 from app.projects.preview import label_values
 from app.visit import Visit
@@ -167,7 +169,10 @@ def _draw_more(
             value=True,
             key=f"{form}-suggestion",
         )
-    settings = ProjectSettings(annotators_per_text=int(annotators), show_suggestion=suggestion)
+        model = choose_model(names_for(names), None, key=f"{form}-model")
+    settings = ProjectSettings(
+        annotators_per_text=int(annotators), show_suggestion=suggestion, model=model
+    )
     return labels, kind, guideline, settings
 
 

@@ -4,9 +4,12 @@ from typing import cast
 
 import streamlit as st
 
+from app import learning
 from app.explanation import explain
+from app.found_models import names_for
 from app.language import say
 from app.projects.guideline import edit_guideline, show_guideline
+from app.projects.model_field import choose_model
 from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.people import AccessError
@@ -76,6 +79,12 @@ def draw_work(project: OpenProject) -> None:
     with st.form(f"work-{mark}", border=False):
         changes = _people_and_time(now, mark, may)
         changes.update(_order_and_model(now, mark, may))
+        changes["model"] = choose_model(
+            names_for(project.project.label_names),
+            now.model,
+            key=f"work-model-{mark}",
+            disabled=not may,
+        )
         pressed = st.form_submit_button(
             say("진행 방식 저장", "Save"), type="primary", icon=":material/save:", disabled=not may
         )
@@ -158,6 +167,8 @@ def _save_work(project: OpenProject, now: ProjectSettings, changes: SettingsChan
     )
     try:
         change_settings(project.access, **changed)
+        if "model" in changed and learning.is_on():
+            learning.learn_now(project)
     except AccessError as error:
         explain(say("관리자만 바꿀 수 있습니다.", "Only admins change this."), error)
     except InputError as error:

@@ -3,10 +3,12 @@
 import streamlit as st
 
 from app.language import say
+from app.learning.last_score import draw_last_score
 from app.measuring.agreeing import draw_agreement
 from app.measuring.model import draw_model
 from app.measuring.work import draw_work
-from app.visit import Visit
+from app.navigation import link_to
+from app.visit import OpenProject, Visit
 from malmoi.labels.people import AccessError
 
 
@@ -32,6 +34,8 @@ def show(visit: Visit) -> None:
     draw = {"work": draw_work, "agreement": draw_agreement, "model": draw_model}[part]
     try:
         draw(opened)
+        if part == "work":
+            _draw_learning(opened)
     except AccessError:
         st.info(
             say(
@@ -39,4 +43,16 @@ def show(visit: Visit) -> None:
                 "Numbers about what others said are for reviewers and admins.",
             ),
             icon=":material/lock:",
+        )
+
+
+def _draw_learning(opened: OpenProject) -> None:
+    """How good the model is that learns; the curve is on a page of its own."""
+    with st.container(border=True):
+        st.text(say("모델", "Model"))
+        draw_last_score(opened)
+        link_to(
+            "models",
+            say("곡선과 예상 보기", "Curve and forecast"),
+            query={"section": "curve"},
         )

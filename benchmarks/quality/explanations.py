@@ -29,11 +29,11 @@ from transformers import AutoModelForSequenceClassification
 
 from benchmarks.data import RATED_REVIEWS, DataSettings
 from benchmarks.quality.tasks import rated_reviews
-from finetune.data.learnt_texts import read_learnt, text_keys
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.model_folders import local_source
 from malmoi.tokenizer_folders import load_tokenizer
 

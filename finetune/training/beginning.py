@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from finetune.data.examples import Examples
-from finetune.data.learnt_texts import read_learnt, text_keys
 from finetune.settings import StartKeys
 from finetune.training.encoders import encoder_source, labels_of
 from malmoi.errors import InputError
+from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.model_folders import find_encoder
 
 _SHOWN_LABELS = 20

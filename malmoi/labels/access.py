@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,6 +14,7 @@ from malmoi.errors import InputError
 from malmoi.labels.connection import reason
 from malmoi.labels.database import without_password
 from malmoi.labels.people import AccessError, Person, Role, allows
+from malmoi.labels.project import TaskKind
 from malmoi.labels.project_models import AuditRow, MemberRow, ProjectRow
 
 # First half of PostgreSQL's name for the lock of a project: "malm" in bytes.
@@ -78,6 +79,11 @@ class ProjectAccess:
         if row is None:
             raise InputError(f"expected the id of a project, found {self.project_id}")
         return dict(row)
+
+    def kind(self, connection: Connection) -> TaskKind:
+        """Whether a text has one label or several; of a database of an earlier layout, too."""
+        query = select(ProjectRow.kind).where(ProjectRow.id == self.project_id)
+        return cast(TaskKind, connection.execute(query).scalar_one())
 
     def role(self, connection: Connection) -> Role | None:
         """What the person is in the project."""

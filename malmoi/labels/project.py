@@ -23,6 +23,8 @@ KEYS = "1234567890abcdefghijklmnopqrstuvwxyz"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _LONGEST_NAME = 200
 _LONGEST_LEASE = 7 * 24 * 3600
+# Of two models with one name the folder is a part of what they are called.
+_LONGEST_MODEL = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,9 @@ class ProjectSettings:
         text_order: by import; by a model's scores with a random share; all at random.
         random_share: of the texts handed out in the order of scores, for an honest evaluation.
         lease_seconds: for which a text that was handed out is kept for its annotator.
+        model: name of a classifier that suggests labels before there are enough to learn from, and
+            after that while it is the better one; None: none. A name, never a path: whoever looks
+            for it takes one of the models that are there.
 
     Raises:
         InputError: a value is out of bounds.
@@ -68,6 +73,7 @@ class ProjectSettings:
     text_order: TextOrder = "scores"
     random_share: float = 0.1
     lease_seconds: int = 600
+    model: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.annotators_per_text <= 100:
@@ -82,6 +88,13 @@ class ProjectSettings:
             raise InputError(
                 f"expected a lease of 1 to {_LONGEST_LEASE:,} seconds, found {self.lease_seconds:,}"
             )
+        if self.model is not None:
+            checked(self.model, "the name of a model")
+            if not 1 <= len(self.model) <= _LONGEST_MODEL:
+                raise InputError(
+                    f"expected the name of a model of 1 to {_LONGEST_MODEL:,} characters, found "
+                    f"{len(self.model):,}"
+                )
 
 
 class SettingsChange(TypedDict, total=False):
@@ -92,6 +105,7 @@ class SettingsChange(TypedDict, total=False):
     text_order: TextOrder
     random_share: float
     lease_seconds: int
+    model: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,8 @@ class ProjectRow(Base):
     text_order: Mapped[str] = mapped_column(String(8))
     random_share: Mapped[Number]
     lease_seconds: Mapped[int]
+    # The name of a model that suggests before enough is labelled to learn from; None: none does.
+    model: Mapped[LongText | None]
     # Which of `score_versions` orders the texts; None: none was handed in yet.
     scores_version: Mapped[int | None]
     created_by: Mapped[LongText]
@@ -275,6 +277,9 @@ class ScoreVersionRow(Base):
     cross_validated_f1: Mapped[Number | None]
     sample_f1: Mapped[Number | None]
     sample_texts: Mapped[int | None]
+    # The macro F1 of the model that is chosen for the project, over those of these texts that it
+    # had not learnt from. None: none is chosen, or these were too few.
+    chosen_f1: Mapped[Number | None]
 
 
 class TextScoreRow(Base):

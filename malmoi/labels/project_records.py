@@ -32,7 +32,7 @@ def iter_project_records(engine: Engine, project_id: int, source: str) -> Iterat
     """
     access = ProjectAccess(engine=engine, project_id=project_id, person=READER)
     with access.reading() as connection:
-        kind = access.row(connection)["kind"]
+        kind = access.kind(connection)
         for texts in iter_reviewed(access, connection, labelled_only=True):
             for text in texts:
                 final = final_label(text)

@@ -36,6 +36,7 @@ from malmoi.labels.project_models import (
     MemberRow,
     ProjectLabelRow,
     ProjectRow,
+    ScoreVersionRow,
     TextRow,
 )
 from malmoi.labels.store import open_engine
@@ -262,7 +263,21 @@ def change_settings(access: ProjectAccess, **changes: Unpack[SettingsChange]) ->
                 .where(TextRow.project_id == access.project_id, TextRow.is_open != is_open)
                 .values(is_open=is_open)
             )
+        if "model" in changed:
+            _withdraw_order_of(connection, access, old.model)
         access.note(connection, "settings", changed)
+
+
+def _withdraw_order_of(connection: Connection, access: ProjectAccess, model: str | None) -> None:
+    """Suggest no more what a model says that is no longer chosen; the next round writes anew."""
+    by_model = select(ScoreVersionRow.id).where(
+        ScoreVersionRow.project_id == access.project_id, ScoreVersionRow.model == model
+    )
+    connection.execute(
+        update(ProjectRow)
+        .where(ProjectRow.id == access.project_id, ProjectRow.scores_version.in_(by_model))
+        .values(scores_version=None)
+    )
 
 
 def _settings(row: Mapping[str, Any]) -> ProjectSettings:

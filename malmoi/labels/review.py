@@ -258,7 +258,7 @@ def _pairs(access: ProjectAccess, connection: Connection) -> tuple[DisagreeingPa
     for text_id, choice in connection.execute(cast):
         choices.setdefault(text_id, []).append(str(choice))
     counts = Counter(pair for one in choices.values() for pair in combinations(sorted(one), 2))
-    book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+    book = LabelBook(connection, access.project_id, access.kind(connection))
     return tuple(
         DisagreeingPair(
             choices=pair, first=book.labels(pair[0]), second=book.labels(pair[1]), texts=number
@@ -288,7 +288,7 @@ def reviewed_texts(
     access: ProjectAccess, connection: Connection, text_ids: Sequence[int]
 ) -> list[ReviewedText]:
     """Texts of the project with their votes, for callers that have asked for the role."""
-    book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+    book = LabelBook(connection, access.project_id, access.kind(connection))
     remarks = read_remarks(connection, text_ids)
     votes: dict[int, list[Vote]] = {one: [] for one in text_ids}
     cast = (
@@ -375,7 +375,7 @@ def adjudicate(
         require_text(connection, access.project_id, text_id)
         if shown_decision != -1:
             _refuse_unseen(connection, text_id, shown_decision)
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(connection, access.project_id, access.kind(connection))
         made = connection.execute(
             insert(AdjudicationRow).values(
                 project_id=access.project_id,

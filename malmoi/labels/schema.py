@@ -16,7 +16,7 @@ from malmoi.labels.connection import is_forbidden
 from malmoi.labels.models import Label
 
 # The newest of migrations/versions.
-HEAD = "0003"
+HEAD = "0004"
 # Not Alembic's usual name: another program in the same database may have its own there.
 VERSION_TABLE = "labels_version"
 _MIGRATIONS = Path(__file__).with_name("migrations")

@@ -71,13 +71,15 @@ class TextScore:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelQuality:
-    """How good the model was that wrote an order of texts.
+    """How good the model was that had learnt from the labels when an order of texts was written.
 
     Attributes:
         labels: labelled texts that it had learnt from.
         cross_validated_f1: macro F1 out of fold over all of them, 0 to 1; None: not measured.
         sample_f1: the same over those that are a random sample of the project.
         sample_texts: how many these are.
+        chosen_f1: macro F1 of the model that is chosen for the project, over those of these texts
+            that it had not learnt from; None: none is chosen, or these were too few.
 
     Raises:
         InputError: a number is out of its bounds.
@@ -87,13 +89,14 @@ class ModelQuality:
     cross_validated_f1: float | None = None
     sample_f1: float | None = None
     sample_texts: int = 0
+    chosen_f1: float | None = None
 
     def __post_init__(self) -> None:
         if min(self.labels, self.sample_texts) < 0:
             raise InputError(
                 f"expected numbers of texts from 0 on, found {self.labels} and {self.sample_texts}"
             )
-        for name in ("cross_validated_f1", "sample_f1"):
+        for name in ("cross_validated_f1", "sample_f1", "chosen_f1"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise InputError(f"expected a {name} from 0 to 1, found {value}")
@@ -185,8 +188,12 @@ def _let_hold(access: ProjectAccess, connection: Connection, version: int) -> No
     )
 
 
-def score_versions(access: ProjectAccess) -> list[ScoreVersion]:
+def score_versions(access: ProjectAccess, newest: int | None = None) -> list[ScoreVersion]:
     """The learning curve: one point for each model that was measured, the oldest first.
+
+    Args:
+        access: of a member.
+        newest: only so many, the last ones.
 
     Raises:
         AccessError: the person is no member.
@@ -194,7 +201,8 @@ def score_versions(access: ProjectAccess) -> list[ScoreVersion]:
     query = (
         select(ScoreVersionRow.__table__)
         .where(ScoreVersionRow.project_id == access.project_id, ScoreVersionRow.labels.is_not(None))
-        .order_by(ScoreVersionRow.id)
+        .order_by(ScoreVersionRow.id.desc())
+        .limit(newest)
     )
     with access.reading() as connection:
         return [
@@ -207,9 +215,10 @@ def score_versions(access: ProjectAccess) -> list[ScoreVersion]:
                     cross_validated_f1=row["cross_validated_f1"],
                     sample_f1=row["sample_f1"],
                     sample_texts=row["sample_texts"] or 0,
+                    chosen_f1=row["chosen_f1"],
                 ),
             )
-            for row in connection.execute(query).mappings()
+            for row in reversed(connection.execute(query).mappings().all())
         ]
 
 
@@ -253,6 +262,20 @@ def scores_version(access: ProjectAccess) -> int | None:
     with access.reading() as connection:
         version: int | None = access.row(connection)["scores_version"]
     return version
+
+
+def scoring_model(access: ProjectAccess) -> str | None:
+    """The model whose order holds and whose suggestions are shown; None before the first.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    query = select(ScoreVersionRow.model).join(
+        ProjectRow, ProjectRow.scores_version == ScoreVersionRow.id
+    )
+    with access.reading() as connection:
+        model: str | None = connection.scalar(query.where(ProjectRow.id == access.project_id))
+    return model
 
 
 def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:

@@ -7,17 +7,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.learning.ranking import ranked, uncertainty
-from app.learning.rounds import f1_of_present
+from app.learning.fitting import readiness
+from app.learning.opinions import Opinion, best_threshold, f1_of_present
+from app.learning.ranking import least_decided, ranked, uncertainty
+from app.learning.rounds import Learner
 from app.learning.service import LearningService, LearningState
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.learning_texts import LabelledText
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
@@ -248,8 +252,93 @@ def test_uncertainty_is_highest_where_labels_are_as_likely() -> None:
 
 
 def test_f1_of_a_sample_leaves_out_labels_that_it_lacks() -> None:
-    expected, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])
-    assert f1_of_present(expected, predicted) == pytest.approx((1 + 2 / 3) / 2)
+    given, decided = np.eye(3, dtype=bool)[[0, 0, 1, 1]], np.eye(3, dtype=bool)[[0, 0, 1, 2]]
+    assert f1_of_present(given, decided) == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_of_several_labels_one_in_doubt_brings_a_text_forward() -> None:
+    said = np.array([[0.9, 0.1, 0.0], [0.99, 0.45, 0.01], [0.6, 0.3, 0.8]])
+    assert least_decided(said).tolist() == [1, 2, 0]
+
+
+def test_several_labels_a_text_are_learnt_each_by_itself(
+    tmp_path: Path, memos: list[tuple[str, str]]
+) -> None:
+    """Two labels that can be learnt, one too rare: suggestions, order, doubts, a point."""
+    store = ProjectStore(f"sqlite:///{tmp_path}/labels.db")
+    names = ["꿈", "길다", "드물다"]
+    new = NewProject(
+        name="메모",
+        kind="multi",
+        labels=[ProjectLabel(name=name) for name in names],
+        settings=ProjectSettings(random_share=0.0),
+    )
+    access = store.create(Person(name="관리자", is_local=True), new)
+    lines = [text.replace("\n", " ") for text, _ in memos]
+    import_texts(access, [source_of_upload("메모.txt", "\n".join(lines).encode())])
+    middle = sorted(len(line) for line in lines)[TEXTS // 2]
+
+    def given(place: int) -> list[str]:
+        has = (memos[place][1] == "꿈", len(lines[place]) > middle, place < 3)
+        return [name for name, one in zip(names, has, strict=True) if one]
+
+    def save(places: range) -> None:
+        acts = [
+            Act(text_id=place + 1, kind="label", labels=given(place), request_id=f"r{place}")
+            for place in places
+        ]
+        save_acts(access, acts)
+
+    learner = Learner()
+    save(range(20))
+    # Twenty texts, four of them dreams: not one of the labels is certain to be learnt of these.
+    found = learner.learn(access)
+    assert "드물다" in found.left_out and "꿈" in found.left_out
+    save(range(20, 40))
+    found = learner.learn(access, forced=True)
+    assert (found.status, found.labels, found.left_out) == ("learnt", 40, ("드물다",))
+    (*_, point) = score_versions(access)
+    assert point.quality.cross_validated_f1 is not None
+    # Who says nothing of any text has 0.
+    assert point.quality.cross_validated_f1 > 0.3
+    with access.reading() as connection:
+        rows = connection.execute(select(TextScoreRow.__table__)).mappings().all()
+    assert len(rows) == TEXTS
+    for row in rows:
+        assert {row["label"], row["second_label"]} == {"꿈", "길다"}
+        # Each is there or not by itself: they need not add up to 1.
+        assert 1 >= row["score"] >= row["second_score"] >= 0
+        assert (row["doubt"] is None) == (row["text_id"] > 40) == (row["priority"] is not None)
+    waiting = sorted((row for row in rows if row["priority"]), key=lambda row: -row["priority"])
+    unsure = [min(abs(row["score"] - 0.5), abs(row["second_score"] - 0.5)) for row in waiting]
+    assert unsure == sorted(unsure)
+    leased = lease_texts(access, 5)
+    assert [text.text_id for text in leased] == [row["text_id"] for row in waiting[:5]]
+
+
+def test_texts_that_have_none_of_the_labels_are_not_enough() -> None:
+    texts = [LabelledText(text_id=place, text="글", labels=()) for place in range(30)]
+    ready = readiness(texts, ["가", "나"], is_one=False)
+    assert (ready.is_ready, ready.missing, ready.left_out) == (False, 0, ("가", "나"))
+    all_have = [replace(text, labels=("가",)) for text in texts]
+    assert not readiness(all_have, ["가", "나"], is_one=False).is_ready
+    assert not readiness(all_have, ["가", "나"], is_one=True).is_ready
+
+
+def test_a_rare_label_is_given_below_one_half() -> None:
+    has = np.array([True, False, True, False, False])
+    assert best_threshold(has, np.array([0.3, 0.1, 0.2, 0.1, 0.0])) == pytest.approx(0.15)
+    # What is equally likely is given to all or to none.
+    assert best_threshold(has, np.array([0.2, 0.2, 0.2, 0.1, 0.1])) == pytest.approx(0.15)
+    assert best_threshold(has, np.full(5, 0.4)) == pytest.approx(0.2)
+
+
+def test_a_doubt_is_about_the_label_that_is_most_likely_wrong() -> None:
+    said = np.array([[0.9, 0.2], [0.1, 0.3]])
+    several = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=False)
+    assert several.doubts([("가",), ("가", "나")]) == pytest.approx([0.2, 0.9])
+    one = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=True)
+    assert one.doubts([("가",), ("다",)]) == pytest.approx([0.1, np.nan], nan_ok=True)
 
 
 def test_leases_of_a_page_are_scored_at_the_next_round(

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from app.model_choice import preferred
 from app.model_report import best, better_than, fold_report
 from malmoi.inference.classifier import find_classifiers
 from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.scores import ModelQuality, write_scores
 from tests.app.conftest import LABELS, make_model
@@ -181,9 +182,37 @@ def test_who_may_train(workplace: Path) -> None:
     assert "예상은 점이 5개 이상" in shown(page)
 
 
-def test_a_project_of_several_labels_a_text_is_told_so(workplace: Path) -> None:
+def test_a_project_of_several_labels_a_text_has_a_curve(workplace: Path) -> None:
     store = ProjectStore()
     me = Person(name="local", is_local=True)
     new = NewProject(name="글", labels=[ProjectLabel(name="가")], kind="multi")
-    store.create(me, new)
-    assert "라벨링 중에 배우지 않습니다" in shown(open_page("models", section="curve"))
+    access = store.create(me, new)
+    assert "라벨이 20개가 되면" in shown(open_page("models", section="curve"))
+    write_scores(access, "quick-20", [], ModelQuality(labels=20, cross_validated_f1=0.41))
+    page = open_page("models", section="curve")
+    assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
+
+
+def test_a_curve_says_which_model_suggests_and_the_page_of_numbers_its_last_score(
+    workplace: Path,
+) -> None:
+    store = ProjectStore()
+    me = Person(name="local", is_local=True)
+    labels = [ProjectLabel(name="가"), ProjectLabel(name="나")]
+    settings = ProjectSettings(model="*내* 모델")
+    access = store.create(me, NewProject(name="글", labels=labels, settings=settings))
+    assert "아직 만들지 않았습니다" in shown(open_page("status"))
+    write_scores(access, "*내* 모델", [])
+    assert "첫 점수가 여기에" in shown(open_page("status"))
+    quality = ModelQuality(labels=40, cross_validated_f1=0.41, chosen_f1=0.83)
+    write_scores(access, "*내* 모델", [], quality)
+    page = open_page("status")
+    values = {one.label: one.value for one in page.metric}
+    assert (values["배운 라벨"], values["교차 검증 F1"], values["고른 모델 F1"]) == (
+        *("40", "0.41", "0.83"),
+    )
+    for one in (page, open_page("models", section="curve")):
+        assert "라벨로 배운 모델보다 낫습니다" in shown(one)
+        assert not any("*내*" in caption.value for caption in one.caption)
+    write_scores(access, "quick-60", [], replace(quality, labels=60, chosen_f1=0.3))
+    assert "더 낫지 않습니다" in shown(open_page("models", section="curve"))

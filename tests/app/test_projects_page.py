@@ -27,6 +27,7 @@ from malmoi.labels.review import progress, texts_with_votes
 from malmoi.labels.store import LabelStore
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, source_of_upload
+from tests.app.conftest import make_model
 from tests.app.project_pages import LOCAL, Upload, by_label, finish, made, open_page, shown, store
 
 CSV = "번호,리뷰,라벨\r\n1,배송이 빨라요,긍정\r\n2,,중립\r\n3,똠방각하 별로예요,부정\r\n"
@@ -77,6 +78,26 @@ def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) ->
     assert "라벨을 2개 이상" in page.error[0].value
     assert by_label(page.text_input, "이름").value == "리뷰"
     assert store().list(LOCAL) == []
+
+
+def test_a_project_may_begin_with_a_model_that_knows_its_labels(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_LEARNING", "off")
+    make_model(workplace / "runs" / "finetune" / "내 모델")
+    page = open_page()
+    fill_new(page, "메모", "꿈, 일기")
+    page.run()
+    assert not [one for one in page.selectbox if "제안할 모델" in one.label]
+    fill_new(page, "리뷰", "긍정, 부정, 기타")
+    page.run()
+    field = by_label(page.selectbox, "제안할 모델")
+    assert field.options == ["없음", "내 모델"] and field.value == ""
+    field.set_value("내 모델").run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    assert project.settings.model == "내 모델"
 
 
 def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:

@@ -1,5 +1,6 @@
 """The page 설정, and who may reach it and the exports: the store decides, the page says so."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.projects import archive, members, read_project, set_member
 from malmoi.text.reading.sources import source_of_upload
+from tests.app.conftest import make_model
 from tests.app.project_pages import by_label, made, shown, store
 
 
@@ -178,6 +180,56 @@ def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
         "지침을 고쳤습니다: 2판",
     ]
     assert told[-1] == "작업을 만들었습니다: 리뷰"
+
+
+def test_a_model_of_the_project_is_chosen_kept_when_it_is_gone_and_taken_away(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_LEARNING", "off")
+    page = open_settings(monkeypatch, "work")
+    assert not [one for one in page.selectbox if "모델" in one.label and "제안" in one.label]
+    run = make_model(Path("runs/finetune/내 모델")).parent
+    page = open_settings(monkeypatch, "work")
+    field = by_label(page.selectbox, "제안할 모델")
+    assert field.options == ["없음", "내 모델"]
+    field.set_value("내 모델")
+    by_label(page.button, "진행 방식 저장").click().run()
+    assert not page.exception and read_project(project).settings.model == "내 모델"
+    # It is gone: nothing of it is lost, and it can be taken away.
+    shutil.rmtree(run)
+    page = open_settings(monkeypatch, "work")
+    field = by_label(page.selectbox, "제안할 모델")
+    assert field.options == ["없음", "내 모델 (지금은 쓸 수 없음)"] and field.value == "내 모델"
+    field.set_value("")
+    by_label(page.button, "진행 방식 저장").click().run()
+    assert not page.exception and read_project(project).settings.model is None
+    page = open_settings(monkeypatch, "audit")
+    told = page.dataframe[0].value.iloc[:, 2].tolist()
+    assert told[:2] == [
+        "진행 방식을 바꿨습니다: 모델 내 모델 → 없음",
+        "진행 방식을 바꿨습니다: 모델 없음 → 내 모델",
+    ]
+
+
+def _model_script() -> None:
+    import streamlit as st
+
+    from app.projects.model_field import choose_model
+
+    # A browser may send anything as the value of a field.
+    st.session_state["field"] = st.query_params["forged"]
+    st.text(repr(choose_model(["내 모델"], None, key="field")))
+
+
+@pytest.mark.parametrize("forged", ["/etc/model", "monologg/koelectra-small-v3-discriminator"])
+def test_a_model_that_was_not_offered_cannot_be_named(forged: str) -> None:
+    page = AppTest.from_function(_model_script, default_timeout=600)
+    page.query_params["forged"] = forged
+    page.run()
+    assert page.exception or [one.value for one in page.text] == ["None"]
+    page.query_params["forged"] = "내 모델"
+    page.run()
+    assert [one.value for one in page.text] == ["'내 모델'"]
 
 
 def test_the_last_admin_cannot_be_taken_away(

@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import ElectraForPreTraining
 
-from finetune.data.learnt_texts import read_learnt, text_keys
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
+from malmoi.inference.learnt_texts import read_learnt, text_keys
 from release.review_texts import RATINGS
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 from tests.release.conftest import (

@@ -11,9 +11,9 @@ import torch
 from transformers import PreTrainedModel
 
 from finetune.data.examples import read_examples
-from finetune.data.learnt_texts import LEARNT, read_learnt, text_keys, write_learnt
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
+from malmoi.inference.learnt_texts import LEARNT, read_learnt, text_keys, write_learnt
 from release.packing import pack_classifier
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, average, kfold

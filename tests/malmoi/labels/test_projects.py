@@ -8,6 +8,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, own_work, save_act
+from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import (
     NewProject,
@@ -29,7 +30,7 @@ from malmoi.labels.projects import (
     set_member,
 )
 from malmoi.labels.review import adjudicate, progress, reviewed_texts, texts_to_review
-from malmoi.labels.scores import TextScore, write_scores
+from malmoi.labels.scores import TextScore, scoring_model, write_scores
 from malmoi.labels.tasks import read_task
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
@@ -187,11 +188,33 @@ def test_what_is_read_is_of_one_moment(make: Make) -> None:
         {"random_share": float("nan")},
         {"lease_seconds": 0},
         {"text_order": "best"},
+        {"model": ""},
+        {"model": "m" * 1_001},
     ],
 )
 def test_settings_out_of_bounds_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match="expected"):
         ProjectSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_suggestions_of_a_model_go_with_its_choice(make: Make) -> None:
+    access = make("하나", "둘", text_order="scores", people={"라벨러": "annotator"})
+    change_settings(access, model="내 모델")
+    write_scores(access, "내 모델", [TextScore(text_id=2, priority=1.0, label="긍정", score=0.9)])
+    assert scoring_model(access) == "내 모델"
+    change_settings(access, random_share=0.0)
+    assert lease_texts(access, 1)[0].suggested_label == "긍정"
+    return_leases(access)
+    change_settings(access, model=None)
+    assert scoring_model(access) is None
+    assert lease_texts(access, 1)[0].suggested_label is None
+    assert audit_trail(access)[0].details == {"model": ["내 모델", None]}
+    # What was learnt from labels stays, whichever model is chosen.
+    write_scores(access, "quick-20", [TextScore(text_id=2, priority=1.0)])
+    change_settings(access, model="x")
+    assert scoring_model(access) == "quick-20"
+    with pytest.raises(AccessError):
+        change_settings(for_person(access, "라벨러"), model="y")
 
 
 def test_an_archived_project_is_read_and_not_written(any_url: str, make: Make) -> None:

@@ -17,10 +17,13 @@ from malmoi.errors import InputError
 from malmoi.labels import schema
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.people import Person
+from malmoi.labels.project import ProjectSettings
 from malmoi.labels.project_models import Base
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.project_records import iter_project_records
+from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.schema import HEAD, VERSION_TABLE
+from malmoi.labels.scores import score_versions
 from malmoi.labels.store import LabelStore, text_hash
 
 # As the app made it before it wrote down a version.
@@ -196,3 +199,46 @@ def test_four_who_open_an_old_database_at_once_migrate_it_once(tmp_path: Path) -
     for thread in threads:
         thread.join()
     assert found == [3] * 4 and version_in(path) == HEAD
+
+
+def test_projects_from_before_models_were_chosen_keep_their_rows(any_url: str) -> None:
+    """Layout 0003 with a project, its scores and curve, brought to the newest and used."""
+    engine = create_engine(any_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO malmoi_projects (name, kind, annotators_per_text, show_suggestion, "
+                "text_order, random_share, lease_seconds, created_by, created_at) VALUES "
+                "('리뷰', 'single', 1, true, 'scores', 0.1, 600, '가', '2026-01-02 03:04:05+00:00')"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO malmoi_guidelines (project_id, version, markdown, author, created_at) "
+                "VALUES (1, 1, '# 기준', '가', '2026-01-02 03:04:05+00:00')"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO malmoi_score_versions (project_id, model, created_at, labels, "
+                "cross_validated_f1) VALUES (1, 'quick-20', '2026-01-02 03:04:05+00:00', 20, 0.5)"
+            )
+        )
+    # Training reads a database that nobody has brought to the newest layout.
+    assert list(iter_project_records(engine, 1, "labels.db")) == []
+    store = ProjectStore(any_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, Base.metadata) == []
+        assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+    access = store.access(Person(name="가", is_local=True), "리뷰")
+    assert read_project(access).settings == ProjectSettings()
+    (point,) = score_versions(access)
+    assert (point.model, point.quality.chosen_f1) == ("quick-20", None)
+    change_settings(access, model="내 모델")
+    assert read_project(access).settings.model == "내 모델"

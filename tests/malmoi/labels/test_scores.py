@@ -48,8 +48,11 @@ def test_every_model_that_was_measured_is_a_point_of_the_curve(make: Make) -> No
     access = make("하나", "둘", people={"가나": "annotator"})
     write_scores(access, "m1", [TextScore(text_id=1, priority=1.0)], ModelQuality(labels=20))
     write_scores(access, "by hand", [])
-    quality = ModelQuality(labels=40, cross_validated_f1=0.5, sample_f1=0.6, sample_texts=30)
+    quality = ModelQuality(
+        labels=40, cross_validated_f1=0.5, sample_f1=0.6, sample_texts=30, chosen_f1=0.7
+    )
     write_scores(access, "m2", [], quality)
+    assert [point.model for point in score_versions(access, newest=1)] == ["m2"]
     points = score_versions(for_person(access, "가나"))
     assert [point.model for point in points] == ["m1", "m2"]
     assert points[1].quality == quality
