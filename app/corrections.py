@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.batch import Corrections
 from app.explanation import explain
-from app.keeping import Decision, Place, keep
+from app.keeping import Decision, Place, keep, place_for
 from app.language import say
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Suggestion
@@ -74,34 +74,55 @@ def offer_saving(
         predicted: the rows of `corrections.waiting`.
         about: the model's name, the file's, and what names the result.
     """
-    model, source, key = about
-    waiting = corrections.waiting
-    words = say(f"고친 라벨 {len(waiting):,}개 저장", f"Save {len(waiting):,} corrections")
+    key = about[2]
+    number = len(corrections.waiting)
+    words = say(f"고친 라벨 {number:,}개 저장", f"Save {number:,} corrections")
     if not st.button(
-        words if waiting else say("고친 라벨 저장", "Save corrections"),
+        words if number else say("고친 라벨 저장", "Save corrections"),
         icon=":material/save:",
-        type="primary" if waiting else "secondary",
-        disabled=not waiting,
+        type="primary" if number else "secondary",
+        disabled=not number,
         key=f"save_{key}",
     ):
         return
-    rows = [row for row in waiting if predicted[row].text.strip()]
     try:
-        for start in range(0, len(rows), _AT_A_TIME):
-            part = rows[start : start + _AT_A_TIME]
-            decisions = [
-                _decision(visit, corrections, row, predicted[row], model, key) for row in part
-            ]
-            keep(visit, place, decisions, source)
-            for row in part:
-                corrections.saved[row] = waiting[row]
-                corrections.times[row] = corrections.times.get(row, 0) + 1
+        saved = save(visit, place, corrections, predicted, about)
     except InputError as error:
         explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
         return
-    st.session_state[f"told_{key}"] = len(rows)
+    st.session_state[f"told_{key}"] = saved
     # The button is to say what waits now.
     st.rerun()
+
+
+def save(
+    visit: Visit,
+    place: Place,
+    corrections: Corrections,
+    predicted: Mapping[int, PredictedRow],
+    about: tuple[str, str, str],
+) -> int:
+    """Save what waits; see `offer_saving`. Rows without a text are left out.
+
+    Returns:
+        How many labels were saved.
+
+    Raises:
+        InputError: the project does not take them; what was saved before stays so.
+    """
+    model, source, key = about
+    waiting = corrections.waiting
+    rows = [row for row in waiting if predicted[row].text.strip()]
+    for start in range(0, len(rows), _AT_A_TIME):
+        part = rows[start : start + _AT_A_TIME]
+        decisions = [_decision(visit, corrections, row, predicted[row], model, key) for row in part]
+        keep(visit, place, decisions, source)
+        if place.access is None:
+            place = place_for(visit, place.labels, model)  # which was made just now
+        for row in part:
+            corrections.saved[row] = waiting[row]
+            corrections.times[row] = corrections.times.get(row, 0) + 1
+    return len(rows)
 
 
 def tell_saved(key: str) -> None:

@@ -140,6 +140,8 @@ def _ask_for_project(names: list[str]) -> str | None:
     elif st.session_state.get(PROJECT) not in names:
         st.session_state.pop(PROJECT, None)
     missing = take_from_address(PROJECT, names)
+    # Said outright: the browser would go on showing one that was put away.
+    st.session_state.setdefault(PROJECT, names[0])
     name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
     if missing is not None:
         st.warning(

@@ -2,20 +2,20 @@
 
 from app.learning.service import (
     LearningState,
+    after_import,
     after_labels,
     find_alike,
     is_on,
     learn_now,
     state,
-    suggest_by_model,
 )
 
 __all__ = [
     "LearningState",
+    "after_import",
     "after_labels",
     "find_alike",
     "is_on",
     "learn_now",
     "state",
-    "suggest_by_model",
 ]

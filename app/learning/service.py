@@ -230,15 +230,15 @@ def find_alike(access: ProjectAccess) -> None:
         _SERVICE.ask(_url_of(access), access.project_id, "alike")
 
 
-def suggest_by_model(access: ProjectAccess) -> None:
-    """Ask the chosen model of a project for suggestions, as after an import; nothing without one.
+def after_import(access: ProjectAccess) -> None:
+    """Ask for a round after an import: labels may have come with it, or a chosen model suggests.
 
     Raises:
         AccessError: the person is no admin.
     """
-    with access.reading("admin") as connection:
-        model = access.row(connection)["model"]
-    if model is not None and is_on():
+    with access.reading("admin"):
+        pass
+    if is_on():
         _SERVICE.ask(_url_of(access), access.project_id, "learn")
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from app.batch import to_csv
 from app.explanation import explain
 from app.language import say
-from app.learning import find_alike, suggest_by_model
+from app.learning import after_import, find_alike
 from app.projects.counts import count_again
 from app.projects.opening import Destination, open_project
 from app.projects.running import Key, Running, import_key, works
@@ -83,8 +83,8 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
 
     def work(running: Running) -> ImportOutcome:
         outcome = _import(access, order, running)
-        if outcome.new_texts:
-            suggest_by_model(access)  # first: somebody waits for it
+        if outcome.new_texts or outcome.labels:
+            after_import(access)  # first: somebody waits for it
             find_alike(access)
         return outcome
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Unpack
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.engine import URL
 
 from malmoi.errors import InputError
@@ -38,6 +38,7 @@ from malmoi.labels.project_models import (
     ProjectRow,
     ScoreVersionRow,
     TextRow,
+    TextScoreRow,
 )
 from malmoi.labels.store import open_engine
 from malmoi.labels.stored_text import checked
@@ -302,11 +303,30 @@ def change_labels(access: ProjectAccess, labels: Sequence[ProjectLabel]) -> None
         for label in known.values():
             _update_label(connection, label.id, {"name": f"\x01{label.id}"})
         _write_labels(connection, access.project_id, whole)
+        _rename_suggestions(connection, access, known, whole)
         changes = {
             "before": [asdict(label) for label in known.values()],
             "after": [asdict(label) for label in whole if label != known.get(label.id)],
         }
         access.note(connection, "labels", changes)
+
+
+def _rename_suggestions(
+    connection: Connection,
+    access: ProjectAccess,
+    known: Mapping[int | None, ProjectLabel],
+    whole: Sequence[ProjectLabel],
+) -> None:
+    """Let what a model has suggested have the new names; a retired label is suggested no more."""
+    now = {label.id: None if label.retired else label.name for label in whole}
+    renamed = {label.name: now[id_] for id_, label in known.items() if now[id_] != label.name}
+    version = access.row(connection)["scores_version"]
+    if not renamed or version is None:
+        return
+    for place in (TextScoreRow.label, TextScoreRow.second_label):
+        new = case(*[(place == old, name) for old, name in renamed.items()])
+        mine = (TextScoreRow.version == version, place.in_(renamed))
+        connection.execute(update(TextScoreRow).where(*mine).values({place: new}))
 
 
 def _with_retired(

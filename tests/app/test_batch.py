@@ -3,13 +3,21 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from openpyxl import load_workbook
 
-from app.batch import classify_table, default_text_column, to_csv, to_xlsx
+from app.batch import Corrections, classify_table, default_text_column, to_csv, to_xlsx
+from app.corrections import PredictedRow, corrected_table, save
+from app.keeping import place_for
+from app.visit import Visit
 from malmoi.errors import InputError
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.review import texts_with_votes
 from malmoi.text.reading.records import load_table
 from malmoi.text.written_cells import EXCEL_CELL
 
@@ -181,3 +189,39 @@ def test_xlsx_leaves_texts_alone() -> None:
     assert cells == ["text", *texts[:5], "종이", "가" * EXCEL_CELL]
     assert all(cell.data_type == "s" for cell in sheet["A"])
     assert [cell.value for cell in sheet["B"]] == ["확신도"] + [0.5] * 6 + [None]
+
+
+def test_corrections_wait_until_they_are_saved_whichever_rows_are_shown() -> None:
+    corrections = Corrections()
+    corrections.take({0: "중립", 1: None})
+    corrections.take({100: "부정"})  # another page of the table
+    assert corrections.waiting == {0: "중립", 100: "부정"}
+    corrections.saved = dict(corrections.waiting)
+    assert corrections.waiting == {}
+    corrections.take({0: "긍정", 100: None})
+    assert corrections.waiting == {0: "긍정"}
+
+
+def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
+    """First 중립, then 부정, then 중립 again: the last one holds, and a double click is one act."""
+    store = ProjectStore()
+    person = Person(name="지은", is_local=True)
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
+    access = store.create(person, NewProject(name="리뷰", labels=labels))
+    visit = Visit(store=store, person=person, open_project=None)
+    place = place_for(visit, ["긍정", "부정", "중립"], "m")
+    row = {0: PredictedRow(text="그냥 그래요", label="긍정", confidence=0.5)}
+    corrections = Corrections()
+    for label in ("중립", "부정", "중립"):
+        corrections.take({0: label})
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 1
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 0
+    (text,) = texts_with_votes(access, [1])
+    assert [vote.labels for vote in text.votes] == [("중립",)]
+
+
+def test_the_file_has_a_column_of_the_given_labels() -> None:
+    table = pd.DataFrame({"글": ["하나", "둘"]})
+    assert corrected_table(table, Corrections(), "맞는 라벨") is table
+    given = corrected_table(table, Corrections(typed={1: "부정"}), "맞는 라벨")
+    assert given["맞는 라벨"].tolist() == [None, "부정"]

@@ -1,6 +1,7 @@
 """What a model writes beside the order of texts, and reads to learn from; both databases."""
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
@@ -12,6 +13,7 @@ from malmoi.labels.leasing import lease_texts
 from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import ScoreVersionRow, TextRow, TextScoreRow
+from malmoi.labels.projects import change_labels, read_project
 from malmoi.labels.review import adjudicate
 from malmoi.labels.scores import (
     ModelQuality,
@@ -185,3 +187,24 @@ def _words(number: int) -> str:
     return " ".join(
         syllables[(number * step + shift) % 40] * 2 for step, shift in ((1, 0), (7, 3), (11, 9))
     )
+
+
+def test_suggestions_follow_a_renamed_label_and_forget_a_retired_one(make: Make) -> None:
+    access = make("하나", "둘", "셋", labels="긍정,부정,중립")
+    said = [("긍정", "부정"), ("부정", "중립"), ("중립", "긍정")]
+    scores = [
+        TextScore(text_id=place, priority=0.5, label=first, score=0.6, second_label=second)
+        for place, (first, second) in enumerate(said, 1)
+    ]
+    write_scores(access, "quick-20", scores)
+    good, bad, neutral = read_project(access).labels
+    swapped = [
+        replace(good, name="부정"),
+        replace(bad, name="긍정"),
+        replace(neutral, retired=True),
+    ]
+    change_labels(access, swapped)
+    leased = {one.text_id: one for one in lease_texts(access, 3)}
+    assert [(leased[1].suggested_label, leased[1].second_label)] == [("부정", "긍정")]
+    assert [(leased[2].suggested_label, leased[2].second_label)] == [("긍정", None)]
+    assert leased[3].suggested_label is None
