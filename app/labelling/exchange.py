@@ -1,5 +1,7 @@
 """The server's side of the card: saves what was done, hands out what comes next."""
 
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,13 +107,32 @@ def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = 
         InputError: the person is no member, the project is archived, or the database fails.
     """
     given.scores = scores_version(access)
-    leased = lease_texts(access, MOST_TEXTS, leave_some=True)
+    leased = lease_texts(access, MOST_TEXTS, leave_some=_others_are_here(access))
     given.held = [one.text_id for one in leased]
     given.texts = [_text(one) for one in leased if one.text_id not in have]
     few = len(leased) < MOST_TEXTS
     given.more = not few or count_left(access, len(leased) + 1) > len(leased)
     if not leased:
         given.others = count_held_by_others(access)
+
+
+def _others_are_here(access: ProjectAccess) -> bool:
+    """Whether somebody else has asked for texts of the project lately; takes note of this one.
+
+    Known to this server only, which is enough: who labels alone shall never wait for texts.
+    """
+    now = time.monotonic()
+    with _asked_lock:
+        asked = _asked.setdefault((str(access.engine.url), access.project_id), {})
+        for name in [name for name, when in asked.items() if now - when > _HERE_SECONDS]:
+            del asked[name]
+        asked[access.person.name] = now
+        return len(asked) > 1
+
+
+_asked: dict[tuple[str, int], dict[str, float]] = {}
+_asked_lock = threading.Lock()
+_HERE_SECONDS = 300.0
 
 
 def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:

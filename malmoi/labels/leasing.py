@@ -41,8 +41,8 @@ from malmoi.labels.text_state import first_of_its_kind
 MOST_LEASES = 200
 # With more open texts than this many times what is asked for, nobody goes short.
 _PLENTY = 20
-# Held however few are left, so that the next is there at once.
-_FEWEST_HELD = 5
+# Held however few are left, so that nobody who labels fast waits for the server.
+_FEWEST_HELD = 30
 Drawn = Literal["plain", "scores", "random"]
 
 

@@ -12,6 +12,7 @@ from app.labelling.messages import read_message
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import own_work
+from malmoi.labels.leasing import return_leases
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.project_models import AnnotationRow
@@ -147,3 +148,23 @@ def test_a_forged_value_is_refused_and_told(workplace: Path, values: dict[str, o
     given = answer(access, read_message(sent(label(1, "a") | values)))
     assert len(given.refused) == 1 and given.saved == []
     assert own_work(access) == []
+
+
+def test_who_labels_alone_holds_all_and_two_share_what_is_left(workplace: Path) -> None:
+    access = make(workplace, *(f"글 번호 {number}" for number in range(60)))
+    first, second = (
+        ProjectAccess(
+            engine=access.engine,
+            project_id=access.project_id,
+            person=Person(name=name, is_local=True),
+        )
+        for name in ("지은", "민수")
+    )
+    given = answer(first, read_message(sent(wants=True)))
+    assert given.held is not None and len(given.held) == 60
+    # The one who comes later is told where the texts are, and finds some as soon as there are.
+    waiting = answer(second, read_message(sent(wants=True)))
+    assert waiting.held == [] and waiting.others == 60 and not waiting.more
+    return_leases(first)
+    shared = answer(second, read_message(sent(wants=True)))
+    assert shared.held is not None and len(shared.held) == 30 and shared.more
