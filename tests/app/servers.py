@@ -1,6 +1,7 @@
 """Real servers of the app, each in a process of its own."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -32,6 +33,12 @@ class Server:
 
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8")
+
+    def check_log(self) -> None:
+        """Fail with what went wrong, where something did."""
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", self.said())
+        found = plain.find("Traceback")
+        assert found < 0, plain[found : found + 6_000]
 
 
 @contextmanager

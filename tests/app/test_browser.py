@@ -25,7 +25,7 @@ def address(trained_workplace: Path) -> Iterator[str]:
     with serving(trained_workplace) as server:
         yield server.address
         # Before the server ends, which may meet a page that is still being imported.
-        assert "Traceback" not in server.said()
+        server.check_log()
 
 
 @pytest.fixture

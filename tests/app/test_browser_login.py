@@ -52,7 +52,7 @@ def server(workplace: Path) -> Iterator[Server]:
         with serving(workplace, port=port) as app:
             yield app
             # Before the server ends, which may meet a page that is still being imported.
-            assert "Traceback" not in app.said(), app.said()[-3000:]
+            app.check_log()
 
 
 @pytest.fixture

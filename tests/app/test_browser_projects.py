@@ -29,7 +29,7 @@ def address(workplace: Path) -> Iterator[str]:
     """The running app, started in a directory of its own."""
     with serving(workplace) as server:
         yield server.address
-    assert "Traceback" not in server.said()
+    server.check_log()
 
 
 @pytest.fixture
