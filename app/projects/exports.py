@@ -156,6 +156,22 @@ def _draw_running(access: ProjectAccess) -> None:
 def _offer(done: WrittenExport, name: str) -> None:
     title, ending, mime = KINDS[done.kind]
     size = done.path.stat().st_size / 2**20
+    if not done.texts:
+        st.warning(
+            say(
+                "담을 글이 없습니다. 아직 라벨이 없다면 ‘라벨 없는 글도’를 켜고 다시 만드세요.",
+                "There is nothing in it. Without labels, ask for all texts and write it again.",
+            ),
+            icon=":material/inbox:",
+        )
+        return
+    if done.kind == "doccano":
+        st.caption(
+            say(
+                "doccano 파일에는 정해진 라벨만 있습니다. 의견이 갈린 글은 라벨 없이 들어갑니다.",
+                "A file for doccano has decided labels only: none where people differ.",
+            )
+        )
     st.success(
         say(
             f"{title} 파일에 글 {done.texts:,}건을 담았습니다 ({size:,.1f} MB).",
@@ -166,7 +182,7 @@ def _offer(done: WrittenExport, name: str) -> None:
     st.download_button(
         say("내려받기", "Download"),
         done.path.read_bytes,
-        f"{_file_stem(name)}{ending}",
+        f"{_file_stem(name)}{'-doccano' if done.kind == 'doccano' else ''}{ending}",
         mime,
         on_click="ignore",
         icon=":material/download:",
