@@ -270,5 +270,5 @@ def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:
 
 
 def with_label_columns(chosen: Sequence[ChosenFile]) -> list[ChosenFile]:
-    """Those whose labels are to be imported from a column."""
-    return [one for one in chosen if one.way.label_column is not None]
+    """Those that are to be imported with their labels."""
+    return [one for one in chosen if one.way.label_column is not None or one.way.origin != "table"]

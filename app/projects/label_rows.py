@@ -1,6 +1,5 @@
 """Labels as a table that can be edited: colour, name, key and meaning in a row each."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,13 +10,17 @@ from app.language import say
 from malmoi.labels.names import normal_label
 from malmoi.labels.project import KEYS, PALETTE, ProjectLabel
 
-_BETWEEN = re.compile(r"[,\n]")
 _WIDTHS = (1.5, 3.4, 2.6, 1.7, 4)
 
 
 def typed_labels(text: str) -> list[str]:
-    """The names of a field, one a line or with commas between; each once, in their order."""
-    names = (normal_label(part) for part in _BETWEEN.split(text))
+    """The names of a field, each once, in their order: one a line, or with commas in a single line.
+
+    Of several lines each is a name, so that one may hold a comma.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    parts = lines if len(lines) > 1 else text.split(",")
+    names = (normal_label(part.strip().removesuffix(",")) for part in parts)
     return list(dict.fromkeys(name for name in names if name))
 
 

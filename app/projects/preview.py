@@ -9,6 +9,7 @@ from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
 from malmoi.labels.label_columns import SEPARATORS, labels_of_cell
 from malmoi.labels.names import joined_by, normal_label
+from malmoi.labels.other_tools import labels_of_row
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.columns import (
@@ -160,7 +161,7 @@ def _origin(
 
 
 def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]:
-    """The labels that the label column of a file has, in the order of the file.
+    """The labels that a file has, in its order: of its label column, or of what another tool wrote.
 
     Raises:
         InputError: the file cannot be read, or it has more than `MOST_LABELS`.
@@ -172,7 +173,8 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
         found.setdefault(value)
         if len(found) > most:
             break
-    separator = joined_by(list(found), SEPARATORS, alone=False) if kind == "multi" else None
+    joined = kind == "multi" and way.origin == "table"
+    separator = joined_by(list(found), SEPARATORS, alone=False) if joined else None
     parts = [part for value in found for part in (value.split(separator) if separator else [value])]
     names = [name for name in dict.fromkeys(map(normal_label, parts)) if name]
     if len(names) > MOST_LABELS:
@@ -187,5 +189,8 @@ def _values(source: Source, way: WayOfReading, kind: TaskKind) -> Iterator[str]:
     options = replace(way.options, skip_bad_rows=True)
     bad = BadRows(skip=True)
     for row in iter_whole_rows([source], options, notes=ReadingNotes(), bad=bad):
+        if way.origin != "table":
+            yield from labels_of_row(row.cells, way.origin)
+            continue
         cell = with_inner_keys(dict(row.cells)).get(way.label_column or "")
         yield from labels_of_cell(cell, kind, ()) or ()

@@ -7,7 +7,7 @@ backend/data_export/pipeline/factories.py and dataset.py of doccano/doccano writ
 line with id, text, the list label, the list Comments, and the other columns beside them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,6 +82,19 @@ def import_labelled(
     return import_with_acts(access, sources, options, read, name=tool, progress=progress)
 
 
+def labels_of_row(cells: Mapping[str, Any], tool: OtherTool) -> list[str]:
+    """The labels that a row of an exported file has, whoever gave them; some may be twice.
+
+    Raises:
+        InputError: the row is not as the tool writes it.
+    """
+    if tool == "doccano":
+        return _doccano_labels(cells)
+    annotations = cells.get("annotations")
+    found = annotations if isinstance(annotations, list) else []
+    return [name for one in found if isinstance(one, dict) for name in _choices(one.get("result"))]
+
+
 def _label_studio(row: StoredRow) -> FoundActs:
     found = FoundActs()
     annotations = row.cells.get("annotations")
@@ -126,15 +139,19 @@ def _who(completed_by: Any) -> str:
     return name if isinstance(name, str) and name.strip() else f"label-studio:{name}"
 
 
-def _doccano(row: StoredRow, annotator: str) -> FoundActs:
-    labels = row.cells.get("label")
-    found = FoundActs()
+def _doccano_labels(cells: Mapping[str, Any]) -> list[str]:
+    """An empty list also stands for a text that nobody has labelled."""
+    labels = cells.get("label")
     if isinstance(labels, str):
         labels = [labels]
     if labels is not None and not isinstance(labels, list):
         raise InputError(f"expected label as a list of names, found {labels!r}")
-    if labels:  # doccano has an empty list for a text that nobody has labelled, too
-        names = [str(name) for name in labels]
+    return [str(name) for name in labels or ()]
+
+
+def _doccano(row: StoredRow, annotator: str) -> FoundActs:
+    found = FoundActs()
+    if names := _doccano_labels(row.cells):
         act = Act(text_id=row.text_id, kind="label", request_id=f"{row.request}:0", labels=names)
         found.acts.append((annotator, act))
     comments = row.cells.get("Comments")

@@ -16,6 +16,7 @@ from app.projects.imports import (
     bad_rows_table,
     start_import,
 )
+from app.projects.label_rows import typed_labels
 from app.projects.preview import label_values, look_at
 from app.projects.running import Running, Works, import_key, works
 from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
@@ -318,6 +319,25 @@ def test_several_labels_in_a_cell_are_found_by_what_parts_them() -> None:
     assert label_values(source, way, "single") == ["배송|가격", "가격", "배송"]
 
 
+def test_the_labels_of_what_another_tool_exported_are_offered() -> None:
+    """As they are written, whatever stands in a name."""
+    choices = [
+        {"type": "choices", "value": {"choices": ["기타, 나머지"]}},
+        {"type": "choices", "value": {"choices": ["가격|값"]}},
+    ]
+    tasks = [
+        {"data": {"text": "하나"}, "annotations": [{"result": choices}, {"result": []}]},
+        {"data": {"text": "둘"}, "annotations": []},
+    ]
+    source = source_of_upload("내보냄.json", json.dumps(tasks).encode())
+    way = WayOfReading(origin="label-studio", options=ReadOptions(text_column="data.text"))
+    assert label_values(source, way, "multi") == ["기타, 나머지", "가격|값"]
+    lines = [{"text": "하나", "label": ["부정"]}, {"text": "둘", "label": []}]
+    source = source_of_upload("내보냄.jsonl", "\n".join(map(json.dumps, lines)).encode())
+    way = WayOfReading(origin="doccano", options=ReadOptions(text_column="text"))
+    assert label_values(source, way, "single") == ["부정"]
+
+
 def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Path) -> None:
     access = made()
     lines = "\n".join(f"글 {number}번입니다" for number in range(4_000)).encode()
@@ -419,3 +439,16 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
 
     assert labels(second) == labels(first)
     assert labels(first)["=cmd()|' /C calc'!A0"] == [("긍정",)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("긍정, 부정,중립", ["긍정", "부정", "중립"]),
+        ("기타, 나머지\n가격\n\n가격", ["기타, 나머지", "가격"]),
+        ("긍정,\n부정,\n", ["긍정", "부정"]),
+        (" , ", []),
+    ],
+)
+def test_labels_are_typed_in_lines_or_with_commas(typed: str, names: list[str]) -> None:
+    assert typed_labels(typed) == names
