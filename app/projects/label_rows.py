@@ -1,5 +1,7 @@
 """Labels as a table that can be edited: colour, name, key and meaning in a row each."""
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,14 +16,21 @@ _WIDTHS = (1.5, 3.4, 2.6, 1.7, 4)
 
 
 def typed_labels(text: str) -> list[str]:
-    """The names of a field, each once, in their order: one a line, or with commas in a single line.
+    """The names of a field, one a line or with commas between; each once, in their order.
 
-    Of several lines each is a name, so that one may hold a comma.
+    A name that holds a comma stands in quotation marks, as in CSV.
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    parts = lines if len(lines) > 1 else text.split(",")
-    names = (normal_label(part.strip().removesuffix(",")) for part in parts)
+    # Line by line, so that a lone quotation mark does not run over the next ones.
+    rows = (row for line in text.splitlines() for row in csv.reader([line], skipinitialspace=True))
+    names = (normal_label(part) for row in rows for part in row)
     return list(dict.fromkeys(name for name in names if name))
+
+
+def as_typed(names: Sequence[str]) -> str:
+    """Names as `typed_labels` reads them, one a line."""
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([name] for name in names)
+    return lines.getvalue().rstrip("\n")
 
 
 def with_defaults(names: Sequence[str]) -> list[ProjectLabel]:

@@ -11,7 +11,13 @@ from app.plain_text import escaped
 from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_label_columns
 from app.projects.guideline import edit_guideline
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
-from app.projects.label_rows import draw_heads, edit_label, typed_labels, with_defaults
+from app.projects.label_rows import (
+    as_typed,
+    draw_heads,
+    edit_label,
+    typed_labels,
+    with_defaults,
+)
 from app.projects.model_field import choose_model
 from app.projects.opening import Destination, open_project
 from app.projects.preview import label_values
@@ -200,7 +206,7 @@ def _offer_labels_of_files(
     except InputError as error:
         explain(say("이 열에는 라벨이 없는 듯합니다.", "This is no column of labels."), error)
         return
-    st.session_state[_TAKEN] = (f"{form}-labels", "\n".join(dict.fromkeys(found)))
+    st.session_state[_TAKEN] = (f"{form}-labels", as_typed(list(dict.fromkeys(found))))
     st.rerun()
 
 

@@ -16,7 +16,7 @@ from app.projects.imports import (
     bad_rows_table,
     start_import,
 )
-from app.projects.label_rows import typed_labels
+from app.projects.label_rows import as_typed, typed_labels
 from app.projects.preview import label_values, look_at
 from app.projects.running import Running, Works, import_key, works
 from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
@@ -445,10 +445,13 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
     ("typed", "names"),
     [
         ("긍정, 부정,중립", ["긍정", "부정", "중립"]),
-        ("기타, 나머지\n가격\n\n가격", ["기타, 나머지", "가격"]),
+        ('"기타, 나머지"\n가격, 값\n\n가격', ["기타, 나머지", "가격", "값"]),
+        ('별로 "안" 좋음', ['별로 "안" 좋음']),
+        ('"기타\n부정', ["기타", "부정"]),
         ("긍정,\n부정,\n", ["긍정", "부정"]),
         (" , ", []),
     ],
 )
 def test_labels_are_typed_in_lines_or_with_commas(typed: str, names: list[str]) -> None:
     assert typed_labels(typed) == names
+    assert typed_labels(as_typed(names)) == names
