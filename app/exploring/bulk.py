@@ -125,7 +125,7 @@ def _draw_latest(opened: OpenProject) -> None:
     if not made:
         st.caption(say("아직 없습니다.", "There are none yet."))
     for one in made:
-        line, button = st.columns([3, 1], vertical_alignment="center")
+        line, button = st.columns([2, 1], vertical_alignment="center")
         when = local_time(one.created_at).strftime("%m-%d %H:%M")
         number = say(f"{one.texts:,}건", f"{one.texts:,} texts")
         line.text(f"{when} {one.person}: {number} → {joined(one.labels)}")

@@ -86,7 +86,6 @@ def _draw_row(visit: Visit, project: Project) -> None:
         if allows(project.role, "admin") and menu.button(
             say("보관", "Archive"),
             key=f"archive-{project.id}",
-            icon=":material/archive:",
             help=say(
                 "목록에서 치웁니다. 글과 라벨은 모두 남고, 언제든 다시 엽니다.",
                 "Takes it out of the list. All stays, and it can be opened again.",
@@ -106,13 +105,12 @@ def _draw_archived(visit: Visit) -> None:
     if not away:
         st.caption(say("보관한 작업이 없습니다.", "None is archived."))
     for project in away[:_AT_ONCE]:
-        title, role, menu = st.columns([8, 1.6, 1.6], vertical_alignment="center")
+        title, role, menu = st.columns([7, 1.6, 2], vertical_alignment="center")
         title.text(project.name)
         role.text(say(*ROLES[project.role]))
         if allows(project.role, "admin") and menu.button(
             say("다시 열기", "Open again"),
             key=f"unarchive-{project.id}",
-            icon=":material/unarchive:",
         ):
             _move(visit, project.id, away=False)
 
