@@ -55,6 +55,8 @@ class Card {
     this.at.recent.addEventListener("toggle", () => this.at.recent.open && this.ask("recent", true));
     this.onReturn = () => this.look();
     window.addEventListener("online", this.onReturn);
+    this.onOtherTab = (event) => this.follow(event);
+    window.addEventListener("storage", this.onOtherTab);
     document.addEventListener("visibilitychange", this.onReturn);
     this.timer = window.setInterval(() => this.look(), 1_000);
   }
@@ -62,6 +64,7 @@ class Card {
   remove() {
     window.removeEventListener("keydown", this.onKey, true);
     window.removeEventListener("online", this.onReturn);
+    window.removeEventListener("storage", this.onOtherTab);
     document.removeEventListener("visibilitychange", this.onReturn);
     window.clearInterval(this.timer);
   }
@@ -226,6 +229,15 @@ class Card {
     else if (command === "note") this.openNote();
     else if (command === "words") this.ask("words", { text_id: line.current.text_id });
     this.draw();
+  }
+
+  // The same person in another tab has the same texts: what is decided there is not asked here.
+  follow(event) {
+    const act = this.session?.outbox.elsewhere(event);
+    if (!act) return;
+    this.session.line.follow(act);
+    this.draw();
+    this.send();
   }
 
   resume() {

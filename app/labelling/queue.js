@@ -98,6 +98,12 @@ export class Outbox {
     return act;
   }
 
+  // The act that another tab of this browser has just kept for the same person; null for none.
+  elsewhere(event) {
+    if (!event.key?.startsWith(this.prefix) || !event.newValue) return null;
+    return JSON.parse(event.newValue);
+  }
+
   first(count) {
     return [...this.acts.values()].slice(0, count);
   }
@@ -174,6 +180,14 @@ export class Line {
     this.decided.add(text.text_id);
     this.past.push({ text, act });
     if (this.past.length > 200) this.past.shift();
+  }
+
+  // Follows what was decided in another tab.
+  follow(act) {
+    if (act.kind === "undo") this.decided.delete(act.text_id);
+    if (act.kind !== "label" && act.kind !== "skip") return;
+    this.decided.add(act.text_id);
+    this.texts = this.texts.filter((one) => one.text_id !== act.text_id);
   }
 
   // Goes back to the text that was decided last; returns that decision, or null.

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -269,6 +270,31 @@ def test_enter_saves_though_the_link_that_led_here_had_the_focus(page: "Page") -
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     assert card.shown() == "둘" and "elsewhere" not in page.url
+
+
+def test_what_another_tab_has_decided_is_not_asked_again(chromium: "Browser") -> None:
+    """Both tabs of a person hold the same texts."""
+    tabs = chromium.new_context()
+    tabs.route("**/*", lambda route: route.fulfill(body="<p></p>", content_type="text/html"))
+    page, other = tabs.new_page(), tabs.new_page()
+    for tab in (page, other):
+        tab.goto("http://card.test/")
+    card = Card(page)
+    card.hand_out("하나", "둘", "셋", "넷")
+
+    def decide(text_id: int, kind: str, scope: str = card.scope) -> None:
+        act = {"text_id": text_id, "kind": kind, "request_id": f"{text_id}{kind}", "order": 1}
+        key = f"malmoi/{quote(scope, safe='')}/{act['request_id']}"
+        other.evaluate("([key, act]) => localStorage.setItem(key, JSON.stringify(act))", [key, act])
+
+    decide(3, "label", scope="1-1/민수")
+    decide(1, "label")
+    page.locator(".text").get_by_text("둘", exact=True).wait_for()
+    decide(2, "skip")
+    page.locator(".text").get_by_text("셋", exact=True).wait_for()
+    page.keyboard.press("1")
+    assert card.shown() == "넷"
+    tabs.close()
 
 
 def test_words_of_people_are_shown_as_written(page: "Page") -> None:
