@@ -36,9 +36,7 @@ class Card {
   constructor(root) {
     this.root = root;
     this.at = {};
-    for (const element of root.querySelectorAll("[data-at]")) {
-      this.at[element.dataset.at] = element;
-    }
+    for (const element of root.querySelectorAll("[data-at]")) this.at[element.dataset.at] = element;
     this.sequence = 0;
     this.asked = null; // the message that waits for an answer
     this.patience = PATIENCE;
@@ -111,7 +109,11 @@ class Card {
     if (answer.failed) this.notice(answer.failed, "failed");
     else this.at.notices.querySelector("[data-name=failed]")?.remove();
     if (answer.held) {
-      if (answer.renewed) line.forget(KEPT);
+      if (answer.renewed) {
+        line.forget(KEPT);
+        line.renew(answer.texts);
+        this.drawSuggestion(line.current?.suggestion);
+      }
       line.receive(answer.texts, answer.held);
       this.scores = answer.scores;
       this.leased = Date.now();
@@ -379,9 +381,7 @@ class Card {
     at.text.scrollTop = 0;
     at.previous.hidden = !text?.previous;
     at.previous.textContent = text?.previous ? `${say.previous} ${this.titles(text.previous) || say.skipped}` : "";
-    const suggestion = text?.suggestion;
-    at.model.hidden = !suggestion;
-    at.suggestion.textContent = suggestion ? this.suggested(suggestion) : "";
+    this.drawSuggestion(text?.suggestion);
     at.togetherRow.hidden = !text?.alike;
     at.togetherText.textContent = text?.alike ? say.together.replace("{}", text.alike) : "";
     const { last } = this.session;
@@ -389,11 +389,13 @@ class Card {
   }
 
   // Where the model knows hardly more than chance, it says so.
-  suggested(suggestion) {
+  drawSuggestion(suggestion) {
+    this.at.model.hidden = !suggestion;
+    if (!suggestion) return;
     const told = suggestion.map((one) => `${this.titles([one.label])} ${Math.round(100 * one.score)}%`).join(" · ");
     const chance = 1 / this.data.labels.length;
     const unsure = !this.data.multi && suggestion[0].score < UNSURE * chance;
-    return `${unsure ? this.say.unsure : this.say.model} ${told}`;
+    this.at.suggestion.textContent = `${unsure ? this.say.unsure : this.say.model} ${told}`;
   }
 
   // The words that carried the suggestion: for it underlined and shaded, against it dotted.

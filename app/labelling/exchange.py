@@ -42,7 +42,7 @@ class CardAnswer:
         refused: those that can never be, with why.
         failed: why nothing could be done now, so that the card keeps its acts; None: it could.
         held: ids of all texts that are the annotator's; None where they were not asked for.
-        texts: those of them that the card does not have.
+        texts: those of them that the card does not have; all, where it has a new order.
         more: whether others than these are left for the annotator.
         others: how many texts are on other people's screens; None where some are left.
         scores: the version of the model's order that they came in; None: as it was, or none.
@@ -95,7 +95,8 @@ def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -
     if message.have and scores_version(access) != message.scores:
         return_leases(access, message.have[_KEPT:])
         given.renewed = True
-        hand_out(access, given, have=message.have[:_KEPT])
+        # With those that stay, which get the new suggestions.
+        hand_out(access, given)
     elif message.wants or message.resume:
         hand_out(access, given, have=message.have)
 

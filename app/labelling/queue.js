@@ -182,6 +182,15 @@ export class Line {
     if (this.past.length > 200) this.past.shift();
   }
 
+  // Gives the texts that stayed what the model says of them now.
+  renew(texts) {
+    const said = new Map(texts.map((text) => [text.text_id, text]));
+    for (const text of this.texts) {
+      const { suggestion, model } = said.get(text.text_id) ?? text;
+      Object.assign(text, { suggestion, model });
+    }
+  }
+
   // Follows what was decided in another tab.
   follow(act) {
     if (act.kind === "undo") this.decided.delete(act.text_id);

@@ -144,7 +144,10 @@ def _draw_more(
     """All that has a good default, folded away."""
     labels = with_defaults(names)
     with st.expander(
-        say("색과 키, 지침, 사람 수 (나중에도 바꿀 수 있습니다)", "More (can be changed later)"),
+        say(
+            "색과 키, 지침, 사람 수, 모델 (나중에도 바꿀 수 있습니다)",
+            "More (can be changed later)",
+        ),
         icon=":material/tune:",
     ):
         kind: TaskKind = st.segmented_control(

@@ -17,6 +17,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.project_models import AnnotationRow
 from malmoi.labels.projects import ProjectStore, archive, set_member
+from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 
@@ -168,3 +169,13 @@ def test_who_labels_alone_holds_all_and_two_share_what_is_left(workplace: Path) 
     return_leases(first)
     shared = answer(second, read_message(sent(wants=True)))
     assert shared.held is not None and len(shared.held) == 30 and shared.more
+
+
+def test_a_new_order_is_handed_out_with_its_suggestions(workplace: Path) -> None:
+    access = make(workplace, "하나", "둘", "셋")
+    assert answer(access, read_message(sent(wants=True))).held == [1, 2, 3]
+    scores = [TextScore(text_id=one, priority=0.5, label="부정", score=0.9) for one in (1, 2, 3)]
+    write_scores(access, "고른 모델", scores)
+    given = answer(access, read_message(sent(have=[1, 2, 3])))
+    assert given.renewed and {one["model"] for one in given.texts} == {"고른 모델"}
+    assert sorted(one["text_id"] for one in given.texts) == [1, 2, 3]

@@ -80,14 +80,22 @@ class Card:
         }
         self.page.evaluate("(data) => void window.tell(data)", data)
 
-    def hand_out(self, *texts: str, first: int = 1, more: bool = False, **values: Any) -> None:
+    def hand_out(
+        self,
+        *texts: str,
+        first: int = 1,
+        more: bool = False,
+        renewed: bool = False,
+        **values: Any,
+    ) -> None:
         handed = [
             {"text_id": place, "text": text, "suggestion": None, "model": None, "alike": 0} | values
             for place, text in enumerate(texts, first)
         ]
         # Of a full line there are more.
         more = more or len(texts) == MOST_TEXTS
-        self.tell(held=[one["text_id"] for one in handed], texts=handed, more=more)
+        held = [one["text_id"] for one in handed]
+        self.tell(held=held, texts=handed, more=more, renewed=renewed)
 
     def sent(self) -> list[dict[str, Any]]:
         """The messages so far."""
@@ -327,6 +335,18 @@ def test_a_suggestion_is_shown_and_sent_but_chosen_by_nobody(page: "Page") -> No
     assert card.shown() == "하나" and card.acts() == []
     page.keyboard.press("1")
     assert card.acts()[0]["suggestion"] == {"label": "부정", "score": 0.62, "model": "빠른 모델"}
+
+
+def test_a_new_order_brings_its_suggestions_to_the_texts_that_stay(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    assert page.locator(".model").is_hidden()
+    said = [{"label": "부정", "score": 0.9}, {"label": "긍정", "score": 0.1}]
+    card.hand_out("하나", "둘", renewed=True, suggestion=said, model="고른 모델")
+    assert card.shown() == "하나" and "부정 90%" in page.locator(".model").inner_text()
+    page.keyboard.press("2")
+    assert card.acts()[0]["suggestion"]["model"] == "고른 모델"
+    assert "부정 90%" in page.locator(".model").inner_text()
 
 
 def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
