@@ -34,6 +34,21 @@ class Readiness:
     is_ready: bool
 
 
+def learnable(
+    texts: Sequence[LabelledText], labels: Sequence[str], *, is_one: bool
+) -> list[LabelledText]:
+    """The texts to learn from: of one label a text, those whose label can still be chosen.
+
+    A retired one would be suggested again otherwise. Of several, labels are left out one by one.
+
+    Args:
+        texts: labelled.
+        labels: of the project, that can be chosen.
+        is_one: whether a text has exactly one.
+    """
+    return [text for text in texts if not is_one or text.labels[0] in labels]
+
+
 def readiness(texts: Sequence[LabelledText], labels: Sequence[str], *, is_one: bool) -> Readiness:
     """Look at what is labelled.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.learning.due import LABELS_A_ROUND
-from app.learning.fitting import Readiness, fitted, readiness
+from app.learning.fitting import Readiness, fitted, learnable, readiness
 from app.learning.opinions import Opinion, f1_of_present, given_matrix
 from app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
@@ -168,8 +168,8 @@ class Learner:
         started = time.monotonic()
         project = read_project(access)
         found = self._models.of(project)
-        texts = labelled_texts(access)
         is_one = project.kind == "single"
+        texts = learnable(labelled_texts(access), project.label_names, is_one=is_one)
         return _Round(
             access=access,
             texts=texts,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.learning.fitting import readiness
+from app.learning.fitting import learnable, readiness
 from app.learning.opinions import Opinion, best_threshold, f1_of_present
 from app.learning.ranking import least_decided, ranked, uncertainty
 from app.learning.rounds import Learner
@@ -353,3 +353,14 @@ def test_leases_of_a_page_are_scored_at_the_next_round(
     assert {text.text_id for text in still} <= set(held)
     assert all(text.suggested_label for text in still)
     return_leases(project)
+
+
+def test_a_retired_label_is_learnt_no_more() -> None:
+    texts = [
+        LabelledText(text_id=1, text="하나", labels=("긍정",)),
+        LabelledText(text_id=2, text="둘", labels=("중립",)),
+    ]
+    kept = learnable(texts, ["긍정", "부정"], is_one=True)
+    assert [text.text_id for text in kept] == [1]
+    # Of several labels the others of a text are still learnt.
+    assert learnable(texts, ["긍정", "부정"], is_one=False) == texts
