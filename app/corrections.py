@@ -102,7 +102,7 @@ def save(
     predicted: Mapping[int, PredictedRow],
     about: tuple[str, str, str],
 ) -> int:
-    """Save what waits; see `offer_saving`. Rows without a text are left out.
+    """Save what waits; see `offer_saving`.
 
     Returns:
         How many labels were saved.
@@ -112,7 +112,7 @@ def save(
     """
     model, source, key = about
     waiting = corrections.waiting
-    rows = [row for row in waiting if predicted[row].text.strip()]
+    rows = list(waiting)
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
         decisions = [_decision(visit, corrections, row, predicted[row], model, key) for row in part]

@@ -164,8 +164,14 @@ def _offer_corrections(
             },
         },
     )
-    typed = zip(rows.index.tolist(), edited[right].tolist(), strict=True)
-    corrections.take({row: None if pd.isna(label) else str(label) for row, label in typed})
+    typed = zip(rows.index.tolist(), edited[right].tolist(), rows[column].tolist(), strict=True)
+    corrections.take(
+        # A label of nothing cannot be kept.
+        {
+            row: str(label) if pd.notna(label) and pd.notna(text) and str(text).strip() else None
+            for row, label, text in typed
+        }
+    )
     waiting = list(corrections.waiting)
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
