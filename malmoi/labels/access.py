@@ -81,9 +81,16 @@ class ProjectAccess:
         return dict(row)
 
     def kind(self, connection: Connection) -> TaskKind:
-        """Whether a text has one label or several; of a database of an earlier layout, too."""
+        """Whether a text has one label or several; of a database of an earlier layout, too.
+
+        Raises:
+            InputError: there is no such project.
+        """
         query = select(ProjectRow.kind).where(ProjectRow.id == self.project_id)
-        return cast(TaskKind, connection.execute(query).scalar_one())
+        found = connection.scalar(query)
+        if found is None:
+            raise InputError(f"expected the id of a project, found {self.project_id}")
+        return cast(TaskKind, found)
 
     def role(self, connection: Connection) -> Role | None:
         """What the person is in the project."""

@@ -39,9 +39,9 @@ from malmoi.labels.project_models import (
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
-# With more open texts than this many times what is asked for, nobody goes short.
+# Assumptions: with so many times what is asked for, open texts are not counted exactly; and so many
+# are held however few are left, for whoever labels faster than the server answers.
 _PLENTY = 20
-# Held however few are left, so that nobody who labels fast waits for the server.
 _FEWEST_HELD = 30
 Drawn = Literal["plain", "scores", "random"]
 
@@ -91,8 +91,8 @@ def lease_texts(
         access: of an annotator.
         count: how many to hold, up to `MOST_LEASES`.
         order: None: that of the project.
-        leave_some: to hold, of the last texts, about half of what is left, so that somebody who
-            comes finds work, too.
+        leave_some: to hold, of the last texts, about half of what is left but at least 30, so that
+            somebody who comes finds work, too.
 
     Returns:
         At most `count`, fewer where nothing is left for this annotator; leases are renewed.
@@ -153,11 +153,17 @@ def count_left(access: ProjectAccess, most: int) -> int:
 
 
 def count_held_by_others(access: ProjectAccess) -> int:
-    """How many open texts others have on their screens, so that they may come back.
+    """How many texts that this annotator could label others have on their screens.
 
     Raises:
         AccessError: the person is no member.
     """
+    mine = aliased(PlaceRow)
+    decided = select(mine.id).where(
+        mine.text_id == PlaceRow.text_id,
+        mine.annotator == access.person.name,
+        mine.state.in_(("labelled", "skipped")),
+    )
     with access.reading() as connection:
         held = (
             select(func.count(PlaceRow.text_id.distinct()))
@@ -168,6 +174,7 @@ def count_held_by_others(access: ProjectAccess) -> int:
                 PlaceRow.state == "leased",
                 PlaceRow.expires_at > database_time(connection),
                 TextRow.is_open,
+                ~decided.exists(),
             )
         )
         return connection.scalar(held) or 0
@@ -211,10 +218,12 @@ class _Chooser:
         self.me = access.person.name
 
     def held(self, count: int) -> dict[int, Drawn]:
-        """Texts that this annotator holds by a lease that has not expired."""
+        """Open texts that this annotator holds by a lease that has not expired."""
         query = (
             select(PlaceRow.text_id, PlaceRow.drawn)
+            .join(TextRow, TextRow.id == PlaceRow.text_id)
             .where(
+                TextRow.is_open,
                 PlaceRow.project_id == self.access.project_id,
                 PlaceRow.annotator == self.me,
                 PlaceRow.state == "leased",

@@ -319,7 +319,11 @@ def _rename_suggestions(
 ) -> None:
     """Let what a model has suggested have the new names; a retired label is suggested no more."""
     now = {label.id: None if label.retired else label.name for label in whole}
-    renamed = {label.name: now[id_] for id_, label in known.items() if now[id_] != label.name}
+    renamed = {
+        label.name: now[id_]
+        for id_, label in known.items()
+        if not label.retired and now[id_] != label.name
+    }
     version = access.row(connection)["scores_version"]
     if not renamed or version is None:
         return

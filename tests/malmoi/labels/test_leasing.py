@@ -416,3 +416,28 @@ def test_with_two_annotators_an_order_goes_on_and_loses_none(make: Make, order: 
             done.append(one.text_id)
         return_leases(mine)
     assert sorted(done) == list(range(1, 31))
+
+
+def test_what_is_left_is_what_this_annotator_could_label(make: Make) -> None:
+    access = make(
+        *[f"글 번호 {number}" for number in range(5)],
+        annotators_per_text=2,
+        people=dict.fromkeys(("지은", "민수"), "annotator"),
+    )
+    first, second = for_person(access, "지은"), for_person(access, "민수")
+    assert len(lease_texts(second, 5)) == 5
+    for text_id in range(1, 5):
+        label(first, text_id)
+    # The one that is left waits for both; the others are no work of the first any more.
+    assert leasing.count_left(first, 10) == 1 and leasing.count_held_by_others(first) == 1
+    label(first, 5)
+    assert leasing.count_left(first, 10) == leasing.count_held_by_others(first) == 0
+
+
+def test_a_text_that_has_closed_is_held_no_more(make: Make) -> None:
+    access = make("하나", "둘", people=dict.fromkeys(("지은", "민수"), "annotator"))
+    first, second = for_person(access, "지은"), for_person(access, "민수")
+    assert len(lease_texts(first, 2)) == 2
+    label(second, 1)
+    assert [one.text_id for one in lease_texts(first, 2)] == [2]
+    assert leasing.count_left(first, 10) == 1
