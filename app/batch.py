@@ -46,25 +46,36 @@ class Predictor(Protocol):
 
 @dataclass(kw_only=True)
 class Corrections:
-    """Those of one table. They stay with its result, whichever of its rows are on screen.
+    """Labels that a person gives to rows of a classified table instead of the predicted ones.
+
+    They stay with its result, whichever of its rows are on screen.
 
     Attributes:
-        typed: the label in the cell of a row, by the row's place in the table.
+        typed: the label in the cell of a row, by the row's index.
         saved: those that are in a project.
+        saved_in: the project's id; None before the first was saved.
         times: how often a row was saved.
     """
 
     typed: dict[int, str] = field(default_factory=dict)
     saved: dict[int, str] = field(default_factory=dict)
+    saved_in: int | None = None
     times: dict[int, int] = field(default_factory=dict)
 
     @property
     def waiting(self) -> dict[int, str]:
-        """Those that are yet to be saved."""
-        return {row: label for row, label in self.typed.items() if self.saved.get(row) != label}
+        """Those that are yet to be saved, in the order of the rows."""
+        typed = sorted(dict(self.typed).items())
+        return {row: label for row, label in typed if self.saved.get(row) != label}
+
+    def aim_at(self, project_id: int | None) -> None:
+        """Let them be for this project: what is in another one is yet to come into it."""
+        if project_id is not None and self.saved_in != project_id:
+            self.saved.clear()
+            self.saved_in = project_id
 
     def take(self, cells: Mapping[int, str | None]) -> None:
-        """Take over what stands in the cells of some rows."""
+        """Take over what was typed into cells; None empties one."""
         for row, label in cells.items():
             if label is None:
                 self.typed.pop(row, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,7 +14,7 @@ import streamlit as st
 from app.batch import Corrections
 from app.explanation import explain
 from app.keeping import Decision, Place, keep, place_for
-from app.language import say
+from app.language import language, say
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Suggestion
 
@@ -25,33 +25,80 @@ if TYPE_CHECKING:
 _AT_A_TIME = 1_000
 
 
+# The column of the cells, whatever it is called on screen; no table has one of this name.
+RIGHT = "malmoi:right"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShownRows:
     """An editor of some rows, and what their cells held when it was first drawn.
 
     Streamlit keeps what is typed as changes of that, and forgets them with the editor.
+
+    Attributes:
+        named: the rows and the language, another of which is another editor.
+        rows: their index, in the order on screen.
+        cells: labels by index.
+        editor: key of the widget.
+        taken: the changes that were taken over, by place on screen.
     """
 
-    rows: str
+    named: str
+    rows: list[int]
     cells: dict[int, str]
     editor: str
+    taken: dict[int, str | None] = field(default_factory=dict)
 
 
 def shown_rows(key: str, rows: pd.DataFrame, corrections: Corrections) -> ShownRows:
-    """The editor of these rows: the one that is on screen, else a new one."""
-    named = hashlib.sha256(repr(rows.index.tolist()).encode()).hexdigest()
+    """The editor of these rows: the one that is on screen, else a new one.
+
+    Args:
+        key: names the table among widgets.
+        rows: of the table.
+        corrections: of the table.
+    """
+    index = rows.index.tolist()
+    named = hashlib.sha256(repr((language(), index)).encode()).hexdigest()
     place = f"shown_{key}"
     kept: ShownRows | None = st.session_state.get(place)
-    if kept is None or kept.rows != named or kept.editor not in st.session_state:
+    if kept is None or kept.named != named or kept.editor not in st.session_state:
         editor = f"editor_{key}_{uuid.uuid4().hex}"
-        kept = ShownRows(rows=named, cells=dict(corrections.typed), editor=editor)
+        kept = ShownRows(named=named, rows=index, cells=dict(corrections.typed), editor=editor)
         st.session_state[place] = kept
     return kept
 
 
+def take_edits(corrections: Corrections, shown: ShownRows, texts: Sequence[str]) -> None:
+    """Take over what was just typed, and nothing else; for the editor's `on_change`.
+
+    Not from what the editor shows: another tab may have typed into other rows of the table, and the
+    page may be turned in the same run.
+
+    Args:
+        corrections: of the table.
+        shown: the editor.
+        texts: of its rows; a label of nothing cannot be kept.
+    """
+    edited = st.session_state[shown.editor]["edited_rows"]
+    for place, cells in edited.items():
+        label = cells.get(RIGHT)
+        if RIGHT not in cells or shown.taken.get(int(place), "") == label:
+            continue
+        shown.taken[int(place)] = label
+        if label is None or texts[int(place)].strip():
+            corrections.take({shown.rows[int(place)]: label})
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictedRow:
-    """A row as it was classified."""
+    """A row as it was classified.
+
+    Attributes:
+        text: in its cell.
+        label: that was predicted; empty without one.
+        confidence: in it, from 0 to 1.
+    """
 
     text: str
     label: str
@@ -75,6 +122,7 @@ def offer_saving(
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
+    corrections.aim_at(None if place.access is None else place.access.project_id)
     number = len(corrections.waiting)
     words = say(f"고친 라벨 {number:,}개 저장", f"Save {number:,} corrections")
     if not st.button(
@@ -115,13 +163,22 @@ def save(
     rows = list(waiting)
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
-        decisions = [_decision(visit, corrections, row, predicted[row], model, key) for row in part]
+        decisions = [
+            _decision(
+                predicted[row],
+                waiting[row],
+                model,
+                f"{key}:{row}:{corrections.times.get(row, 0)}:{visit.person.name}",
+            )
+            for row in part
+        ]
         keep(visit, place, decisions, source)
-        if place.access is None:
-            place = place_for(visit, place.labels, model)  # which was made just now
         for row in part:
             corrections.saved[row] = waiting[row]
             corrections.times[row] = corrections.times.get(row, 0) + 1
+        if place.access is None:
+            place = place_for(visit, place.labels, model)  # which was made just now
+            corrections.saved_in = None if place.access is None else place.access.project_id
     return len(rows)
 
 
@@ -135,13 +192,8 @@ def tell_saved(key: str) -> None:
         )
 
 
-def _decision(
-    visit: Visit, corrections: Corrections, row: int, predicted: PredictedRow, model: str, key: str
-) -> Decision:
-    label = corrections.typed[row]
-    # The same again is the same act; back to a label after another one is an act of its own.
-    times = corrections.times.get(row, 0)
-    named = f"{key}:{row}:{times}:{label}:{visit.person.name}"
+def _decision(predicted: PredictedRow, label: str, model: str, act: str) -> Decision:
+    """The label of a row; `act` is another one for each time that the row is saved."""
     suggestion = None
     if predicted.label and predicted.confidence is not None:
         suggestion = Suggestion(label=predicted.label, score=predicted.confidence, model=model)
@@ -149,7 +201,7 @@ def _decision(
         text=predicted.text,
         label=label,
         suggestion=suggestion,
-        request_id=hashlib.sha256(named.encode()).hexdigest(),
+        request_id=hashlib.sha256(f"{act}:{label}".encode()).hexdigest(),
     )
 
 

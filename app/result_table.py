@@ -8,10 +8,12 @@ import streamlit as st
 
 from app.batch import PERCENT, BatchResult, as_percent, free_name
 from app.corrections import (
+    RIGHT,
     PredictedRow,
     corrected_table,
     offer_saving,
     shown_rows,
+    take_edits,
     tell_saved,
 )
 from app.downloads import offer_table
@@ -142,35 +144,30 @@ def _offer_corrections(
     labels, model, column, source, key = about
     place = place_for(visit, labels, model)
     corrections = result.corrections
-    right = _right_column(rows)
     prediction, confidence = result.prediction_column, result.number_columns[0]
     others = [name for name in rows.columns if name not in (prediction, confidence, column)]
     shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
     editor = shown_rows(key, rows, corrections)
     cells = pd.Series(editor.cells, dtype="object").reindex(rows.index)
-    shown.insert(0, right, cells.where(cells.notna(), None))
-    edited = st.data_editor(
+    shown.insert(0, RIGHT, cells.where(cells.notna(), None))
+    st.data_editor(
         shown,
         hide_index=True,
-        disabled=[name for name in shown.columns if name != right],
+        disabled=[name for name in shown.columns if name != RIGHT],
         key=editor.editor,
         placeholder="",
         column_config={
-            right: st.column_config.SelectboxColumn(options=list(labels), width="medium"),
+            RIGHT: st.column_config.SelectboxColumn(
+                say("맞는 라벨", "Right label"), options=list(labels), width="medium"
+            ),
             column: st.column_config.TextColumn(width="large"),
             **{
                 name: st.column_config.NumberColumn(format=PERCENT)
                 for name in result.number_columns
             },
         },
-    )
-    typed = zip(rows.index.tolist(), edited[right].tolist(), rows[column].tolist(), strict=True)
-    corrections.take(
-        # A label of nothing cannot be kept.
-        {
-            row: str(label) if pd.notna(label) and pd.notna(text) and str(text).strip() else None
-            for row, label, text in typed
-        }
+        on_change=take_edits,
+        args=(corrections, editor, rows[column].fillna("").astype(str).tolist()),
     )
     waiting = list(corrections.waiting)
     wanted = result.table.loc[waiting, [column, prediction, confidence]]

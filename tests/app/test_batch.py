@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import streamlit as st
 from openpyxl import load_workbook
 
 from app.batch import Corrections, classify_table, default_text_column, to_csv, to_xlsx
-from app.corrections import PredictedRow, corrected_table, save
+from app.corrections import RIGHT, PredictedRow, ShownRows, corrected_table, save, take_edits
 from app.keeping import place_for
-from app.visit import Visit
+from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.review import texts_with_votes
 from malmoi.text.reading.records import load_table
 from malmoi.text.written_cells import EXCEL_CELL
@@ -225,3 +226,41 @@ def test_the_file_has_a_column_of_the_given_labels() -> None:
     assert corrected_table(table, Corrections(), "맞는 라벨") is table
     given = corrected_table(table, Corrections(typed={1: "부정"}), "맞는 라벨")
     assert given["맞는 라벨"].tolist() == [None, "부정"]
+
+
+def test_only_what_was_typed_is_taken_over() -> None:
+    """Another tab of the same person may have typed into rows that this one shows as they were."""
+    table = pd.DataFrame({"글": ["하나", "", "셋"]}, index=[4, 5, 6])
+    corrections = Corrections()
+    shown = ShownRows(named="", rows=table.index.tolist(), cells={}, editor="editor")
+    state = {"editor": {"edited_rows": {0: {RIGHT: "부정"}, 1: {RIGHT: "긍정"}}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(st, "session_state", state)
+        take_edits(corrections, shown, table["글"].tolist())
+        assert corrections.typed == {4: "부정"}, "nothing stands in the second row"
+        corrections.take({4: "중립", 6: "긍정"})  # in the other tab
+        state["editor"]["edited_rows"][2] = {RIGHT: "중립"}
+        take_edits(corrections, shown, table["글"].tolist())
+        assert corrections.typed == {4: "중립", 6: "중립"}
+        state["editor"]["edited_rows"][0] = {RIGHT: None}
+        take_edits(corrections, shown, table["글"].tolist())
+    assert corrections.typed == {6: "중립"}
+
+
+def test_what_is_saved_in_one_project_can_be_saved_in_another(workplace: Path) -> None:
+    store = ProjectStore()
+    person = Person(name="지은", is_local=True)
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    accesses = [store.create(person, NewProject(name=name, labels=labels)) for name in ("가", "나")]
+    corrections = Corrections(typed={0: "부정"})
+    row = {0: PredictedRow(text="별로예요", label="긍정", confidence=0.5)}
+    for access in accesses:
+        opened = OpenProject(access=access, project=read_project(access))
+        visit = Visit(store=store, person=person, open_project=opened)
+        place = place_for(visit, ["긍정", "부정"], "m")
+        assert place.access is not None
+        corrections.aim_at(place.access.project_id)
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 1
+    for access in accesses:
+        (text,) = texts_with_votes(access, range(1, 3))
+        assert [vote.labels for vote in text.votes] == [("부정",)]
