@@ -90,7 +90,7 @@ def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> 
     """
     page = st.session_state.get(_DRAWN, {}).get(module)
     if page is not None:
-        st.page_link(page, label=label, icon=page.icon, query_params=dict(query or {}))
+        st.page_link(page, label=label, icon=page.icon, query_params={**_held(), **(query or {})})
 
 
 def go_to(module: str) -> None:
@@ -99,10 +99,14 @@ def go_to(module: str) -> None:
     What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
     """
     if any(page.module == module for page in PAGES):
-        held = {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
         # A page is known by its place in the address; this one is never drawn itself.
         page = st.Page(_nothing, url_path=_name_in_address(module))
-        st.switch_page(page, query_params=held)
+        st.switch_page(page, query_params=_held())
+
+
+def _held() -> dict[str, str]:
+    """What the sidebar holds, as it stands in the address."""
+    return {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
 
 
 def _name_in_address(module: str) -> str:

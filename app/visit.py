@@ -126,7 +126,8 @@ def draw_sidebar(person: Person | None = None) -> Visit:
 def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
     """Who begins without a name and then types one is the same person, and needs the same texts."""
     former = st.session_state.get(_FORMER)
-    if former is not None and former != access.person.name:
+    # Of another name the texts stay: it may be a colleague's, who is at work.
+    if former == LOCAL_NAME != access.person.name:
         return_leases(replace(access, person=Person(name=former, is_local=True)))
     st.session_state[_FORMER] = access.person.name
 

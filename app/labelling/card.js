@@ -44,7 +44,7 @@ class Card {
     this.stopped = false;
     this.active = Date.now();
     // The link that led here would keep the focus, and Enter.
-    document.activeElement?.blur?.();
+    if (!isField(document.activeElement ?? document.body)) document.activeElement?.blur?.();
     this.onKey = (event) => this.key(event);
     // Before Streamlit's own keys, one of which offers to clear its caches.
     window.addEventListener("keydown", this.onKey, true);
@@ -113,6 +113,7 @@ class Card {
         line.forget(KEPT);
         line.renew(answer.texts);
         this.drawSuggestion(line.current?.suggestion);
+        if (this.shown) this.at.text.textContent = this.shown.text; // without words that were marked
       }
       line.receive(answer.texts, answer.held);
       this.scores = answer.scores;

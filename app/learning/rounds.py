@@ -148,7 +148,8 @@ class Learner:
             return self._before_learning(now)
         before = score_versions(access, newest=1)
         new = len(now.texts) - (before[-1].quality.labels if before else 0)
-        if not forced and before and new < LABELS_A_ROUND:
+        # A label that is retired takes its texts away, which changes as much as new ones do.
+        if not forced and before and abs(new) < LABELS_A_ROUND:
             return now.result("recent", labels=len(now.texts), new=max(0, new))
         pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
         learnt = fitted(self._trainer(access), now.texts, now.ready, pool, is_one=now.is_one)

@@ -6,7 +6,8 @@ import streamlit as st
 
 from app.language import say
 
-# A picture of another server would tell it who reads the guideline, and when.
+# A picture of another server would tell it who reads the guideline, and when. Not by a backslash,
+# which one before it would turn into a plain character.
 _PICTURE = re.compile(r"!(?=\[)")
 
 # Tables often have long cells beside short ones; those would be a character wide.
@@ -22,7 +23,7 @@ def show_guideline(markdown: str) -> None:
     """Draw it. HTML in it is shown as it is written: Streamlit renders none."""
     if markdown.strip():
         st.html(_TABLES)
-        st.markdown(_PICTURE.sub(r"\\!", markdown))
+        st.markdown(_PICTURE.sub("&#33;", markdown))
     else:
         st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))
 

@@ -20,10 +20,19 @@ def typed_labels(text: str) -> list[str]:
 
     A name that holds a comma stands in quotation marks, as in CSV.
     """
-    # Line by line, so that a lone quotation mark does not run over the next ones.
-    rows = (row for line in text.splitlines() for row in csv.reader([line], skipinitialspace=True))
-    names = (normal_label(part) for row in rows for part in row)
+    parts = (part for line in text.splitlines() for part in _parts(line))
+    names = (normal_label(part) for part in parts)
     return list(dict.fromkeys(name for name in names if name))
+
+
+def _parts(line: str) -> list[str]:
+    """A line on its own, where a lone quotation mark is one of a name."""
+    if line.count('"') % 2:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], skipinitialspace=True), [])
+    except csv.Error:  # longer than a cell may be, which no name is
+        return line.split(",")
 
 
 def as_typed(names: Sequence[str]) -> str:

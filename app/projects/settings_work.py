@@ -167,12 +167,12 @@ def _save_work(project: OpenProject, now: ProjectSettings, changes: SettingsChan
     )
     try:
         change_settings(project.access, **changed)
-        if "model" in changed and learning.is_on():
-            learning.learn_now(project)
     except AccessError as error:
         explain(say("관리자만 바꿀 수 있습니다.", "Only admins change this."), error)
     except InputError as error:
         explain(say("이대로는 저장할 수 없습니다.", "It cannot be saved like this."), error)
     else:
+        if "model" in changed and learning.is_on():
+            learning.learn_now(project)
         st.toast(say("저장했습니다.", "Saved."), icon=":material/check:")
         st.rerun()

@@ -306,6 +306,11 @@ def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:
     name.input("지은").run()
     named = store.access(Person(name="지은", is_local=True), "리뷰")
     assert len(lease_texts(named, 2)) == 2
+    # Those of a name stay: it may have been a colleague's.
+    name = next(one for one in page.text_input if one.label == "라벨 붙이는 사람")
+    name.input("민수").run()
+    other = store.access(Person(name="민수", is_local=True), "리뷰")
+    assert lease_texts(other, 2) == []
 
 
 def test_the_address_names_the_project_that_is_open(workplace: Path) -> None:

@@ -447,7 +447,7 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
         ("긍정, 부정,중립", ["긍정", "부정", "중립"]),
         ('"기타, 나머지"\n가격, 값\n\n가격', ["기타, 나머지", "가격", "값"]),
         ('별로 "안" 좋음', ['별로 "안" 좋음']),
-        ('"기타\n부정', ["기타", "부정"]),
+        ('"기타, 나머지\n부정', ['"기타', "나머지", "부정"]),
         ("긍정,\n부정,\n", ["긍정", "부정"]),
         (" , ", []),
     ],
@@ -455,3 +455,7 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
 def test_labels_are_typed_in_lines_or_with_commas(typed: str, names: list[str]) -> None:
     assert typed_labels(typed) == names
     assert typed_labels(as_typed(names)) == names
+
+
+def test_a_line_that_is_no_label_is_no_traceback() -> None:
+    assert len(typed_labels("가" * 200_000)) == 1
