@@ -21,9 +21,11 @@ from malmoi.errors import InputError
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.learning_texts import LabelledText, labelled_texts, texts_to_choose_from
+from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import (
     ModelQuality,
+    OutdatedOrderError,
     TextScore,
     random_sample,
     score_versions,
@@ -88,6 +90,7 @@ class _Round:
     """What a round begins with.
 
     Attributes:
+        project: as it was when the round began.
         texts: N.
         ready: whether these are enough.
         is_one: whether a text has exactly one label.
@@ -97,6 +100,7 @@ class _Round:
     """
 
     access: ProjectAccess
+    project: Project
     texts: list[LabelledText]
     ready: Readiness
     is_one: bool
@@ -134,7 +138,7 @@ class Learner:
         self._models = ProjectModels()
 
     def learn(self, access: ProjectAccess, *, forced: bool = False) -> LearningResult:
-        """One round for a project, if it is due.
+        """One round for a project, if it is due; another one where it changed meanwhile.
 
         Args:
             access: of a person who is admin everywhere, as the server itself is.
@@ -143,6 +147,12 @@ class Learner:
         Raises:
             InputError: the database cannot be used, or the project is archived.
         """
+        try:
+            return self._round(access, forced=forced)
+        except OutdatedOrderError:
+            return self._round(access, forced=forced)
+
+    def _round(self, access: ProjectAccess, *, forced: bool) -> LearningResult:
         now = self._begun(access)
         if not now.ready.is_ready:
             return self._before_learning(now)
@@ -162,7 +172,7 @@ class Learner:
                 order, model = theirs, now.chosen.name
         quality = _quality(now, learnt, chosen_f1)
         scores = _scores(now.texts, list(pool), order, learnt, is_own=model == own)
-        write_scores(access, model, scores, quality)
+        write_scores(access, model, scores, quality, project=now.project)
         return now.result("learnt", model=model, **asdict(quality))
 
     def _begun(self, access: ProjectAccess) -> _Round:
@@ -173,6 +183,7 @@ class Learner:
         texts = learnable(labelled_texts(access), project.label_names, is_one=is_one)
         return _Round(
             access=access,
+            project=project,
             texts=texts,
             ready=readiness(texts, project.label_names, is_one=is_one),
             is_one=is_one,
@@ -190,10 +201,9 @@ class Learner:
         model = None
         if now.chosen is not None and pool:
             said = _opinion_of(now.chosen, [], list(pool.values()))
-            # Another one may have been chosen while this one computed.
-            if read_project(now.access).settings.model == now.chosen.name:
-                model = now.chosen.name
-                write_scores(now.access, model, _scores([], list(pool), said, said, is_own=False))
+            model = now.chosen.name
+            scores = _scores([], list(pool), said, said, is_own=False)
+            write_scores(now.access, model, scores, project=now.project)
         if now.texts:  # somebody has begun to label
             self._trainer(now.access).read(list(pool.values()))
         labels = len(now.texts)

@@ -17,8 +17,10 @@ from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.project import Project
 from malmoi.labels.project_models import (
     PlaceRow,
+    ProjectLabelRow,
     ProjectRow,
     ScoreVersionRow,
     TextRow,
@@ -117,6 +119,8 @@ def write_scores(
     model: str,
     scores: Iterable[TextScore],
     quality: ModelQuality | None = None,
+    *,
+    project: Project | None = None,
 ) -> int:
     """Replace the order of texts; the one before holds until all of this one is written.
 
@@ -128,13 +132,16 @@ def write_scores(
         model: which one this is.
         scores: one for each text, of any number of texts.
         quality: how good it is, for the learning curve; None: it is no point of it.
+        project: as it was when the model began, where its labels or its chosen model may have
+            changed since.
 
     Returns:
         The version.
 
     Raises:
-        InputError: a text is twice or not of the project, or a newer order was written meanwhile;
-            the order that held stays.
+        OutdatedOrderError: a newer order was written meanwhile, or the project has changed; the
+            order that held stays.
+        InputError: a text is twice or not of the project; the order that held stays.
     """
     checked(model, "the name of a model")
     with access.writing("admin") as connection:
@@ -153,6 +160,8 @@ def write_scores(
         while batch := list(islice(rest, _ROWS)):
             _write_batch(access, version, batch)
         with access.writing("admin") as connection:
+            if project is not None:
+                _refuse_changed(access, connection, project)
             _let_hold(access, connection, version)
     except BaseException:
         _drop(access, ScoreVersionRow.id == version)
@@ -163,12 +172,30 @@ def write_scores(
     return version
 
 
+class OutdatedOrderError(InputError):
+    """An order of texts that was overtaken while its model computed."""
+
+
+def _refuse_changed(access: ProjectAccess, connection: Connection, before: Project) -> None:
+    """Refuse what was computed of other labels, or with a model that is no longer chosen."""
+    names = {label.id: label.name for label in before.labels if not label.retired}
+    labels = select(ProjectLabelRow.id, ProjectLabelRow.name).where(
+        ProjectLabelRow.project_id == access.project_id, ProjectLabelRow.retired.is_(False)
+    )
+    same_labels = dict(connection.execute(labels).tuples().all()) == names
+    if not same_labels or access.row(connection)["model"] != before.settings.model:
+        raise OutdatedOrderError(
+            "expected the labels and the model that the project had when its texts were scored, "
+            "found others; score the texts again"
+        )
+
+
 def _let_hold(access: ProjectAccess, connection: Connection, version: int) -> None:
     """Let texts be handed out in this order."""
     held = access.row(connection)["scores_version"]
     if held is not None and held > version:
         # Whoever wrote it has dropped the rows of this one.
-        raise InputError(
+        raise OutdatedOrderError(
             "expected to write the newest order of texts, found a newer one that was written "
             "meanwhile; score the texts again"
         )

@@ -13,10 +13,11 @@ from malmoi.labels.leasing import lease_texts
 from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import ScoreVersionRow, TextRow, TextScoreRow
-from malmoi.labels.projects import change_labels, read_project
+from malmoi.labels.projects import change_labels, change_settings, read_project
 from malmoi.labels.review import adjudicate
 from malmoi.labels.scores import (
     ModelQuality,
+    OutdatedOrderError,
     TextScore,
     random_sample,
     score_versions,
@@ -208,3 +209,21 @@ def test_suggestions_follow_a_renamed_label_and_forget_a_retired_one(make: Make)
     assert [(leased[1].suggested_label, leased[1].second_label)] == [("부정", "긍정")]
     assert [(leased[2].suggested_label, leased[2].second_label)] == [("긍정", None)]
     assert leased[3].suggested_label is None
+
+
+def test_an_order_of_other_labels_or_of_a_model_no_longer_chosen_is_refused(make: Make) -> None:
+    """Both may change while the model computes."""
+    access = make("하나", "둘", labels="긍정,부정")
+    began = read_project(access)
+    scores = [TextScore(text_id=1, priority=0.5, label="긍정", score=0.9)]
+    assert write_scores(access, "quick-20", scores, project=began) == 1
+    good, bad = began.labels
+    change_labels(access, [replace(good, name="부정"), replace(bad, name="긍정")])
+    with pytest.raises(OutdatedOrderError, match="labels"):
+        write_scores(access, "quick-40", scores, project=began)
+    now = read_project(access)
+    change_settings(access, model="다른 모델")
+    with pytest.raises(OutdatedOrderError, match="model"):
+        write_scores(access, "quick-40", scores, project=now)
+    # What held goes on to hold, by the new name.
+    assert lease_texts(access, 1)[0].suggested_label == "부정"

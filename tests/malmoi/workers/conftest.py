@@ -16,7 +16,6 @@ def cluster(
 
     # Where the nodes keep what they cache.
     monkeypatch.setenv("MALMOI_HOME", str(tmp_path_factory.mktemp("nodes")))
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # Seconds after which a silent node counts as dead; Ray's own default is longer than the test.
     settings = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}
     memory = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
