@@ -24,6 +24,8 @@ from malmoi.labels.store import DATABASE_VARIABLE, database_url
 # Before somebody gives a name, all that is labelled is by one person.
 LOCAL_NAME = "local"
 PROJECT, NAME = "project", "name"
+# Also of one in the address, which no field bounds.
+_LONGEST_NAME = 60
 # What of it stands in the address.
 SIDEBAR = (PROJECT, NAME, LANGUAGE)
 
@@ -162,10 +164,11 @@ def _ask_for_name() -> str:
         say("라벨 붙이는 사람", "Annotator"),
         key=NAME,
         placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
-        max_chars=60,
+        max_chars=_LONGEST_NAME,
     )
-    write_to_address(NAME, name or "")
-    return (name or "").strip()
+    name = (name or "").strip()[:_LONGEST_NAME]
+    write_to_address(NAME, name)
+    return name
 
 
 def _ask_for_language() -> None:

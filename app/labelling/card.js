@@ -272,7 +272,7 @@ class Card {
     const { line } = this.session;
     const text = line.current;
     const together = kind === "label" && this.at.together.checked && text.alike > 0;
-    const act = this.add(text, { kind, labels, alike: together, again: text.again ?? false });
+    const act = this.add(text, { kind, labels, alike: together, of_kind: text.kind, again: text.again ?? false });
     line.advance(act);
     this.session.last = { act, label: this.titles(labels) || this.say.skipped };
     if (kind === "label") this.session.moments.push(Date.now());

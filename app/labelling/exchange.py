@@ -81,6 +81,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
         if message.stop:
             return_leases(access)
             given.stopped = True
+            _leave(access)
         elif not given.stopped:
             _hand_out_anew(access, given, message)
         if message.recent:
@@ -129,6 +130,12 @@ def _others_are_here(access: ProjectAccess) -> bool:
             del asked[name]
         asked[access.person.name] = now
         return len(asked) > 1
+
+
+def _leave(access: ProjectAccess) -> None:
+    with _asked_lock:
+        project = _asked.get((str(access.engine.url), access.project_id), {})
+        project.pop(access.person.name, None)
 
 
 _asked: dict[tuple[str, int], dict[str, float]] = {}

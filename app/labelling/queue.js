@@ -196,7 +196,8 @@ export class Line {
     if (act.kind === "undo") this.decided.delete(act.text_id);
     if (act.kind !== "label" && act.kind !== "skip") return;
     this.decided.add(act.text_id);
-    this.texts = this.texts.filter((one) => one.text_id !== act.text_id);
+    const same = (one) => one.text_id === act.text_id || (act.alike && one.kind === act.of_kind);
+    this.texts = this.texts.filter((one) => !same(one));
   }
 
   // Goes back to the text that was decided last; returns that decision, or null.

@@ -164,14 +164,14 @@ class Learner:
         pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
         learnt = fitted(self._trainer(access), now.texts, now.ready, pool, is_one=now.is_one)
         order, chosen_f1 = learnt, None
-        model = own = f"quick-{len(now.texts)}"
+        model = f"quick-{len(now.texts)}"
         if now.chosen is not None:
             theirs = _opinion_of(now.chosen, now.texts, list(pool.values()))
             chosen_f1, is_better = _compared(now, learnt, theirs)
             if is_better:
                 order, model = theirs, now.chosen.name
         quality = _quality(now, learnt, chosen_f1)
-        scores = _scores(now.texts, list(pool), order, learnt, is_own=model == own)
+        scores = _scores(now.texts, list(pool), order, learnt)
         write_scores(access, model, scores, quality, project=now.project)
         return now.result("learnt", model=model, **asdict(quality))
 
@@ -202,7 +202,7 @@ class Learner:
         if now.chosen is not None and pool:
             said = _opinion_of(now.chosen, [], list(pool.values()))
             model = now.chosen.name
-            scores = _scores([], list(pool), said, said, is_own=False)
+            scores = _scores([], list(pool), said, said)
             write_scores(now.access, model, scores, project=now.project)
         if now.texts:  # somebody has begun to label
             self._trainer(now.access).read(list(pool.values()))
@@ -279,8 +279,6 @@ def _scores(
     pool: Sequence[int],
     order: Opinion,
     learnt: Opinion,
-    *,
-    is_own: bool,
 ) -> Iterator[TextScore]:
     """Of the pool, with an order; and the doubts about labelled texts, the greatest first.
 
@@ -290,7 +288,6 @@ def _scores(
         pool: P ids.
         order: whose suggestions and order are to hold.
         learnt: whose doubts are.
-        is_own: whether these two are one.
     """
     own = {text.text_id: place for place, text in enumerate(texts)}
     doubts = learnt.doubts([text.labels for text in texts])
@@ -301,7 +298,7 @@ def _scores(
             pool[row],
             order.pool[row],
             priority=1 - place / len(pool),
-            doubt=doubts[labelled] if labelled is not None and is_own else None,
+            doubt=None if labelled is None else doubts[labelled],
         )
     waiting = set(pool)
     rest = [place for text_id, place in own.items() if text_id not in waiting]

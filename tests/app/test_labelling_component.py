@@ -290,8 +290,9 @@ def test_what_another_tab_has_decided_is_not_asked_again(chromium: "Browser") ->
     card = Card(page)
     card.hand_out("하나", "둘", "셋", "넷")
 
-    def decide(text_id: int, kind: str, scope: str = card.scope) -> None:
+    def decide(text_id: int, kind: str, scope: str = card.scope, **more: object) -> None:
         act = {"text_id": text_id, "kind": kind, "request_id": f"{text_id}{kind}", "order": 1}
+        act |= more
         key = f"malmoi/{quote(scope, safe='')}/{act['request_id']}"
         other.evaluate("([key, act]) => localStorage.setItem(key, JSON.stringify(act))", [key, act])
 
@@ -302,6 +303,12 @@ def test_what_another_tab_has_decided_is_not_asked_again(chromium: "Browser") ->
     page.locator(".text").get_by_text("셋", exact=True).wait_for()
     page.keyboard.press("1")
     assert card.shown() == "넷"
+    # With it go those that are nearly the same, where they got the same label.
+    card.hand_out("다섯", "여섯", "일곱", first=5, kind=5)
+    decide(4, "label")
+    page.locator(".text").get_by_text("다섯", exact=True).wait_for()
+    decide(5, "label", alike=True, of_kind=5)
+    page.locator(".empty").wait_for()
     tabs.close()
 
 
