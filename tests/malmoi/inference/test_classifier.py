@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, ElectraForSequenceClassification
@@ -128,6 +130,31 @@ def test_one_text_instead_of_several_is_refused(classifier: Classifier, one: str
 def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: object) -> None:
     with pytest.raises(InputError, match=f"place 1, .* found {type(cell).__name__}"):
         classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        {"꿈에서 날았다"},
+        {"꿈에서 날았다": 1},
+        pandas.DataFrame({"글": ["꿈에서 날았다"]}),
+        iter(["꿈에서 날았다"]),
+    ],
+    ids=["None", "set", "dict", "table", "stream"],
+)
+def test_what_is_no_list_of_texts_is_refused(classifier: Classifier, wrong: Any) -> None:
+    with pytest.raises(InputError, match=f"expected a list .* found {type(wrong).__name__}"):
+        classifier.predict(wrong)
+
+
+def test_arrays_and_columns_are_read_by_place(classifier: Classifier) -> None:
+    texts = some_texts()
+    expected = classifier.predict(texts)
+    assert classifier.predict(tuple(texts)) == expected
+    assert classifier.predict(np.array(texts)) == expected  # type: ignore[arg-type]
+    column = pandas.Series(texts, index=[1e6 + place for place in range(len(texts))])
+    assert classifier.predict(column) == expected  # type: ignore[arg-type]
 
 
 def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
