@@ -169,6 +169,7 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
             settings.reading.text_column,
             settings.pair_column,
             skip_bad_rows=settings.reading.skip_bad_rows,
+            say=lambda line: print(line, file=sys.stderr, flush=True),
         )
 
     def write(lines: str) -> None:

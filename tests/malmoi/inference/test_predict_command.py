@@ -304,6 +304,23 @@ def test_json_lines_are_answered_as_they_come(classifier_directory: Path) -> Non
     assert "Traceback" not in error
 
 
+def test_bad_lines_of_a_pipe_are_left_out_and_counted(classifier_directory: Path) -> None:
+    process = start(
+        "-",
+        f"--model={classifier_directory}",
+        "--output=-",
+        "--skip-bad-rows",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    lines = ['{"text": "꿈에서"}', "[1]", "", '{"text":', '{"x": "회의"}', '{"text": "내일"}']
+    printed, errors = process.communicate("\n".join(lines))
+    assert process.returncode == 0
+    assert [json.loads(line)["text"] for line in printed.splitlines()] == ["꿈에서", "내일"]
+    assert errors.splitlines()[-1] == "3 rows that could not be read, left out"
+
+
 def test_files_to_standard_output(classifier_directory: Path, tmp_path: Path) -> None:
     data = write_table(tmp_path / "in.csv", some_rows(7))
     process = start(
