@@ -269,6 +269,46 @@ def test_tokenizer_of_another_model(copied: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("names", [LABELS[:-1], [*LABELS, "하나 더"]])
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "auto"])
+def test_more_or_fewer_names_than_outputs(copied: Path, names: list[str], engine: str) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    del config["label2id"]
+    named = {"id2label": {str(place): name for place, name in enumerate(names)}}
+    (copied / "config.json").write_text(json.dumps(config | named))
+    with pytest.raises(InputError) as caught:
+        Classifier.load(copied, engine)
+    assert str(caught.value) == (
+        f"expected weights for the {len(names)} labels in config.json of {copied}, found weights "
+        f'for {len(LABELS)}; name as many under "id2label", in the order of training'
+    )
+
+
+def test_weights_of_another_size(copied: Path) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 32}))
+    assert "with the shape (32, " in message(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"1": "꿈", "0": "꿈"}, "a different name for every label .* found '꿈' for 2"),
+        ({"0": " "}, "a different name for every label .* found ' ' for 1"),
+        ({"9": "꿈", "0": None}, "the ids 0 to 2 .* found 1, 2, 9"),
+    ],
+)
+def test_labels_that_cannot_be_told_apart(
+    copied: Path, change: dict[str, str | None], line: str
+) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    del config["label2id"]
+    found = {key: name for key, name in (config["id2label"] | change).items() if name is not None}
+    (copied / "config.json").write_text(json.dumps(config | {"id2label": found}))
+    with pytest.raises(InputError, match=f"expected {line}"):
+        Classifier.load(copied)
+
+
 def test_labels_without_names(copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text())
     del config["id2label"], config["label2id"]
