@@ -289,7 +289,9 @@ def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.Monke
         Classifier.load(classifier_directory)
 
 
-@pytest.mark.parametrize("damage", ["cut", "noise", "no description", "foreign description"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "noise", "tokenizer", "no description", "foreign description"]
+)
 def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path) -> None:
     before = Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"])
     entry = entry_path(classifier_directory)
@@ -298,6 +300,8 @@ def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path)
         os.truncate(network, 100)
     elif damage == "noise":
         network.write_bytes(b"x" * network.stat().st_size)
+    elif damage == "tokenizer":
+        (entry / "tokenizer.json").write_text("{}")
     elif damage == "no description":
         (entry / "description.json").unlink()
     else:
