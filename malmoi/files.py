@@ -123,7 +123,7 @@ def file_at_once(path: Path) -> Iterator[Path]:
         OSError: errno.ENOSPC when the disk is full, whoever noticed it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+    scratch = path.with_name(f".{secrets.token_hex(4)}-{path.name}")
     try:
         with full_disk_as_oserror(path):
             yield scratch

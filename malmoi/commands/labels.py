@@ -27,8 +27,8 @@ class LabelsSettings:
     action: tyro.conf.Positional[Literal["list", "export", "import", "backup"]]
     """list, export, import or backup."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
-    """What is written: a table (.csv, .xlsx, .jsonl, .parquet), or a copy of the database. What is
-    imported: tables, or files as another tool exports them."""
+    """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
+    What is imported: tables, or files as another tool exports them."""
     project: str | None = None
     """Name of the project; not needed where there is one only."""
     database: str | None = None

@@ -40,8 +40,9 @@ class PredictSettings:
     model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
     output: Path
-    """File to write, .csv, .xlsx, .jsonl or .parquet, that must not exist yet; - writes JSON lines
-    to standard output; with --cluster a folder."""
+    """File to write, .csv, .xlsx, .jsonl, .json or .parquet, those in text also with .gz or
+    .zst, that must not exist yet; - writes JSON lines to standard output; with --cluster a
+    folder."""
     reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
     """How the files are read."""
     pair_column: str | None = None
@@ -107,14 +108,14 @@ def _check(settings: PredictSettings) -> None:
 
 
 def _check_cluster(settings: PredictSettings) -> None:
-    from malmoi.text.table_writing import WRITTEN
+    from malmoi.text.table_writing import ending, is_written
 
     if PIPE in (*settings.inputs, settings.output):
         raise InputError("expected files and a folder with --cluster, found -; name them")
-    if settings.output.suffix.lower() in WRITTEN:
+    if is_written(settings.output):
         raise InputError(
             f"expected a folder for --output with --cluster, found {settings.output}; leave out "
-            f"the ending {settings.output.suffix}"
+            f"the ending {ending(settings.output)}"
         )
     if (settings.address or "").startswith("ray://"):
         raise InputError(
@@ -169,6 +170,7 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
             settings.reading.text_column,
             settings.pair_column,
             skip_bad_rows=settings.reading.skip_bad_rows,
+            say=lambda line: print(line, file=sys.stderr, flush=True),
         )
 
     def write(lines: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -192,8 +192,8 @@ class Classifier:
             `malmoi.inference.prediction`.
 
         Raises:
-            InputError: one text instead of several, something that is no text, pairs where none
-                are read, or none where they are.
+            InputError: one text or a table instead of a list, something that is no text, pairs
+                where none are read, or none where they are.
         """
         return self._predicted(_cleaned_by_chunk(self._inputs(texts, pairs)), progress)
 
@@ -236,6 +236,11 @@ class Classifier:
         """
         if isinstance(stream, str | bytes):
             raise InputError("expected a stream of texts, found one text; write [text]")
+        if not hasattr(stream, "__iter__") or hasattr(stream, "columns"):
+            raise InputError(
+                f"expected a stream of texts, found {type(stream).__name__}; give what yields "
+                "texts, a table to predict_frame"
+            )
         for places, tokens in worked_ahead(self._prepared, _chunks(stream)):
             found: dict[int, Prediction] = {}
             for batch, predictions in self._batches(tokens):
@@ -259,13 +264,17 @@ class Classifier:
             a model of values `value`. A name that is taken gets a number.
 
         Raises:
-            InputError: no such column, or as `predict`.
+            InputError: no such column or several of that name, or as `predict`.
         """
         named = [text_column, *([] if pair_column is None else [pair_column])]
         for column in named:
             if column not in frame.columns:
                 shown = ", ".join(map(str, frame.columns))
                 raise InputError(f"expected a column {column!r} in the table, found {shown}")
+            if (count := list(frame.columns).count(column)) > 1:
+                raise InputError(
+                    f"expected one column {column!r} in the table, found {count}; rename the others"
+                )
         cells = [[_cell(value) for value in frame[column].tolist()] for column in named]
         table = self.predict_rows(*cells)
         names = self.columns.names(list(map(str, frame.columns)))
@@ -317,11 +326,11 @@ class Classifier:
         return rows
 
     def _inputs(self, texts: Sequence[str], pairs: Sequence[str] | None) -> Sequence[Input]:
-        _check_texts(texts)
+        texts = _listed(texts)
         self._check_kind(pairs is not None)
         if pairs is None:
             return texts
-        _check_texts(pairs)
+        pairs = _listed(pairs)
         if len(pairs) != len(texts):
             raise InputError(
                 f"expected a second text for each of {len(texts):,}, found {len(pairs):,}"
@@ -343,6 +352,11 @@ class Classifier:
         paired = isinstance(inputs[0], tuple)
         for place, item in enumerate(inputs, first):
             texts = item if isinstance(item, tuple) else (item,)
+            if isinstance(item, tuple) and len(item) != 2:
+                raise InputError(
+                    f"expected pairs of texts, found {len(item)} at place {place}, counted from 0; "
+                    "give tuples of two"
+                )
             _check_texts(texts, place)
             self._check_kind(len(texts) == 2)
             if isinstance(item, tuple) is not paired:
@@ -425,10 +439,28 @@ def _cell(value: Any) -> Any:
     return "" if value is None or type(value).__name__ == "NAType" or value != value else value
 
 
-def _check_texts(texts: Sequence[str], first: int = 0) -> None:
-    """Refuse what is no text; `first`: the place of the first one in what the user gave."""
+def _listed(texts: Sequence[str]) -> Sequence[str]:
+    """The texts of a list, tuple, array or column; nothing else has them in an order of its own."""
     if isinstance(texts, str | bytes):
         raise InputError("expected several texts, found one; for one text write predict([text])[0]")
+    if not isinstance(texts, list | tuple):
+        # A table's elements are the names of its columns, a dictionary's its keys.
+        if (
+            isinstance(texts, Mapping)
+            or hasattr(texts, "columns")
+            or not hasattr(texts, "__getitem__")
+        ):
+            raise InputError(
+                f"expected a list of texts, found {type(texts).__name__}; give list(...) of them, "
+                "a stream to predict_iter, a table to predict_frame"
+            )
+        texts = list(texts)
+    _check_texts(texts)
+    return texts
+
+
+def _check_texts(texts: Sequence[str], first: int = 0) -> None:
+    """Refuse what is no text; `first`: the place of the first one in what the user gave."""
     for place, text in enumerate(texts, first):
         if not isinstance(text, str):
             raise InputError(

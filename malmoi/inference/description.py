@@ -75,10 +75,23 @@ def label_names(config: dict[str, Any], source: str) -> list[str]:
     """Names of the outputs, in their order.
 
     Raises:
-        InputError: they have none, but for a value, which needs no name.
+        InputError: they have none, but for a value, which needs no name; or they are not K
+            different ones with the ids 0 to K - 1.
     """
     id2label = config.get("id2label") or {}
-    names = [str(name) for _, name in sorted(id2label.items(), key=lambda item: int(item[0]))]
+    ids = sorted(id2label, key=int)
+    names = [str(id2label[number]) for number in ids]
+    if [int(number) for number in ids] != list(range(len(names))):
+        raise InputError(
+            f'expected the ids 0 to {len(names) - 1} under "id2label" in config.json of {source}, '
+            f"found {', '.join(map(str, ids))}; number the labels in the order of training"
+        )
+    alike = sorted({name for name in names if not name.strip() or names.count(name) > 1})
+    if alike:
+        raise InputError(
+            f'expected a different name for every label under "id2label" in config.json of '
+            f"{source}, found {alike[0]!r} for {names.count(alike[0])}; give each its own"
+        )
     nameless = [name for name in names if name.startswith("LABEL_")]
     if what_it_gives(config) != "value" and (nameless or not names):
         raise InputError(

@@ -52,7 +52,12 @@ def grouped(rows: Iterable[WholeRow]) -> Iterator[list[WholeRow]]:
 
 
 def rows_as_they_come(
-    descriptor: int, text_column: str | None, pair_column: str | None, *, skip_bad_rows: bool
+    descriptor: int,
+    text_column: str | None,
+    pair_column: str | None,
+    *,
+    skip_bad_rows: bool,
+    say: Callable[[str], None],
 ) -> Iterator[list[WholeRow]]:
     """JSON objects of a pipe: all that are there, at once, so that nobody waits for an answer.
 
@@ -61,11 +66,12 @@ def rows_as_they_come(
         text_column: key of the text; found by its name without one.
         pair_column: key of the second text.
         skip_bad_rows: leave out what is no object with a text.
+        say: called at the end with a line about what was left out.
 
     Raises:
         InputError: a line is none, with its number.
     """
-    number = 0
+    number = left_out = 0
     for lines in _lines_as_they_come(descriptor):
         rows = []
         for line in lines:
@@ -80,8 +86,11 @@ def rows_as_they_come(
                     if rows:
                         yield rows
                     raise
+                left_out += 1
         if rows:
             yield rows
+    if left_out:
+        say(f"{left_out:,} rows that could not be read, left out")
 
 
 def _row(line: bytes, where: str, text_column: str | None, pair_column: str | None) -> WholeRow:

@@ -28,6 +28,7 @@ from malmoi.inference.engine import (
 from malmoi.inference.exported import (
     FILES,
     KIND,
+    TOKENIZER,
     Exported,
     any_exported,
     entry_path,
@@ -176,7 +177,14 @@ def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: in
             "export the model again, where torch is installed"
         ) from error
     if exported.tokenizer is not None:
-        tokenizer: TextTokenizer = FastTokenizer(exported.tokenizer, exported.description)
+        try:
+            tokenizer: TextTokenizer = FastTokenizer(exported.tokenizer, exported.description)
+        except Exception as error:  # a bare one, of a damaged file
+            raise InputError(
+                f"expected a tokenizer in {exported.path / TOKENIZER}, found "
+                f"{' '.join(str(error).split())[:200]}; export the model again, where torch is "
+                "installed"
+            ) from error
     else:
         from malmoi.tokenizer_folders import load_tokenizer  # transformers
 

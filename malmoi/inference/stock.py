@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,8 +54,11 @@ def load_stock(folder: Path) -> StockClassifier:
             dtype="float32",  # of half of it, layers in two formats do not fit each other
             use_safetensors=True,
             trust_remote_code=False,
+            ignore_mismatched_sizes=True,  # refused below, in words that say what to do
             output_loading_info=True,
         )
+    if report["mismatched_keys"]:
+        raise InputError(_other_sizes(sorted(report["mismatched_keys"])[0], model, source))
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
@@ -66,6 +70,23 @@ def load_stock(folder: Path) -> StockClassifier:
     tokenizer = load_tokenizer(folder)
     check_vocabulary(model, tokenizer, source)
     return described(model, tokenizer, source)
+
+
+def _other_sizes(
+    mismatched: tuple[str, Sequence[int], Sequence[int]], model: PreTrainedModel, source: str
+) -> str:
+    """What is wrong where a weight is not as large as the configuration says."""
+    name, found, expected = mismatched
+    outputs = model.config.num_labels
+    if not name.startswith(f"{model.base_model_prefix}.") and expected[0] == outputs:
+        return (
+            f"expected weights for the {outputs} labels in config.json of {source}, found weights "
+            f'for {found[0]}; name as many under "id2label", in the order of training'
+        )
+    return (
+        f"expected {name} of {source} with the shape {tuple(expected)}, as its config.json says, "
+        f"found {tuple(found)}; give the config.json that was saved with these weights"
+    )
 
 
 def described(

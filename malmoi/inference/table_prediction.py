@@ -21,7 +21,7 @@ from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
 from malmoi.progress import Progress
 from malmoi.text.reading.whole_rows import WholeRow
-from malmoi.text.table_writing import cell_of_text, check_writable, table_writer
+from malmoi.text.table_writing import cell_of_text, check_writable, ending, table_writer
 from malmoi.workers.engines import map_in_order
 from malmoi.workers.local import available_cores
 
@@ -146,7 +146,7 @@ def label_table(
         done += len(rows)
         rate = (done - skipped) / max(time.monotonic() - began, 1e-3)
         progress(f"predicting, {rate:,.0f} texts/s", done, survey.rows, skipped=skipped)
-    result = work / f"output{output.suffix.lower()}"
+    result = work / f"output{ending(output)}"
     labelled = _assemble(sorted(units.glob("*.jsonl")), survey, classifier.columns, result)
     if labelled.rows != survey.rows:
         shutil.rmtree(units)  # nobody knows which of them have the rows of the first reading

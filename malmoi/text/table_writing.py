@@ -1,19 +1,24 @@
-"""A table written row by row, in memory that does not grow: CSV, XLSX, JSON lines, Parquet."""
+"""A table written row by row, in memory that does not grow, in the formats that are read."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import whole_characters
 from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
 
-WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet")
+WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet", ".json")
+# Behind the ending of a format in text.
+COMPRESSED = (".gz", ".zst")
+_IN_TEXT = (".csv", ".jsonl", ".json")
 _PARQUET_ROWS = 10_000
 
 WriteRow = Callable[[Sequence[Any]], None]
@@ -25,13 +30,33 @@ def check_writable(path: Path, rows: int | None = None) -> None:
     Raises:
         InputError: it is one of these.
     """
-    if path.suffix.lower() not in WRITTEN:
-        raise InputError(f"expected --output with the ending {', '.join(WRITTEN)}, found {path}")
+    if not is_written(path):
+        raise InputError(
+            f"expected --output with the ending {', '.join(WRITTEN)} (those in text also with .gz "
+            f"or .zst behind it), found {path}"
+        )
     if path.suffix.lower() == ".xlsx" and rows is not None and rows >= EXCEL_ROWS:
         raise InputError(
             f"an Excel sheet holds {EXCEL_ROWS:,} rows with its header, found {rows:,} to write; "
             "name an --output that ends with .csv, .jsonl or .parquet"
         )
+
+
+def is_written(path: Path) -> bool:
+    """Whether the ending of a path names a format that is written."""
+    kind, compression = _endings(path)
+    return kind in _IN_TEXT or (kind in WRITTEN and not compression)
+
+
+def ending(path: Path) -> str:
+    """What decides the format: `.csv`, or `.csv.gz`."""
+    return "".join(_endings(path))
+
+
+def _endings(path: Path) -> tuple[str, str]:
+    """The ending of the format, and that of the compression or ""."""
+    last = path.suffix.lower()
+    return (path.with_suffix("").suffix.lower(), last) if last in COMPRESSED else (last, "")
 
 
 @contextmanager
@@ -43,8 +68,14 @@ def table_writer(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> It
         columns: the header.
         kinds: of each column `int`, `float`, `bool`, or `str` for anything else; for Parquet.
     """
-    writers = {".csv": _csv, ".xlsx": _xlsx, ".jsonl": _jsonl, ".parquet": _parquet}
-    with writers[path.suffix.lower()](path, columns, kinds) as write:
+    writers = {
+        ".csv": _csv,
+        ".xlsx": _xlsx,
+        ".jsonl": _jsonl,
+        ".json": _json,
+        ".parquet": _parquet,
+    }
+    with writers[_endings(path)[0]](path, columns, kinds) as write:
         yield write
 
 
@@ -62,13 +93,29 @@ def cell_of_text(value: Any) -> Any:
 
 
 @contextmanager
+def _text_file(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
+    """A file of text, compressed where its ending says so; the same bytes for the same rows."""
+    compression = _endings(path)[1]
+    with path.open("wb") as stored:
+        packed: Any = stored
+        if compression == ".gz":
+            packed = gzip.GzipFile("", "wb", compresslevel=6, fileobj=stored, mtime=0)
+        elif compression == ".zst":
+            import zstandard
+
+            packed = zstandard.ZstdCompressor().stream_writer(stored, closefd=False)
+        with io.TextIOWrapper(packed, encoding=encoding, newline="") as file:
+            yield file
+
+
+@contextmanager
 def _csv(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
     """In UTF-8 with a byte order mark, without which Excel shows broken Hangul.
 
     Rows end as RFC 4180 has it: with a bare line feed, Python 3.11 would not quote a lone carriage
     return, which cuts a row in two.
     """
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
+    with _text_file(path, "utf-8-sig") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow([csv_cell(name) for name in columns])
         yield lambda row: writer.writerow([csv_cell(cell_of_text(cell)) for cell in row])
@@ -87,8 +134,23 @@ def _xlsx(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[
 
 @contextmanager
 def _jsonl(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
-    with path.open("w", encoding="utf-8") as file:
+    with _text_file(path) as file:
         yield lambda row: print(json_line(dict(zip(columns, row, strict=True))), file=file)
+
+
+@contextmanager
+def _json(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+    """An array of objects, one a line."""
+    with _text_file(path) as file:
+        before = "["
+
+        def write(row: Sequence[Any]) -> None:
+            nonlocal before
+            file.write(f"{before}\n{json_line(dict(zip(columns, row, strict=True)))}")
+            before = ","
+
+        yield write
+        file.write("\n]\n" if before == "," else "[]\n")
 
 
 def json_line(row: dict[str, Any]) -> str:

@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, ElectraForSequenceClassification
@@ -130,6 +132,31 @@ def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: o
         classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        {"꿈에서 날았다"},
+        {"꿈에서 날았다": 1},
+        pandas.DataFrame({"글": ["꿈에서 날았다"]}),
+        iter(["꿈에서 날았다"]),
+    ],
+    ids=["None", "set", "dict", "table", "stream"],
+)
+def test_what_is_no_list_of_texts_is_refused(classifier: Classifier, wrong: Any) -> None:
+    with pytest.raises(InputError, match=f"expected a list .* found {type(wrong).__name__}"):
+        classifier.predict(wrong)
+
+
+def test_arrays_and_columns_are_read_by_place(classifier: Classifier) -> None:
+    texts = some_texts()
+    expected = classifier.predict(texts)
+    assert classifier.predict(tuple(texts)) == expected
+    assert classifier.predict(np.array(texts)) == expected  # type: ignore[arg-type]
+    column = pandas.Series(texts, index=[1e6 + place for place in range(len(texts))])
+    assert classifier.predict(column) == expected  # type: ignore[arg-type]
+
+
 def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
     seen: list[tuple[int, int]] = []
     classifier.predict(some_texts(), progress=lambda done, total: seen.append((done, total)))
@@ -240,6 +267,46 @@ def test_tokenizer_of_another_model(copied: Path) -> None:
         f"tokenizer and model of {copied} do not belong together: the tokenizer has ids up to "
         f"{size + 1}, the model {size} embeddings"
     )
+
+
+@pytest.mark.parametrize("names", [LABELS[:-1], [*LABELS, "하나 더"]])
+@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "auto"])
+def test_more_or_fewer_names_than_outputs(copied: Path, names: list[str], engine: str) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    del config["label2id"]
+    named = {"id2label": {str(place): name for place, name in enumerate(names)}}
+    (copied / "config.json").write_text(json.dumps(config | named))
+    with pytest.raises(InputError) as caught:
+        Classifier.load(copied, engine)
+    assert str(caught.value) == (
+        f"expected weights for the {len(names)} labels in config.json of {copied}, found weights "
+        f'for {len(LABELS)}; name as many under "id2label", in the order of training'
+    )
+
+
+def test_weights_of_another_size(copied: Path) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 32}))
+    assert "with the shape (32, " in message(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"1": "꿈", "0": "꿈"}, "a different name for every label .* found '꿈' for 2"),
+        ({"0": " "}, "a different name for every label .* found ' ' for 1"),
+        ({"9": "꿈", "0": None}, "the ids 0 to 2 .* found 1, 2, 9"),
+    ],
+)
+def test_labels_that_cannot_be_told_apart(
+    copied: Path, change: dict[str, str | None], line: str
+) -> None:
+    config = json.loads((copied / "config.json").read_text())
+    del config["label2id"]
+    found = {key: name for key, name in (config["id2label"] | change).items() if name is not None}
+    (copied / "config.json").write_text(json.dumps(config | {"id2label": found}))
+    with pytest.raises(InputError, match=f"expected {line}"):
+        Classifier.load(copied)
 
 
 def test_labels_without_names(copied: Path) -> None:

@@ -218,6 +218,20 @@ def test_one_text_is_no_stream(classifier_directory: Path, bad: Any) -> None:
         list(Classifier.load(classifier_directory).predict_iter(bad))
 
 
+def test_what_yields_no_texts_is_no_stream(classifier_directory: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    classifier = Classifier.load(classifier_directory)
+    table: Any = pandas.DataFrame({"글": ["꿈"]})
+    nothing: Any = None
+    for wrong in (nothing, table):
+        with pytest.raises(InputError, match=f"found {type(wrong).__name__}; give what yields"):
+            list(classifier.predict_iter(wrong))
+    for item in (("꿈",), ("꿈", "꿈", "꿈")):
+        stream: Any = ["꿈", item]
+        with pytest.raises(InputError, match=f"found {len(item)} at place 1, .* tuples of two"):
+            list(classifier.predict_iter(stream))
+
+
 def test_what_is_no_text_in_a_stream_is_named_with_its_place(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +255,9 @@ def test_a_table_keeps_its_columns_and_its_rows_without_text(classifier_director
     assert found["score"].isna().tolist() == [False, True, True, True]
     with pytest.raises(InputError, match="expected a column 'text' in the table, found label, 글"):
         classifier.predict_frame(frame, "text")
+    twice = pandas.DataFrame([["꿈", "글"]], columns=["글", "글"])
+    with pytest.raises(InputError, match="expected one column '글' in the table, found 2"):
+        classifier.predict_frame(twice, "글")
     assert list(classifier.predict_frame(frame[:0], "글").columns) == ["label", "글", *new]
 
 
@@ -272,7 +289,9 @@ def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.Monke
         Classifier.load(classifier_directory)
 
 
-@pytest.mark.parametrize("damage", ["cut", "noise", "no description", "foreign description"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "noise", "tokenizer", "no description", "foreign description"]
+)
 def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path) -> None:
     before = Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"])
     entry = entry_path(classifier_directory)
@@ -281,6 +300,8 @@ def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path)
         os.truncate(network, 100)
     elif damage == "noise":
         network.write_bytes(b"x" * network.stat().st_size)
+    elif damage == "tokenizer":
+        (entry / "tokenizer.json").write_text("{}")
     elif damage == "no description":
         (entry / "description.json").unlink()
     else:

@@ -121,6 +121,29 @@ def test_every_format_out(predict: Predict, tmp_path: Path) -> None:
     assert cells[1][1:4] == [1, 0.5, True]
 
 
+@pytest.mark.parametrize("kind", ["json", "csv.gz", "csv.zst", "jsonl.gz", "json.zst", "JSONL.ZST"])
+def test_what_is_written_is_read_again(kind: str, predict: Predict, tmp_path: Path) -> None:
+    """Texts of several lines, with quotes, tabs and formulas, through both and back."""
+    data, output, again = tmp_path / "in.jsonl", tmp_path / f"out.{kind}", tmp_path / "again.jsonl"
+    texts = ["꿈에서 하늘을 날았다", '첫 줄\n둘째 "줄"', "=1+1\t뒤", "a,b;c", "ㅋㅋ 😀"]
+    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    assert predict(data, f"--output={output}")[:3:2] == (0, "")
+    assert predict(output, f"--output={again}")[:3:2] == (0, "")
+    found = [json.loads(line) for line in again.read_text(encoding="utf-8").splitlines()]
+    assert [row["text"] for row in found] == texts
+    assert [row["label"] for row in found] == [row["label (2)"] for row in found]
+    packed = output.read_bytes()
+    output.unlink()
+    assert predict(data, f"--output={output}")[0] == 0 and output.read_bytes() == packed
+
+
+@pytest.mark.parametrize("name", ["out.gz", "out.xlsx.gz", "out.parquet.zst", "out.tsv"])
+def test_what_cannot_be_compressed_is_refused(name: str, predict: Predict, tmp_path: Path) -> None:
+    data = write_table(tmp_path / "in.csv", some_rows(3))
+    code, _, errors = predict(data, f"--output={tmp_path / name}")
+    assert code == 2 and "expected --output with the ending .csv, .xlsx" in errors
+
+
 def test_every_format_and_encoding_in(predict: Predict, tmp_path: Path) -> None:
     texts = [text for text, _ in separable()[:6]]
     folder = tmp_path / "in"
@@ -302,6 +325,23 @@ def test_json_lines_are_answered_as_they_come(classifier_directory: Path) -> Non
     error = process.stderr.read()
     assert "standard input:5: expected a JSON object, found list" in error
     assert "Traceback" not in error
+
+
+def test_bad_lines_of_a_pipe_are_left_out_and_counted(classifier_directory: Path) -> None:
+    process = start(
+        "-",
+        f"--model={classifier_directory}",
+        "--output=-",
+        "--skip-bad-rows",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    lines = ['{"text": "꿈에서"}', "[1]", "", '{"text":', '{"x": "회의"}', '{"text": "내일"}']
+    printed, errors = process.communicate("\n".join(lines))
+    assert process.returncode == 0
+    assert [json.loads(line)["text"] for line in printed.splitlines()] == ["꿈에서", "내일"]
+    assert errors.splitlines()[-1] == "3 rows that could not be read, left out"
 
 
 def test_files_to_standard_output(classifier_directory: Path, tmp_path: Path) -> None:
