@@ -260,6 +260,30 @@ def test_cp949_upload(trained_workplace: Path) -> None:
     assert "리뷰.csv · 리뷰 · x" in shown(page)
 
 
+def typed_name(page: AppTest, name: str) -> AppTest:
+    field = next(one for one in page.text_input if one.label == "라벨 붙이는 사람")
+    field.input(name).run()
+    assert not page.exception
+    return page
+
+
+def test_the_result_of_a_file_goes_along_when_a_name_is_typed(trained_workplace: Path) -> None:
+    page = upload(open_page("file"), "리뷰.csv", "리뷰\n배송이 빨라요\n".encode())
+    button(page, "분류 시작").click().run()
+    run_until_ended(page)
+    job = str(in_address(page.query_params["job"]))
+    assert "1건을" in typed_name(page, "지은").success[0].value
+    # Whoever types a name after that may be a colleague, and who only has the address is nobody.
+    assert "더 남아 있지 않습니다" in shown(typed_name(page, "민수"))
+    assert "더 남아 있지 않습니다" in shown(open_page("file", job=job, name="민수"))
+    assert "1건을" in open_page("file", job=job, name="지은").success[0].value
+
+
+def in_address(value: str | list[str]) -> str:
+    """Of the address, which the test runner gives once as it was set and once as a list."""
+    return value if isinstance(value, str) else value[0]
+
+
 def use_task(workplace: Path, name: str) -> None:
     folder = workplace / "corpora" / name
     folder.mkdir(parents=True)
