@@ -1,17 +1,18 @@
 """Where a label goes that is given on the pages of a model: into a project with the same labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from app.explanation import explain
 from app.language import say
-from app.visit import Visit, open_project_named
+from app.visit import LOCAL_NAME, Visit, open_project_named
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_acts
+from malmoi.labels.annotating import Act, Suggestion, save_acts, take_back
 from malmoi.labels.found_texts import add_texts
+from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, new_project_of_task
 from malmoi.labels.tasks import TaskDefinition, task_with_labels
 
@@ -41,6 +42,11 @@ class Place:
     name: str
     labels: Sequence[str]
     task: TaskDefinition | None
+
+    @property
+    def id(self) -> int | None:
+        """Of the project; None of one that is yet to be made."""
+        return None if self.access is None else self.access.project_id
 
 
 def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
@@ -91,7 +97,7 @@ def tell_place(place: Place) -> None:
         st.text(say(f"저장하는 작업: {place.name}", f"Saved in the project {place.name}"))
 
 
-def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> int:
+def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> list[int]:
     """Save decisions, making the project where there is none.
 
     Args:
@@ -101,7 +107,7 @@ def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str)
         source: where the texts come from.
 
     Returns:
-        How many of them were new.
+        The texts' ids in the project.
 
     Raises:
         InputError: the project does not take them; none is saved.
@@ -122,7 +128,32 @@ def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str)
         )
         for text_id, one in zip(ids, decisions, strict=True)
     ]
-    return sum(saved.new for saved in save_acts(access, acts))
+    save_acts(access, acts)
+    return ids
+
+
+def take_labels_back(
+    access: ProjectAccess, person: str, requests: Sequence[tuple[int, str]]
+) -> None:
+    """Undo labels that `keep` has saved.
+
+    Args:
+        access: of the project, for who is at work now.
+        person: who gave the labels.
+        requests: (text, request id) of each.
+
+    Raises:
+        InputError: the labels are another person's.
+    """
+    if access.person.is_local and person == LOCAL_NAME:
+        # Given before a name was typed.
+        access = replace(access, person=Person(name=person, is_local=True))
+    elif person != access.person.name:
+        raise InputError(
+            f"expected {person}, who gave the labels that are to be taken back, found "
+            f"{access.person.name}"
+        )
+    take_back(access, requests)
 
 
 def _new_project(place: Place) -> NewProject:

@@ -169,7 +169,7 @@ def _offer_corrections(
         on_change=take_edits,
         args=(corrections, editor, rows[column].fillna("").astype(str).tolist()),
     )
-    waiting = list(corrections.waiting)
+    waiting = list(corrections.waiting(place.id))
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
         row: PredictedRow(
