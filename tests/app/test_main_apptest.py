@@ -15,7 +15,7 @@ from malmoi.labels.found_texts import add_texts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.projects import ProjectStore, archive
 from tests.app.pages import open_page, shown
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -134,6 +134,40 @@ def test_labels_go_to_a_project_that_has_them(trained_workplace: Path) -> None:
     assert "저장하는 작업: 리뷰" in shown(page)
     button(page, "저장").click().run()
     assert [row["project"] for row in saved()] == ["리뷰"]
+
+
+def test_the_open_project_takes_the_labels_if_it_has_them(trained_workplace: Path) -> None:
+    """Also beside others, which can be given there then; else the page says that it cannot."""
+    store, me = ProjectStore(), Person(name="나", is_local=True)
+    for name, labels in (
+        ("가 리뷰", LABELS),
+        ("나 리뷰", ["기타", *LABELS]),
+        ("메모", ["꿈", "일기"]),
+    ):
+        new = NewProject(name=name, labels=[ProjectLabel(name=label) for label in labels])
+        store.create(me, new)
+    page = open_page("single", project="나 리뷰")
+    page.text_area[0].input("배송이 빨라요")
+    button(page, "분류하기").click().run()
+    assert "저장하는 작업: 나 리뷰" in shown(page) and "저장할 수 없습니다" not in shown(page)
+    assert right_label(page).options == [*LABELS, "기타"]
+    right_label(page).set_value("기타").run()
+    button(page, "저장").click().run()
+    choice(page, "작업").set_value("메모").run()
+    assert "저장하는 작업: 가 리뷰" in shown(page)
+    assert "열린 작업 ‘메모’에는 이 모델의 라벨을 저장할 수 없습니다" in shown(page)
+    assert [(row["project"], row["label"]) for row in saved()] == [("나 리뷰", "기타")]
+
+
+def test_a_new_project_is_named_before_it_is_made(trained_workplace: Path) -> None:
+    """Not like one that was put away, of which there can be no other."""
+    store, me = ProjectStore(), Person(name="나", is_local=True)
+    new = NewProject(name="x", labels=[ProjectLabel(name=label) for label in LABELS])
+    archive(store.create(me, new))
+    page = classified("배송이 빨라요")
+    assert "새 작업이 만들어집니다: x (2)" in shown(page)
+    button(page, "저장").click().run()
+    assert [one.name for one in store.list(me)] == ["x (2)"]
 
 
 def test_pasted_lines_are_texts_of_their_own(trained_workplace: Path) -> None:
