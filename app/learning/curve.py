@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import learning
 from app.explanation import explain
+from app.found_models import short_name
 from app.language import say
 from app.learning.due import FEWEST_OF_LABEL, LABELS_A_ROUND
 from app.learning.forecast import FEWEST_POINTS, Forecast, forecast, sample_error
@@ -129,7 +130,7 @@ def _tell_what_is_wrong(result: dict[str, Any]) -> None:
     problem = result.get("problem")
     if problem is None:
         return
-    name = escaped(problem["model"])
+    name = escaped(short_name(problem["model"]))
     without = say("이 모델 없이 계속 배웁니다.", "Learning goes on without it.")
     why = {
         "gone": say(

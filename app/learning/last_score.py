@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.found_models import short_name
 from app.language import say
 from app.learning.due import LABELS_A_ROUND
 from app.plain_text import escaped
@@ -62,7 +63,7 @@ def tell_model(open_project: OpenProject, last: ScoreVersion | None) -> None:
     chosen = open_project.project.settings.model
     if chosen is None:
         return
-    name, held = escaped(chosen), scoring_model(open_project.access)
+    name, held = escaped(short_name(chosen)), scoring_model(open_project.access)
     chosen_f1 = None if last is None else last.quality.chosen_f1
     if held is None:
         line = say(

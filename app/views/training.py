@@ -5,8 +5,9 @@ import time
 import streamlit as st
 
 from app.explanation import explain
+from app.found_models import available_models, model_name
 from app.language import say
-from app.model_choice import available_models, distinct_names, use_model
+from app.model_choice import use_model
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError

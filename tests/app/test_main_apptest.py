@@ -240,7 +240,7 @@ def test_two_models_of_one_name_can_be_told_apart(trained_workplace: Path) -> No
     released = trained_workplace / "checkpoints" / "x"
     shutil.copytree(trained_workplace / "runs/finetune/x/model", released)
     page = open_page("single")
-    assert choice(page, "모델").options == ["x (runs/finetune/x/model)", "x (checkpoints/x)"]
+    assert choice(page, "모델").options == ["x (runs/finetune)", "x (checkpoints)"]
 
 
 def test_a_guessed_text_column_is_called_a_guess(trained_workplace: Path) -> None:
@@ -348,7 +348,7 @@ def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None
     (runs / "memos" / "report.json").touch()
     page = open_page("single")
     assert choice(page, "모델").options == ["memos", "x"]
-    assert choice(page, "모델").value == "x"
+    assert choice(page, "모델").value == "runs/finetune/x"
 
 
 def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:

@@ -94,11 +94,11 @@ def test_a_project_may_begin_with_a_model_that_knows_its_labels(
     page.run()
     field = by_label(page.selectbox, "제안할 모델")
     assert field.options == ["없음", "내 모델"] and field.value == ""
-    field.set_value("내 모델").run()
+    field.set_value("runs/finetune/내 모델").run()
     by_label(page.button, "만들고 라벨링 시작").click().run()
     assert not page.exception
     (project,) = store().list(LOCAL)
-    assert project.settings.model == "내 모델"
+    assert project.settings.model == "runs/finetune/내 모델"
 
 
 def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:

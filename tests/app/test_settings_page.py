@@ -192,22 +192,23 @@ def test_a_model_of_the_project_is_chosen_kept_when_it_is_gone_and_taken_away(
     page = open_settings(monkeypatch, "work")
     field = by_label(page.selectbox, "제안할 모델")
     assert field.options == ["없음", "내 모델"]
-    field.set_value("내 모델")
+    field.set_value("runs/finetune/내 모델")
     by_label(page.button, "진행 방식 저장").click().run()
-    assert not page.exception and read_project(project).settings.model == "내 모델"
+    assert not page.exception and read_project(project).settings.model == "runs/finetune/내 모델"
     # It is gone: nothing of it is lost, and it can be taken away.
     shutil.rmtree(run)
     page = open_settings(monkeypatch, "work")
     field = by_label(page.selectbox, "제안할 모델")
-    assert field.options == ["없음", "내 모델 (지금은 쓸 수 없음)"] and field.value == "내 모델"
+    assert field.options == ["없음", "내 모델 (지금은 쓸 수 없음)"]
+    assert field.value == "runs/finetune/내 모델"
     field.set_value("")
     by_label(page.button, "진행 방식 저장").click().run()
     assert not page.exception and read_project(project).settings.model is None
     page = open_settings(monkeypatch, "audit")
     told = page.dataframe[0].value.iloc[:, 2].tolist()
     assert told[:2] == [
-        "진행 방식을 바꿨습니다: 모델 내 모델 → 없음",
-        "진행 방식을 바꿨습니다: 모델 없음 → 내 모델",
+        "진행 방식을 바꿨습니다: 모델 runs/finetune/내 모델 → 없음",
+        "진행 방식을 바꿨습니다: 모델 없음 → runs/finetune/내 모델",
     ]
 
 
@@ -218,7 +219,7 @@ def _model_script() -> None:
 
     # A browser may send anything as the value of a field.
     st.session_state["field"] = st.query_params["forged"]
-    st.text(repr(choose_model(["내 모델"], None, key="field")))
+    st.text(repr(choose_model({"내 모델": "내 모델"}, None, key="field")))
 
 
 @pytest.mark.parametrize("forged", ["/etc/model", "monologg/koelectra-small-v3-discriminator"])
