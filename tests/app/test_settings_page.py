@@ -246,12 +246,20 @@ def test_the_last_admin_cannot_be_taken_away(
 def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
     from app.projects.audit_sentences import sentence
     from malmoi.labels.projects import audit_trail
+    from malmoi.labels.relabelling import relabel, undo_relabelling
 
     access = made("하나")
     archive(access)
     archive(access, away=False)
+    changed = relabel(access, [1], ["긍정"], request_id="r", expected=1)
+    undo_relabelling(access, changed.id)
+    with access.writing("admin") as connection:
+        access.note(connection, "from later", {"글": [1, True], "왜": {"까닭": None}})
     told = [sentence(entry) for entry in audit_trail(access)]
     assert told == [
+        "그 밖의 변경(from later): 글 1 예, 왜 까닭 없음",
+        "한꺼번에 정한 라벨을 되돌렸습니다: 글 1건",
+        "글 1건의 라벨을 한꺼번에 정했습니다: 긍정",
         "작업을 다시 열었습니다",
         "작업을 보관했습니다",
         "글을 가져왔습니다: 1행, 새 글 1건, 뺀 행 0개",
