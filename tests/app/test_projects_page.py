@@ -187,6 +187,19 @@ def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:
     assert read_project(access).archived_at is None
 
 
+def test_the_open_project_that_is_archived_is_open_no_longer(workplace: Path) -> None:
+    for name in ("가", "나"):
+        made("하나", name=name)
+    page = open_page()
+    assert by_label(page.sidebar.selectbox, "작업").value == "가"
+    by_label(page.button, "보관").click().run()
+    assert [one.name for one in store().list(LOCAL)] == ["나"]
+    field = by_label(page.sidebar.selectbox, "작업")
+    assert (field.value, field.options) == ("나", ["나"])
+    # Who archives it knows that it is gone.
+    assert not page.warning and page.query_params["project"] in ("나", ["나"])
+
+
 def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> None:
     access = made()
     page = open_page()
