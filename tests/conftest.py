@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,17 @@ def comments() -> list[str]:
         for section, number in FIRST_COMMENTS.items()
         for line in (COMMENTS / f"{section}.txt").read_text(encoding="utf-8").split("\n")[:number]
     ]
+
+
+@pytest.fixture(autouse=True)
+def main_module() -> Iterator[None]:
+    """Streamlit's test runner makes each page the main module, and leaves it there.
+
+    A process that a later test spawns would run that page again before its work, and die of it.
+    """
+    before = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = before
 
 
 @pytest.fixture

@@ -4,7 +4,10 @@
 
 The app is started as a user starts it, with a project of 100,000 texts, and clicked in a real
 Chromium: once with 5,000 labels and once with 50,000. A click lasts from the browser's own time
-stamp of it until the page is drawn: the script has run, and a frame was painted after that.
+stamp of it until the page is drawn: the script has run, and a frame was painted after that. The
+list of its cells that a table keeps for screen readers, inside its canvas, comes 0.2 s later by
+design (Glide Data Grid waits until the table stands still) and does not count: nothing of it is
+drawn.
 """
 
 import json
@@ -42,7 +45,8 @@ for (const kind of ["click", "keydown"]) window.addEventListener(kind, (event) =
   window.clicked = event.timeStamp;
   window.drawn = null;
 }, true);
-new MutationObserver(() => {
+new MutationObserver((changes) => {
+  if (changes.every((change) => change.target.closest?.("canvas"))) return;
   const app = document.querySelector("[data-testid=stApp]");
   if (app?.dataset.testScriptState !== "notRunning") return;
   requestAnimationFrame(() => setTimeout(() => { window.drawn = performance.now(); }));
@@ -57,7 +61,7 @@ class PageClicksSettings:
 
     texts: int = 100_000
     """Texts of the project."""
-    labels: str = "5000,50000"
+    labels: tuple[int, ...] = (5_000, 50_000)
     """Labels that it has, by two annotators each; one run for each number."""
     clicks: int = 11
     """Clicks of each kind; the first does not count, for it may load code."""
@@ -69,14 +73,14 @@ def main(settings: PageClicksSettings) -> None:
     """Measure, print the table, write the results."""
     result: dict[str, Any] = {"texts": settings.texts, "load_average_before": _load()}
     with tempfile.TemporaryDirectory(prefix="malmoi-clicks-") as folder:
-        for number in settings.labels.split(","):
-            home = Path(folder) / number
+        for number in settings.labels:
+            home = Path(folder) / str(number)
             home.mkdir()
             for name in ("checkpoints", "corpora"):
                 (home / name).symlink_to(ROOT / name)
-            result[f"{number} labels"] = _measured(settings, home, int(number))
+            result[f"{number} labels"] = _measured(settings, home, number)
             result["load_average_after"] = _load()
-            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
     print(json.dumps(result, ensure_ascii=False, indent=1))
 
 

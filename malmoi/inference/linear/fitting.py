@@ -48,7 +48,7 @@ class CountedTexts:
         ngrams: by the part, bags of a vocabulary of all texts.
         vocabularies: the same, its keys.
         ids: Kiwi's morphemes, by their ids; None where Kiwi is left out.
-        vectors: float16 [V, D] of Kiwi's morphemes.
+        vectors: float32 [V, D] of Kiwi's morphemes.
         dense: float32 [N, D], what a frozen encoder makes of the texts; None without one.
         eojeols: that Kiwi has read, to be kept with the classifier.
         texts: N.
@@ -119,7 +119,8 @@ def count_texts(
         morphemes = reader(texts)
         eojeols = reader.table_of(texts)
         keys["morphemes"] = morphemes.keys
-        vectors = morpheme_vectors()
+        # Once, for every fit multiplies all of them.
+        vectors = morpheme_vectors().astype(np.float32)
         ids = morphemes.bags_of_ids(len(vectors))
     vocabularies = {name: vocabulary_of(found, _LEAST_COUNT) for name, found in keys.items()}
     return CountedTexts(
@@ -265,7 +266,6 @@ def _fit_vectors(
     values = values / np.where(totals > 0, totals, 1)[bags.rows]
     used, columns = np.unique(bags.columns, return_inverse=True)
     matrix = csr_matrix((values, (bags.rows, columns)), shape=(bags.texts, len(used)))
-    means = np.asarray(matrix @ vectors[used].astype(np.float32))
+    means = np.asarray(matrix @ vectors[used])
     weights, bias = _ridge(means, label_ids, labels, balanced)
-    said = vectors.astype(np.float32) @ weights
-    return Fitted(part=VectorPart(idf=idf, weights=said), bias=bias)
+    return Fitted(part=VectorPart(idf=idf, weights=vectors @ weights), bias=bias)

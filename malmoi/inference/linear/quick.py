@@ -26,7 +26,7 @@ from malmoi.inference.linear.cross_fitting import (
     out_of_fold_logits,
     stack_out_of_fold,
 )
-from malmoi.inference.linear.fitting import count_texts
+from malmoi.inference.linear.fitting import CountedTexts, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.morphemes import EojeolReader
 from malmoi.inference.prediction import softmax
@@ -94,6 +94,8 @@ class QuickTrainer:
         self._encoder, self._kiwi = encoder, kiwi
         self._reader = EojeolReader()
         self._numbers: dict[str, np.ndarray] = {}
+        # Of the last fit: a task of several labels is fitted once for each, on the same texts.
+        self._counted: tuple[list[str], CountedTexts] | None = None
 
     def fit(
         self,
@@ -125,9 +127,7 @@ class QuickTrainer:
         names, label_ids = _checked(texts, labels, label_names)
         clean = clean_batch(list(texts)).texts
         folds = _folds(label_ids, seed) if fold_of is None else np.asarray(fold_of)
-        counted = count_texts(
-            clean, kiwi=self._kiwi, reader=self._reader, dense=self._numbers_of(clean)
-        )
+        counted = self._count(clean)
         logits = out_of_fold_logits(
             counted,
             label_ids,
@@ -173,6 +173,14 @@ class QuickTrainer:
             assert numbers is not None
             logits = result.part.added(numbers @ result.part.head, logits)
         return softmax(logits).astype(np.float32)
+
+    def _count(self, clean: list[str]) -> CountedTexts:
+        if self._counted is None or self._counted[0] != clean:
+            counted = count_texts(
+                clean, kiwi=self._kiwi, reader=self._reader, dense=self._numbers_of(clean)
+            )
+            self._counted = clean, counted
+        return self._counted[1]
 
     def _numbers_of(self, clean: list[str]) -> np.ndarray | None:
         """What the encoder makes of texts, float32 [N, D]; computed for those that are new."""
