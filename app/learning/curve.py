@@ -11,9 +11,10 @@ import streamlit as st
 from app import learning
 from app.explanation import explain
 from app.found_models import short_name
+from app.intervals import share_interval
 from app.language import say
 from app.learning.due import FEWEST_OF_LABEL, LABELS_A_ROUND
-from app.learning.forecast import FEWEST_POINTS, Forecast, forecast, sample_error
+from app.learning.forecast import FEWEST_POINTS, Forecast, forecast
 from app.learning.last_score import tell_model
 from app.plain_text import escaped
 from app.visit import OpenProject
@@ -256,8 +257,7 @@ def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Co
     for one in versions:
         f1 = one.quality.sample_f1
         if f1 is not None:
-            error = 1.96 * sample_error(f1, one.quality.sample_texts)
-            low, high = max(0.0, f1 - error), min(1.0, f1 + error)
+            low, high = share_interval(f1, one.quality.sample_texts)
             bars.append({"labels": one.quality.labels, "low": low, "high": high, "kind": kind})
     if not bars:
         return []
@@ -293,7 +293,7 @@ def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None
         {
             labels: one.quality.labels,
             f1: _number(one.quality.cross_validated_f1),
-            sample: _with_error(one),
+            sample: _with_interval(one),
             kind: "",
         }
         for one in versions[::-step][::-1]
@@ -321,12 +321,12 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _with_error(version: ScoreVersion) -> str:
+def _with_interval(version: ScoreVersion) -> str:
     f1 = version.quality.sample_f1
     if f1 is None:
         return ""
-    error = 1.96 * sample_error(f1, version.quality.sample_texts)
-    return f"{f1:.2f} ± {error:.2f}"
+    low, high = share_interval(f1, version.quality.sample_texts)
+    return f"{f1:.2f} ({low:.2f}–{high:.2f})"
 
 
 def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
@@ -366,9 +366,10 @@ def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
     else:
         lines.append(
             say(
-                "예상은 교차 검증 점수를 멱법칙으로 이은 것이고, 괄호는 90% 구간입니다.",
-                "The forecast continues the cross-validated scores by a power law; in brackets, "
-                "the interval of 90%.",
+                "예상은 교차 검증 점수를 멱법칙으로 이은 것입니다. 괄호는 예상에서는 90%, "
+                "표본에서는 95% 구간입니다.",
+                "The forecast continues the cross-validated scores by a power law. In brackets, "
+                "its interval of 90%, and of the sample that of 95%.",
             )
         )
     st.caption(" ".join(lines))

@@ -88,14 +88,18 @@ def _row(path: Path, name: str, report: FoldReport | None, chosen: bool) -> dict
         say("사용", "In use"): "✓" if chosen else "",
         say("모델", "Model"): name,
         "F1": None if report is None else report.f1,
-        say("95% 구간", "95% interval"): (
-            "" if report is None else f"{report.low:.2f}–{report.high:.2f}"
-        ),
+        say("95% 구간", "95% interval"): ("" if report is None else _interval(report)),
         say("글 수", "Texts"): None if report is None else report.texts,
         say("종류", "Kind"): _kind(path),
         say("라벨", "Labels"): ", ".join(labels_of(path)),
         say("만든 때", "Made"): _made(path),
     }
+
+
+def _interval(report: FoldReport) -> str:
+    if not report.is_sure:
+        return say("모름", "unknown")
+    return f"{report.low:.2f}–{report.high:.2f}"
 
 
 def _kind(path: Path) -> str:
@@ -123,10 +127,10 @@ def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: boo
         title.text(
             f"{name}\n"
             + say(
-                f"교차 검증 F1 {report.f1:.3f} (95% 구간 {report.low:.2f}–{report.high:.2f}), "
+                f"교차 검증 F1 {report.f1:.3f} (95% 구간 {_interval(report)}), "
                 f"글 {report.texts:,}건",
-                f"Cross-validated F1 {report.f1:.3f} (95% interval {report.low:.2f} to "
-                f"{report.high:.2f}), {report.texts:,} texts",
+                f"Cross-validated F1 {report.f1:.3f} (95% interval {_interval(report)}), "
+                f"{report.texts:,} texts",
             )
         )
     button.button(
@@ -229,9 +233,7 @@ def _show_two(paths: dict[str, Path]) -> None:
             {
                 say("모델", "Model"): list(reports),
                 "F1": [report.f1 for report in reports.values()],
-                say("95% 구간", "95% interval"): [
-                    f"{report.low:.2f}–{report.high:.2f}" for report in reports.values()
-                ],
+                say("95% 구간", "95% interval"): [_interval(report) for report in reports.values()],
                 say("글 수", "Texts"): [report.texts for report in reports.values()],
             }
         ),
