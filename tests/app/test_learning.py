@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from app.learning import service as learning_service
 from app.learning.fitting import learnable, readiness
-from app.learning.opinions import Opinion, best_threshold, f1_of_present
+from app.learning.opinions import Opinion, best_threshold, f1_of_present, given_matrix
 from app.learning.ranking import least_decided, ranked, uncertainty
 from app.learning.rounds import Learner
 from app.learning.service import LearningService, LearningState
@@ -368,9 +368,10 @@ def test_a_rare_label_is_given_below_one_half() -> None:
 def test_a_doubt_is_about_the_label_that_is_most_likely_wrong() -> None:
     said = np.array([[0.9, 0.2], [0.1, 0.3]])
     several = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=False)
-    assert several.doubts([("가",), ("가", "나")]) == pytest.approx([0.2, 0.9])
+    given = given_matrix([("가",), ("가", "나")], ["가", "나"])
+    assert several.doubts(given) == pytest.approx([0.2, 0.9])
     one = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=True)
-    assert one.doubts([("가",), ("다",)]) == pytest.approx([0.1, np.nan], nan_ok=True)
+    assert one.doubts(given_matrix([("가",), ("나",)], ["가", "나"])) == pytest.approx([0.1, 0.7])
 
 
 def test_leases_of_a_page_are_scored_at_the_next_round(

@@ -1,5 +1,6 @@
 """The page 설정, and who may reach it and the exports: the store decides, the page says so."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import ProjectLabel
-from malmoi.labels.projects import archive, members, read_project, set_member
+from malmoi.labels.projects import archive, change_guideline, members, read_project, set_member
 from malmoi.text.reading.sources import source_of_upload
 from tests.app.conftest import make_model
 from tests.app.project_pages import by_label, made, shown, store
@@ -180,6 +181,22 @@ def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
         "지침을 고쳤습니다: 2판",
     ]
     assert told[-1] == "작업을 만들었습니다: 리뷰"
+
+
+def test_two_versions_of_a_guideline_stand_on_one_page(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even equal ones; how their tables look is said within each, and of nothing else."""
+    table = "| 라벨 | 뜻 |\n| --- | --- |\n| 긍정 | 좋다 |"
+    for words in (table, "없음", table):
+        change_guideline(project, words)
+    page = open_settings(monkeypatch, "guideline")
+    next(one for one in page.selectbox if one.label == "판").set_value(2).run()
+    assert not page.exception
+    assert [one.value for one in page.markdown if "긍정" in one.value] == [table] * 2
+    styles = [one.proto.body for one in page.get("html") if "td" in one.proto.body]
+    rules = re.findall(r"([^{}>]+)\{[^{}]*\}", "".join(styles))
+    assert rules and all("guideline" in rule for rule in rules), rules
 
 
 def test_a_model_of_the_project_is_chosen_kept_when_it_is_gone_and_taken_away(
