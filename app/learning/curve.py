@@ -13,7 +13,7 @@ from app.explanation import explain
 from app.found_models import short_name
 from app.intervals import share_interval
 from app.language import say
-from app.learning.due import FEWEST_OF_LABEL, LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from app.learning.forecast import FEWEST_POINTS, Forecast, forecast
 from app.learning.last_score import tell_model
 from app.plain_text import escaped
@@ -26,7 +26,8 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73")
 _DASHES = ([1, 0], [5, 3], [8, 2, 2, 2])
 _MARKS = ("circle", "square", "triangle-up")
 _MOST_POINTS, _MOST_ROWS = 150, 8
-# Somebody else's label may begin a round while nobody looks.
+# Somebody else's label may begin a round while nobody looks (assumptions: who waits for a round
+# looks at the page, who does not will see it later).
 _SECONDS_WHILE_BUSY, _SECONDS_WHILE_IDLE = 2.0, 20.0
 
 
@@ -155,8 +156,10 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     if not versions:
         st.info(
             say(
-                "아직 배운 적이 없습니다. 라벨이 20개가 되면 첫 점수가 여기에 나옵니다.",
-                "Nothing was learnt yet. The first score will be here after 20 labels.",
+                f"아직 배운 적이 없습니다. 라벨이 {LABELS_A_ROUND}개가 되면 첫 점수가 여기에 "
+                "나옵니다.",
+                "Nothing was learnt yet. The first score will be here after "
+                f"{LABELS_A_ROUND} labels.",
             ),
             icon=":material/show_chart:",
         )
@@ -342,9 +345,9 @@ def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
         lines.append(
             say(
                 f"무작위 표본은 아직 {last.quality.sample_texts:,}건이라 재지 않았습니다 "
-                "(30건부터).",
+                f"({FEWEST_OF_SAMPLE}건부터).",
                 f"The random sample has {last.quality.sample_texts:,} texts so far, and is "
-                "measured from 30 on.",
+                f"measured from {FEWEST_OF_SAMPLE} on.",
             )
         )
     if expected is None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.found_models import short_name
 from app.language import say
-from app.learning.due import LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from app.plain_text import escaped
 from app.visit import OpenProject
 from malmoi.labels.scores import ScoreVersion, score_versions, scoring_model
@@ -35,8 +35,9 @@ def draw_last_score(open_project: OpenProject) -> None:
 def _draw_numbers(last: ScoreVersion) -> None:
     quality = last.quality
     of_sample = say(
-        f"무작위로 나온 글 {quality.sample_texts:,}건에서 잰 점수입니다 (30건부터).",
-        f"On {quality.sample_texts:,} texts drawn at random (from 30 on).",
+        f"무작위로 나온 글 {quality.sample_texts:,}건에서 잰 점수입니다 "
+        f"({FEWEST_OF_SAMPLE}건부터).",
+        f"On {quality.sample_texts:,} texts drawn at random (from {FEWEST_OF_SAMPLE} on).",
     )
     shown: list[tuple[str, str, str | None]] = [
         (say("배운 라벨", "Labels learnt"), f"{quality.labels:,}", None),

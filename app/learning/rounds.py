@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from app.learning.due import LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from app.learning.fitting import Readiness, fitted, learnable, readiness
 from app.learning.opinions import Opinion, f1_of_present, given_matrix
 from app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
@@ -33,9 +33,8 @@ from malmoi.labels.scores import (
 )
 from malmoi.model_folders import find_encoder
 
-# Fewer texts of the random sample say too little: a standard error of 9 points at an F1 of 0.5.
-FEWEST_OF_SAMPLE = 30
-# The same of texts on which a chosen model is compared with the one that learns.
+# Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for
+# both are measured on the same texts (assumption).
 FEWEST_TO_COMPARE = 20
 # Texts that a round looks at. The first has read none before, and somebody waits for it.
 _POOL, _FIRST_POOL = 5_000, 1_000
