@@ -130,6 +130,9 @@ def test_texts_are_relabelled_at_once_and_that_is_undone(
     change.click()
     page.get_by_text("3건을 중립(으)로 정했습니다").wait_for()
     assert [row[:2] for row in decisions(workplace)] == [(1, "[3]"), (2, "[3]"), (4, "[3]")]
+    # What is clicked while the dialog goes and the page is drawn anew would close again.
+    dialog.wait_for(state="hidden")
+    page.locator("[data-test-script-state=notRunning]").wait_for()
     page.get_by_role("button", name="한꺼번에 바꾼 기록").click()
     page.get_by_role("button", name="되돌리기").click()
     page.get_by_text("3건을 전으로 되돌렸습니다").wait_for()
