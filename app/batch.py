@@ -44,6 +44,23 @@ class Predictor(Protocol):
     ) -> Sequence[PredictionLike]: ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class SavedLabel:
+    """The label of a row as it stands in a project.
+
+    Attributes:
+        label: the last one.
+        text_id: of its text there.
+        person: who gave it.
+        requests: of all labels that were given to the row there, the last one at the end.
+    """
+
+    label: str
+    text_id: int
+    person: str
+    requests: tuple[str, ...]
+
+
 @dataclass(kw_only=True)
 class Corrections:
     """Labels that a person gives to rows of a classified table instead of the predicted ones.
@@ -52,27 +69,26 @@ class Corrections:
 
     Attributes:
         typed: the label in the cell of a row, by the row's index.
-        saved: those that are in a project.
-        saved_in: the project's id; None before the first was saved.
+        saved: those that are in a project, by the project's id and the row.
         times: how often a row was saved.
     """
 
     typed: dict[int, str] = field(default_factory=dict)
-    saved: dict[int, str] = field(default_factory=dict)
-    saved_in: int | None = None
+    saved: dict[int, dict[int, SavedLabel]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
 
-    @property
-    def waiting(self) -> dict[int, str]:
-        """Those that are yet to be saved, in the order of the rows."""
-        typed = sorted(dict(self.typed).items())
-        return {row: label for row, label in typed if self.saved.get(row) != label}
+    def saved_in(self, project_id: int | None) -> dict[int, SavedLabel]:
+        """Those that are in a project; None: in one that is yet to be made."""
+        return {} if project_id is None else self.saved.setdefault(project_id, {})
 
-    def aim_at(self, project_id: int | None) -> None:
-        """Let them be for this project: what is in another one is yet to come into it."""
-        if project_id is not None and self.saved_in != project_id:
-            self.saved.clear()
-            self.saved_in = project_id
+    def waiting(self, project_id: int | None) -> dict[int, str]:
+        """Those that are yet to be saved in a project, in the order of the rows."""
+        typed, saved = sorted(dict(self.typed).items()), self.saved_in(project_id)
+        return {row: label for row, label in typed if row not in saved or saved[row].label != label}
+
+    def emptied(self, project_id: int | None) -> list[int]:
+        """The rows whose label is in a project still, and in their cell no longer."""
+        return sorted(set(self.saved_in(project_id)) - set(self.typed))
 
     def take(self, cells: Mapping[int, str | None]) -> None:
         """Take over what was typed into cells; None empties one."""

@@ -21,6 +21,9 @@ const KOREAN = {
   Close: "닫기",
   Stop: "멈춤",
   "Stopping...": "멈추는 중…",
+  "Bad message format": "서버의 말을 알아들을 수 없습니다",
+  "Connection timed out.": "서버가 제때 대답하지 않습니다. 대답하면 저절로 이어집니다.",
+  "streamlit run yourscript.py": "streamlit run app/main.py",
 };
 const PARTS = [
   "[role=dialog]",
@@ -31,17 +34,24 @@ const PARTS = [
   "[data-testid=stStatusWidget]",
   "[data-testid=stDataFrameColumnMenu]",
 ].join(",");
-const GONE = /Streamlit server is not responding|Is Streamlit still running|accidentally stopped Streamlit/;
+const GONE =
+  /Streamlit server is not responding|Is Streamlit still running|accidentally stopped Streamlit/;
+const REFUSED = /^(?:Cannot connect to Streamlit|Connection failed with status)\D*(\d+)/;
 
 function exchange(node) {
   if (node.nodeType === Node.TEXT_NODE) {
     if (!node.parentElement?.closest(PARTS)) return;
     const words = node.data.trim();
+    const refused = REFUSED.exec(words);
     if (KOREAN[words]) node.data = KOREAN[words];
     else if (GONE.test(words))
       node.data = "말모이 서버가 꺼졌거나 다시 시작하는 중입니다. 서버가 켜지면 저절로 이어집니다.";
+    else if (refused)
+      node.data = `서버가 연결을 받지 않습니다 (HTTP ${refused[1]}). 관리자에게 알려 주세요.`;
     return;
   }
+  const name = node.getAttribute?.("aria-label");
+  if (KOREAN[name] && node.closest(PARTS)) node.setAttribute("aria-label", KOREAN[name]);
   for (const child of node.childNodes) exchange(child);
 }
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from app.batch import Corrections
+from app.batch import Corrections, SavedLabel
 from app.explanation import explain
-from app.keeping import Decision, Place, keep, place_for
+from app.keeping import Decision, Place, keep, place_for, take_labels_back
 from app.language import language, say
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Suggestion
@@ -122,14 +122,12 @@ def offer_saving(
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
-    corrections.aim_at(None if place.access is None else place.access.project_id)
-    number = len(corrections.waiting)
-    words = say(f"고친 라벨 {number:,}개 저장", f"Save {number:,} corrections")
+    new, emptied = len(corrections.waiting(place.id)), len(corrections.emptied(place.id))
     if not st.button(
-        words if number else say("고친 라벨 저장", "Save corrections"),
+        _button(new, emptied),
         icon=":material/save:",
-        type="primary" if number else "secondary",
-        disabled=not number,
+        type="primary" if new or emptied else "secondary",
+        disabled=not (new or emptied),
         key=f"save_{key}",
     ):
         return
@@ -149,17 +147,19 @@ def save(
     corrections: Corrections,
     predicted: Mapping[int, PredictedRow],
     about: tuple[str, str, str],
-) -> int:
-    """Save what waits; see `offer_saving`.
+) -> tuple[int, int]:
+    """Save what waits, and take back what was emptied; see `offer_saving`.
 
     Returns:
-        How many labels were saved.
+        How many labels were saved, and how many taken back.
 
     Raises:
         InputError: the project does not take them; what was saved before stays so.
     """
     model, source, key = about
-    waiting = corrections.waiting
+    emptied = corrections.emptied(place.id)
+    _take_back(place, corrections, emptied)
+    waiting = corrections.waiting(place.id)
     rows = list(waiting)
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
@@ -172,23 +172,71 @@ def save(
             )
             for row in part
         ]
-        keep(visit, place, decisions, source)
-        for row in part:
-            corrections.saved[row] = waiting[row]
-            corrections.times[row] = corrections.times.get(row, 0) + 1
+        ids = keep(visit, place, decisions, source)
         if place.access is None:
             place = place_for(visit, place.labels, model)  # which was made just now
-            corrections.saved_in = None if place.access is None else place.access.project_id
-    return len(rows)
+        saved = corrections.saved_in(place.id)
+        for row, text_id, decision in zip(part, ids, decisions, strict=True):
+            before = saved.get(row)
+            own = before is not None and before.person == visit.person.name
+            saved[row] = SavedLabel(
+                label=decision.label,
+                text_id=text_id,
+                person=visit.person.name,
+                requests=(*(before.requests if before and own else ()), decision.request_id),
+            )
+            corrections.times[row] = corrections.times.get(row, 0) + 1
+    return len(rows), len(emptied)
+
+
+def _take_back(place: Place, corrections: Corrections, rows: Sequence[int]) -> None:
+    """Let the labels of rows hold no longer; the texts stay in the project."""
+    saved = corrections.saved_in(place.id)
+    by_person: dict[str, list[int]] = {}
+    for row in rows:
+        by_person.setdefault(saved[row].person, []).append(row)
+    for person, own in by_person.items():
+        assert place.access is not None  # in a project that is yet to be made nothing is saved
+        requests = [(saved[row].text_id, one) for row in own for one in saved[row].requests]
+        take_labels_back(place.access, person, requests)
+        for row in own:
+            del saved[row]
+
+
+def _button(new: int, emptied: int) -> str:
+    """What it says, by how many labels are to be saved and taken back."""
+    if not emptied:
+        return (
+            say(f"고친 라벨 {new:,}개 저장", f"Save {new:,} corrections")
+            if new
+            else say("고친 라벨 저장", "Save corrections")
+        )
+    if not new:
+        return say(f"저장한 라벨 {emptied:,}개 취소", f"Take {emptied:,} labels back")
+    return say(
+        f"고친 라벨 {new:,}개 저장, {emptied:,}개 취소",
+        f"Save {new:,} corrections, take {emptied:,} back",
+    )
 
 
 def tell_saved(key: str) -> None:
-    """Say how many labels were saved just now."""
-    number: int | None = st.session_state.pop(f"told_{key}", None)
-    if number is not None:
+    """Say how many labels were saved or taken back just now."""
+    told: tuple[int, int] | None = st.session_state.pop(f"told_{key}", None)
+    if told is None:
+        return
+    saved, emptied = told
+    if saved:
         st.success(
-            say(f"라벨 {number:,}개를 저장했습니다.", f"{number:,} labels saved."),
+            say(f"라벨 {saved:,}개를 저장했습니다.", f"{saved:,} labels saved."),
             icon=":material/check:",
+        )
+    if emptied:
+        st.success(
+            say(
+                f"라벨 {emptied:,}개를 취소했습니다. 글은 라벨 없이 작업에 남습니다.",
+                f"{emptied:,} labels taken back. The texts stay in the project without them.",
+            ),
+            icon=":material/undo:",
         )
 
 

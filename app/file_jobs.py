@@ -1,6 +1,7 @@
 """Files that are being classified: outside of any visit, so that no click or reload stops one.
 
-A job is kept by the server until a few newer ones have ended, and is shown to its owner only.
+A job is kept by the server until a few newer ones have ended, and is shown to its owners only: who
+started it, also under the name that they typed after they began without one.
 """
 
 import secrets
@@ -28,7 +29,7 @@ class FileJob:
 
     Attributes:
         id: unguessable, for the address.
-        owner: who started it.
+        owners: who started it, by all names of theirs.
         name: of the file.
         column: with the texts.
         model: its name.
@@ -39,7 +40,7 @@ class FileJob:
     """
 
     id: str
-    owner: str
+    owners: set[str]
     name: str
     column: str
     model: str
@@ -74,7 +75,7 @@ class FileJobs:
         """Classify a table in a thread of its own; `app.batch.classify_table`."""
         job = FileJob(
             id=secrets.token_urlsafe(12),
-            owner=owner,
+            owners={owner},
             name=name,
             column=column,
             model=classifier.name,
@@ -94,7 +95,12 @@ class FileJobs:
         """The job of this id, if it is this person's and still kept."""
         with self._lock:
             job = self._jobs.get(job_id)
-        return job if job is not None and job.owner == owner else None
+        return job if job is not None and owner in job.owners else None
+
+    def share(self, job_id: str, owner: str, name: str) -> None:
+        """Let an owner of a job have it by another name of theirs, too."""
+        if (job := self.find(job_id, owner)) is not None:
+            job.owners.add(name)
 
 
 def _run(job: FileJob, table: "pd.DataFrame", classifier: Classifier) -> None:

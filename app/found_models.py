@@ -1,6 +1,9 @@
 """The models on this machine by their names: what a person chooses from, and nothing else.
 
-A name is looked up among the models that were found; it is never taken for a path or a Hub id.
+What is kept, in a project's settings or in an address, is `runs/finetune/NAME` or
+`checkpoints/NAME`: it means the same model whatever others come and go and wherever the data of the
+project is moved to, and no model that learns while people label is called so. A name is looked up
+among the models that were found; it is never taken for a path or a Hub id.
 """
 
 from collections.abc import Sequence
@@ -9,6 +12,7 @@ from pathlib import Path
 from app.model_report import labels_of
 from malmoi.inference.classifier import find_classifiers
 from malmoi.labels.names import normal_label
+from malmoi.paths import home, runs
 
 # With one label in common a model would say it of every text.
 FEWEST_IN_COMMON = 2
@@ -19,17 +23,34 @@ def available_models() -> list[Path]:
     return find_classifiers()
 
 
+def model_name(path: Path) -> str:
+    """The name by which a model that was found is kept: see above."""
+    place = path.parent if is_run(path) else path
+    return place.relative_to(home()).as_posix()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a model was made by a run here; the others are released ones."""
+    return path.parent.parent == runs("finetune")
+
+
 def display_name(path: Path) -> str:
     """What a person calls the model: the name of its run or release."""
-    return path.parent.name if path.name == "model" else path.name
+    return short_name(model_name(path))
 
 
-def distinct_names(models: Sequence[Path]) -> dict[Path, str]:
-    """Names to choose by; Streamlit would take one of two equal names for the other."""
-    names = [display_name(path) for path in models]
+def short_name(name: str) -> str:
+    """The last part of a name as it is kept."""
+    return name.rpartition("/")[2]
+
+
+def distinct_names(models: Sequence[Path]) -> dict[str, str]:
+    """How models are shown beside each other, by their names; two are never shown alike."""
+    names = [model_name(path) for path in models]
+    short = [short_name(name) for name in names]
     return {
-        path: name if names.count(name) == 1 else f"{name} ({path})"
-        for path, name in zip(models, names, strict=True)
+        name: one if short.count(one) == 1 else f"{one} ({name.rpartition('/')[0]})"
+        for name, one in zip(names, short, strict=True)
     }
 
 
@@ -44,16 +65,29 @@ def in_common(labels: Sequence[str], said: Sequence[str]) -> list[str]:
     return [label for label in labels if normal_label(label) in known]
 
 
-def names_for(labels: Sequence[str]) -> list[str]:
-    """The names of the models that may suggest labels of a project, newest first."""
-    return [
-        name
-        for path, name in distinct_names(available_models()).items()
+def names_for(labels: Sequence[str]) -> dict[str, str]:
+    """The models that may suggest labels of a project, newest first: see `distinct_names`."""
+    models = available_models()
+    shown = distinct_names(models)
+    return {
+        model_name(path): shown[model_name(path)]
+        for path in models
         if len(in_common(labels, labels_of(path))) >= FEWEST_IN_COMMON
-    ]
+    }
 
 
 def model_named(name: str) -> Path | None:
     """The model that was found under a name; None where there is none now."""
-    names = distinct_names(available_models())
-    return next((path for path, known in names.items() if known == name), None)
+    return next((path for path in available_models() if model_name(path) == name), None)
+
+
+def chosen_model(name: str) -> Path | None:
+    """`model_named` of what stands in a project's settings.
+
+    Those of an earlier version have the name of the folder alone, which is enough where it can mean
+    one model only.
+    """
+    if (found := model_named(name)) is not None:
+        return found
+    alike = [path for path in available_models() if display_name(path) == name]
+    return alike[0] if len(alike) == 1 else None

@@ -1,17 +1,19 @@
-"""Where a label goes that is given on the pages of a model: into a project with the same labels."""
+"""Where a label goes that is given on the pages of a model: into a project that has its labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from app.explanation import explain
 from app.language import say
-from app.visit import Visit, open_project_named
+from app.visit import LOCAL_NAME, Visit, open_project_named
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_acts
+from malmoi.labels.annotating import Act, Suggestion, save_acts, take_back
 from malmoi.labels.found_texts import add_texts
+from malmoi.labels.names import normal_label
+from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, new_project_of_task
 from malmoi.labels.tasks import TaskDefinition, task_with_labels
 
@@ -35,33 +37,53 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A project that takes the labels of a model, or what one that would be made is like."""
+    """A project that takes the labels of a model, or what one that would be made is like.
+
+    Attributes:
+        access: to the project; None of one that is yet to be made.
+        name: of it.
+        labels: those that can be given: the model's, in its spelling, then others of the project.
+        task: with the model's labels, where there is one.
+        instead_of: the open project, where that cannot take the labels.
+    """
 
     access: ProjectAccess | None
     name: str
     labels: Sequence[str]
     task: TaskDefinition | None
+    instead_of: str | None = None
+
+    @property
+    def id(self) -> int | None:
+        """Of the project; None of one that is yet to be made."""
+        return None if self.access is None else self.access.project_id
 
 
 def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
-    """The open project where its labels are those of the model, else the first such one.
+    """The open project where it has all labels of the model, else the first that has just those.
 
     Without any, saving makes one: that of a task with these labels, else named like the model.
     """
-    wanted = set(labels)
+    said = {normal_label(label) for label in labels}
     task = _task_with(labels)
-    projects = visit.store.list(visit.person)
-    opened = visit.open_project.project.name if visit.open_project else None
-    fitting = [one for one in projects if one.kind == "single" and set(one.label_names) == wanted]
-    fitting.sort(key=lambda one: one.name != opened)
-    if fitting:
-        access = visit.store.access(visit.person, fitting[0].id)
-        return Place(access=access, name=fitting[0].name, labels=labels, task=task)
+    opened = None if visit.open_project is None else visit.open_project.project
+    if opened is not None and opened.kind == "single" and said <= set(opened.label_names):
+        others = [label for label in opened.label_names if label not in said]
+        access = visit.store.access(visit.person, opened.id)
+        return Place(access=access, name=opened.name, labels=[*labels, *others], task=task)
+    projects = visit.store.list(visit.person, archived=True)
+    instead_of = None if opened is None else opened.name
+    for one in projects:
+        if one.archived_at is None and one.kind == "single" and set(one.label_names) == said:
+            access = visit.store.access(visit.person, one.id)
+            return Place(
+                access=access, name=one.name, labels=labels, task=task, instead_of=instead_of
+            )
     wished = task.title if task is not None else model
     name, number = wished, 2
     while any(one.name == name for one in projects):
         name, number = f"{wished} ({number})", number + 1
-    return Place(access=None, name=name, labels=labels, task=task)
+    return Place(access=None, name=name, labels=labels, task=task, instead_of=instead_of)
 
 
 def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
@@ -81,17 +103,24 @@ def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
 def tell_place(place: Place) -> None:
     """Say where labels of this page go."""
     if place.access is None:
-        st.caption(
+        st.text(
             say(
-                "저장하면 이 라벨들로 새 작업이 만들어집니다.",
-                "Saving makes a new project of these labels.",
+                f"저장하면 새 작업이 만들어집니다: {place.name}",
+                f"Saving makes the new project {place.name}",
             )
         )
     else:
         st.text(say(f"저장하는 작업: {place.name}", f"Saved in the project {place.name}"))
+    if place.instead_of is not None:
+        st.text(
+            say(
+                f"열린 작업 ‘{place.instead_of}’에는 이 모델의 라벨을 저장할 수 없습니다.",
+                f"The open project {place.instead_of} cannot take the labels of this model.",
+            )
+        )
 
 
-def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> int:
+def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> list[int]:
     """Save decisions, making the project where there is none.
 
     Args:
@@ -101,7 +130,7 @@ def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str)
         source: where the texts come from.
 
     Returns:
-        How many of them were new.
+        The texts' ids in the project.
 
     Raises:
         InputError: the project does not take them; none is saved.
@@ -122,7 +151,32 @@ def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str)
         )
         for text_id, one in zip(ids, decisions, strict=True)
     ]
-    return sum(saved.new for saved in save_acts(access, acts))
+    save_acts(access, acts)
+    return ids
+
+
+def take_labels_back(
+    access: ProjectAccess, person: str, requests: Sequence[tuple[int, str]]
+) -> None:
+    """Undo labels that `keep` has saved.
+
+    Args:
+        access: of the project, for who is at work now.
+        person: who gave the labels.
+        requests: (text, request id) of each.
+
+    Raises:
+        InputError: the labels are another person's.
+    """
+    if access.person.is_local and person == LOCAL_NAME:
+        # Given before a name was typed.
+        access = replace(access, person=Person(name=person, is_local=True))
+    elif person != access.person.name:
+        raise InputError(
+            f"expected {person}, who gave the labels that are to be taken back, found "
+            f"{access.person.name}"
+        )
+    take_back(access, requests)
 
 
 def _new_project(place: Place) -> NewProject:

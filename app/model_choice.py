@@ -8,7 +8,13 @@ import streamlit as st
 
 from app.address import take_from_address, write_to_address
 from app.explanation import explain
-from app.found_models import available_models, display_name, distinct_names, stamp
+from app.found_models import (
+    available_models,
+    display_name,
+    distinct_names,
+    model_name,
+    stamp,
+)
 from app.language import say
 from app.model_report import best, better_than, fold_report, labels_of, same_labels
 from app.plain_text import escaped
@@ -16,22 +22,6 @@ from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.labels.tasks import task_named
-
-__all__ = [
-    "ChosenModel",
-    "available_models",
-    "choose_model",
-    "choose_name",
-    "display_name",
-    "distinct_names",
-    "labels_of_project",
-    "load_model",
-    "preferred",
-    "show_missing_model",
-    "stamp",
-    "tell_better",
-    "use_model",
-]
 
 MODEL = "model"
 _KEPT = "kept_model"
@@ -96,22 +86,26 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
         models: newest first, at least one.
         labels: see `preferred`.
     """
-    names = distinct_names(models)
+    paths = {model_name(path): path for path in models}
+    shown = distinct_names(models)
     # What is chosen, else what the address asks for, else what was chosen before another page.
-    take_from_address(MODEL, names.values())
+    take_from_address(MODEL, paths)
     asked = (st.session_state.get(MODEL), st.session_state.get(_KEPT))
-    known = [name for name in asked if name in names.values()]
+    known = [name for name in asked if name in paths]
     # Set at every run: what another page's widget of this key holds does not go over to this one.
-    st.session_state[MODEL] = known[0] if known else names[models[preferred(models, labels)]]
+    first = known[0] if known else model_name(models[preferred(models, labels)])
+    st.session_state[MODEL] = first
     with st.sidebar:
-        name = st.selectbox(say("모델", "Model"), list(names.values()), key=MODEL)
+        name = st.selectbox(
+            say("모델", "Model"), list(paths), format_func=shown.__getitem__, key=MODEL
+        )
     st.session_state[_KEPT] = name
     write_to_address(MODEL, name)
-    return next(path for path in models if names[path] == name)
+    return paths[name]
 
 
 def use_model(name: str) -> None:
-    """Choose a model by its name, as `distinct_names` has it; for a button's `on_click`."""
+    """Choose a model by its name, as `model_name` has it; for a button's `on_click`."""
     st.session_state[MODEL] = st.session_state[_KEPT] = name
 
 

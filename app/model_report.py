@@ -12,11 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.intervals import share_interval
 from malmoi.model_folders import LINEAR, is_linear_alone, read_json
 
 _REPORT, _CARD = "report.json", "README.md"
 # Longer ones are not of this project.
 _MOST_CARD_BYTES = 100_000
+# Below this share of the width that chance alone gives an interval counts as without one. Measured:
+# folds of a majority label have a thirtieth of it (docs/getting-started.md: 0.1693 ± 0.0006).
+_NO_WIDTH = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,9 @@ class FoldReport:
 
     Attributes:
         f1: macro F1, the mean over the folds, 0 to 1.
-        low: where its interval of 95% begins; `f1` where the report has none.
+        low: where its interval of 95% begins; that of a share of as many texts (see
+            `share_interval`) where the report has none, or one without a width: folds score alike
+            where all texts get one label, or all the right one, which is no certainty.
         high: where it ends.
         texts: labelled, of all folds.
         data: hash of the texts; "" where the report has none.
@@ -50,6 +56,11 @@ class FoldReport:
     data: str
     labels: dict[str, LabelScore]
     confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether anything is known of its interval."""
+        return (self.low, self.high) != (0.0, 1.0)
 
 
 def fold_report(model: Path) -> FoldReport | None:
@@ -70,8 +81,8 @@ def _read(file: Path, changed: int) -> FoldReport | None:
     report = read_json(file)
     try:
         f1 = float(report["mean_f1"])
-        low, high = _interval(report, f1)
         pooled, data = report.get("pooled") or {}, report.get("data") or {}
+        low, high = _interval(report, f1, int(data.get("texts", 0)))
         return FoldReport(
             f1=f1,
             low=low,
@@ -95,12 +106,14 @@ def _read(file: Path, changed: int) -> FoldReport | None:
         return None
 
 
-def _interval(report: dict[str, Any], f1: float) -> tuple[float, float]:
+def _interval(report: dict[str, Any], f1: float, texts: int) -> tuple[float, float]:
+    by_texts = share_interval(f1, texts)
     try:
-        low, high = report["interval_95"]
-        return max(0.0, float(low)), min(1.0, float(high))
+        low, high = (min(1.0, max(0.0, float(end))) for end in report["interval_95"])
     except (KeyError, TypeError, ValueError):
-        return f1, f1
+        return by_texts
+    has_width = high - low > _NO_WIDTH * (by_texts[1] - by_texts[0])
+    return (low, high) if has_width or not texts else by_texts
 
 
 def labels_of(model: Path) -> list[str]:

@@ -158,7 +158,7 @@ def _offer_corrections(
         placeholder="",
         column_config={
             RIGHT: st.column_config.SelectboxColumn(
-                say("맞는 라벨", "Right label"), options=list(labels), width="medium"
+                say("맞는 라벨", "Right label"), options=list(place.labels), width="medium"
             ),
             column: st.column_config.TextColumn(width="large"),
             **{
@@ -169,7 +169,7 @@ def _offer_corrections(
         on_change=take_edits,
         args=(corrections, editor, rows[column].fillna("").astype(str).tolist()),
     )
-    waiting = list(corrections.waiting)
+    waiting = list(corrections.waiting(place.id))
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
         row: PredictedRow(

@@ -1,6 +1,6 @@
 """Make the pictures of the documentation: every page of the app in two sizes, and a k-fold report.
 
-    python docs/make_pictures.py --run runs/finetune/NAME
+    python -m docs.make_pictures --run runs/finetune/NAME
 
 The app is the real one, with a label database of its own in a temporary folder: a project of sample
 memos that two people have labelled, with differences, and a model that learnt meanwhile. The report
@@ -9,14 +9,7 @@ is `report.html` of the given run. Wants Chromium, a Korean font and the extra `
 
 import argparse
 import io
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +21,8 @@ from urllib.parse import quote
 from PIL import Image
 
 from app.learning.rounds import Learner
+from benchmarks.speed.app_server import ROOT, chromium, free_port, own_data, serving
+from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.people import Person
@@ -39,12 +34,9 @@ from malmoi.text.reading.records import iter_records
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 MAX_BYTES = 300_000
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_MS = 300_000
-_START_SECONDS = 300
 
 # Pages of the app, and the sizes in which they are taken: a laptop, and a tablet.
 PAGES = ("projects", "labelling", "review", "explore", "status", "models", "settings")
@@ -75,22 +67,17 @@ def main() -> None:
     report = None if run is None else (run / "report.html").resolve()
     if report is not None and not report.is_file():
         parser.error(f"expected a k-fold run with report.html, found none at {report}")
-    from playwright.sync_api import sync_playwright
-
     PICTURES.mkdir(exist_ok=True)
-    with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        browser = driver.chromium.launch(
-            executable_path=_chromium(),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            timeout=_PATIENCE_MS,
-        )
-        if report is not None:
-            picture_report(browser, report)
-        make_project(Path(folder))
-        with _app(Path(folder)) as address:
-            for size in SIZES:
-                picture_app(browser, address, size)
-        browser.close()
+    try:
+        with chromium() as browser, tempfile.TemporaryDirectory() as folder:
+            if report is not None:
+                picture_report(browser, report)
+            make_project(Path(folder))
+            with _app(Path(folder)) as address:
+                for size in SIZES:
+                    picture_app(browser, address, size)
+    except InputError as error:
+        parser.error(str(error))
 
 
 def picture_report(browser: "Browser", report: Path) -> None:
@@ -214,46 +201,15 @@ def _write(png: bytes, name: str) -> None:
         raise SystemExit(f"expected at most {MAX_BYTES} bytes, found {size} in {name}")
 
 
-def _chromium() -> str:
-    found = next(filter(None, map(shutil.which, _CHROMIUM)), None)
-    if found is None:
-        raise SystemExit(f"expected one of {', '.join(_CHROMIUM)} on PATH, found none")
-    return found
-
-
 @contextmanager
 def _app(home: Path) -> Iterator[str]:
-    """The app with the released models and no labels yet; gives its address."""
+    """The app with the released models and the project that was made; gives its address."""
     for name in ("checkpoints", "corpora"):
         (home / name).symlink_to(ROOT / name)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
-    own.pop("MALMOI_DATABASE", None)
-    server = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
-        + ["--server.port", str(port)],
-        cwd=home,
-        env={**own, "MALMOI_HOME": str(home), "PYTHONPATH": str(ROOT)},
-    )
-    try:
-        _wait(f"http://127.0.0.1:{port}/_stcore/health")
+    port = free_port()
+    settings = own_data(home, home / "runs" / "labels.db") | {"PYTHONPATH": str(ROOT)}
+    with serving(home, port, settings):
         yield f"http://localhost:{port}"
-    finally:
-        server.terminate()
-        server.wait(timeout=60)
-
-
-def _wait(url: str) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.5)
-    raise SystemExit(f"expected the app to answer at {url}, found nothing")
 
 
 if __name__ == "__main__":

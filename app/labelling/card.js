@@ -7,8 +7,12 @@ const KEPT = 5; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
 const ASK_AGAIN = 20_000; // ms, where nothing was left
-const UNSURE = 1.3; // times the probability by chance
-const MANY_LABELS = 9; // from which on their buttons are smaller
+// Times the probability by chance below which a suggestion is called unsure (assumption): of two
+// labels that is 65%, of five 26%.
+const UNSURE = 1.3;
+// From which on the buttons of labels are smaller, so that the text stays in view (assumption: as many
+// as the digits, which are the keys of the first nine).
+const MANY_LABELS = 9;
 const LONGEST_LOOK = 3_600; // seconds of one text that are believed
 
 // What outlives a drawing of the page, by whose work it is.

@@ -29,6 +29,8 @@ MOST_TEXTS = 100
 # Those of them that stay as they are where a model has found a new order: the next few may have
 # been labelled already while the answer is on its way.
 _KEPT = 5
+# Decisions of one's own that can be looked at and changed on the card (assumption: as many as one
+# scrolls through; older ones are found on the page 살펴보기).
 _RECENT = 30
 
 
@@ -140,6 +142,8 @@ def _leave(access: ProjectAccess) -> None:
 
 _asked: dict[tuple[str, int], dict[str, float]] = {}
 _asked_lock = threading.Lock()
+# After which somebody who has asked for nothing counts as gone (assumption: who is at work asks
+# again after 70 texts at the latest, which takes that long at 4 s a text).
 _HERE_SECONDS = 300.0
 
 

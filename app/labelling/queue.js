@@ -221,11 +221,17 @@ export class Line {
   }
 }
 
+// A pace is that of the last ten minutes, so that a pause is soon forgotten, and of enough labels and
+// time that one hard text does not decide it (assumptions).
+const PACE_MINUTES = 10;
+const FEWEST_OF_PACE = 10;
+const SHORTEST_PACE = 60_000; // ms
+
 // Labels an hour over the last minutes, by the moments (ms) at which they were given; null: too few,
 // or within too short a time.
-export function paceOf(moments, now, minutes = 10) {
-  const recent = moments.filter((moment) => now - moment < minutes * 60_000);
-  if (recent.length < 10 || now - recent[0] < 60_000) return null;
+export function paceOf(moments, now) {
+  const recent = moments.filter((moment) => now - moment < PACE_MINUTES * 60_000);
+  if (recent.length < FEWEST_OF_PACE || now - recent[0] < SHORTEST_PACE) return null;
   return Math.round((recent.length - 1) / ((now - recent[0]) / 3_600_000));
 }
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from app.found_models import model_named, stamp
 from app.language import say
-from app.model_choice import available_models, display_name, load_model, stamp
+from app.model_choice import load_model
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotator_view import read_text
@@ -18,7 +19,7 @@ def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
         if suggestion is None:
             return _none(text_id, say("이 글에는 제안이 없습니다.", "This text has no suggestion."))
         label, model = suggestion
-        path = next((one for one in available_models() if display_name(one) == model), None)
+        path = model_named(model)
         if path is None:
             return _none(
                 text_id,

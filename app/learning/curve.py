@@ -10,9 +10,11 @@ import streamlit as st
 
 from app import learning
 from app.explanation import explain
+from app.found_models import short_name
+from app.intervals import share_interval
 from app.language import say
-from app.learning.due import FEWEST_OF_LABEL, LABELS_A_ROUND
-from app.learning.forecast import FEWEST_POINTS, Forecast, forecast, sample_error
+from app.learning.due import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
+from app.learning.forecast import FEWEST_POINTS, Forecast, forecast
 from app.learning.last_score import tell_model
 from app.plain_text import escaped
 from app.visit import OpenProject
@@ -24,7 +26,8 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73")
 _DASHES = ([1, 0], [5, 3], [8, 2, 2, 2])
 _MARKS = ("circle", "square", "triangle-up")
 _MOST_POINTS, _MOST_ROWS = 150, 8
-# Somebody else's label may begin a round while nobody looks.
+# Somebody else's label may begin a round while nobody looks (assumptions: who waits for a round
+# looks at the page, who does not will see it later).
 _SECONDS_WHILE_BUSY, _SECONDS_WHILE_IDLE = 2.0, 20.0
 
 
@@ -129,7 +132,7 @@ def _tell_what_is_wrong(result: dict[str, Any]) -> None:
     problem = result.get("problem")
     if problem is None:
         return
-    name = escaped(problem["model"])
+    name = escaped(short_name(problem["model"]))
     without = say("이 모델 없이 계속 배웁니다.", "Learning goes on without it.")
     why = {
         "gone": say(
@@ -153,8 +156,10 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     if not versions:
         st.info(
             say(
-                "아직 배운 적이 없습니다. 라벨이 20개가 되면 첫 점수가 여기에 나옵니다.",
-                "Nothing was learnt yet. The first score will be here after 20 labels.",
+                f"아직 배운 적이 없습니다. 라벨이 {LABELS_A_ROUND}개가 되면 첫 점수가 여기에 "
+                "나옵니다.",
+                "Nothing was learnt yet. The first score will be here after "
+                f"{LABELS_A_ROUND} labels.",
             ),
             icon=":material/show_chart:",
         )
@@ -255,8 +260,7 @@ def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Co
     for one in versions:
         f1 = one.quality.sample_f1
         if f1 is not None:
-            error = 1.96 * sample_error(f1, one.quality.sample_texts)
-            low, high = max(0.0, f1 - error), min(1.0, f1 + error)
+            low, high = share_interval(f1, one.quality.sample_texts)
             bars.append({"labels": one.quality.labels, "low": low, "high": high, "kind": kind})
     if not bars:
         return []
@@ -292,7 +296,7 @@ def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None
         {
             labels: one.quality.labels,
             f1: _number(one.quality.cross_validated_f1),
-            sample: _with_error(one),
+            sample: _with_interval(one),
             kind: "",
         }
         for one in versions[::-step][::-1]
@@ -320,12 +324,12 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _with_error(version: ScoreVersion) -> str:
+def _with_interval(version: ScoreVersion) -> str:
     f1 = version.quality.sample_f1
     if f1 is None:
         return ""
-    error = 1.96 * sample_error(f1, version.quality.sample_texts)
-    return f"{f1:.2f} ± {error:.2f}"
+    low, high = share_interval(f1, version.quality.sample_texts)
+    return f"{f1:.2f} ({low:.2f}–{high:.2f})"
 
 
 def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
@@ -341,9 +345,9 @@ def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
         lines.append(
             say(
                 f"무작위 표본은 아직 {last.quality.sample_texts:,}건이라 재지 않았습니다 "
-                "(30건부터).",
+                f"({FEWEST_OF_SAMPLE}건부터).",
                 f"The random sample has {last.quality.sample_texts:,} texts so far, and is "
-                "measured from 30 on.",
+                f"measured from {FEWEST_OF_SAMPLE} on.",
             )
         )
     if expected is None:
@@ -365,9 +369,10 @@ def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
     else:
         lines.append(
             say(
-                "예상은 교차 검증 점수를 멱법칙으로 이은 것이고, 괄호는 90% 구간입니다.",
-                "The forecast continues the cross-validated scores by a power law; in brackets, "
-                "the interval of 90%.",
+                "예상은 교차 검증 점수를 멱법칙으로 이은 것입니다. 괄호는 예상에서는 90%, "
+                "표본에서는 95% 구간입니다.",
+                "The forecast continues the cross-validated scores by a power law. In brackets, "
+                "its interval of 90%, and of the sample that of 95%.",
             )
         )
     st.caption(" ".join(lines))

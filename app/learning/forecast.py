@@ -2,7 +2,8 @@
 
 Learning curves follow F1(n) = a - b n^-c over much of their length (Hestness et al. 2017, "Deep
 learning scaling is predictable, empirically", https://arxiv.org/abs/1712.00409; for active learning
-and few texts it is a guess, and its interval says how good a one).
+and few texts it is a guess, and its interval says how good a one). Where the points leave no
+doubt at all, the interval is `share_interval` of as many texts as labels.
 
 Legend: P points, Q numbers of labels asked for.
 """
@@ -14,10 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.intervals import TWO_SIDED_90, share_interval
+
 FEWEST_POINTS = 5
-# What doubling the labels has to bring, or the curve counts as flat.
+# What doubling the labels has to bring, or the curve counts as flat (assumption: a point of F1 is
+# hardly worth labelling as many texts again).
 _FLAT = 0.01
-_TWO_SIDED_90 = 1.645
+# Points so near to a curve say nothing of how far the next one may be off it: such are those of a
+# model that says one label of all texts (assumption: a standard deviation of 0.001).
+_NO_NOISE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +82,19 @@ def forecast(
     noise = float(((scores - curve(labels, *found)) ** 2).sum() / max(1, len(points) - 3))
     spread = _spread(curve, asked, found, covariance, noise)
     today, doubled = curve(np.array([last, 2 * last]), *found)
+    low, high = expected - TWO_SIDED_90 * spread, expected + TWO_SIDED_90 * spread
+    if noise < _NO_NOISE:
+        low, high = np.transpose(
+            [
+                share_interval(f1, int(number), TWO_SIDED_90)
+                for f1, number in zip(_as_shares(expected), asked, strict=True)
+            ]
+        )
     return Forecast(
         labels=tuple(int(number) for number in asked),
         f1=_as_shares(expected),
-        low=_as_shares(expected - _TWO_SIDED_90 * spread),
-        high=_as_shares(expected + _TWO_SIDED_90 * spread),
+        low=_as_shares(low),
+        high=_as_shares(high),
         flat=bool(doubled - today < _FLAT),
     )
 
@@ -104,8 +118,3 @@ def _spread(
 
 def _as_shares(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(value) for value in np.clip(values, 0, 1))
-
-
-def sample_error(f1: float, texts: int) -> float:
-    """Standard error of an F1 on a random sample, about: that of a share of as many texts."""
-    return float(np.sqrt(max(0.0, f1 * (1 - f1)) / max(1, texts)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.found_models import short_name
 from app.language import say
-from app.learning.due import LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from app.plain_text import escaped
 from app.visit import OpenProject
 from malmoi.labels.scores import ScoreVersion, score_versions, scoring_model
@@ -34,8 +35,9 @@ def draw_last_score(open_project: OpenProject) -> None:
 def _draw_numbers(last: ScoreVersion) -> None:
     quality = last.quality
     of_sample = say(
-        f"무작위로 나온 글 {quality.sample_texts:,}건에서 잰 점수입니다 (30건부터).",
-        f"On {quality.sample_texts:,} texts drawn at random (from 30 on).",
+        f"무작위로 나온 글 {quality.sample_texts:,}건에서 잰 점수입니다 "
+        f"({FEWEST_OF_SAMPLE}건부터).",
+        f"On {quality.sample_texts:,} texts drawn at random (from {FEWEST_OF_SAMPLE} on).",
     )
     shown: list[tuple[str, str, str | None]] = [
         (say("배운 라벨", "Labels learnt"), f"{quality.labels:,}", None),
@@ -62,7 +64,7 @@ def tell_model(open_project: OpenProject, last: ScoreVersion | None) -> None:
     chosen = open_project.project.settings.model
     if chosen is None:
         return
-    name, held = escaped(chosen), scoring_model(open_project.access)
+    name, held = escaped(short_name(chosen)), scoring_model(open_project.access)
     chosen_f1 = None if last is None else last.quality.chosen_f1
     if held is None:
         line = say(

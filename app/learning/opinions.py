@@ -32,10 +32,6 @@ class Opinion:
     is_one: bool
     gives: np.ndarray | None = None
 
-    def given(self, labels_of_texts: Sequence[Sequence[str]]) -> np.ndarray:
-        """Which of its labels people gave to N texts, bool [N, K]."""
-        return given_matrix(labels_of_texts, self.labels)
-
     def decided(self, labels: Sequence[str]) -> np.ndarray:
         """Which of some labels it gives the labelled texts, bool [N, len(labels)]."""
         if self.is_one:
@@ -55,18 +51,18 @@ class Opinion:
         """Places of the P texts, the one to label first at the beginning; int64 [P]."""
         return ranked(self.pool) if self.is_one else least_decided(self.pool)
 
-    def doubts(self, labels_of_texts: Sequence[Sequence[str]]) -> np.ndarray:
+    def doubts(self, given: np.ndarray) -> np.ndarray:
         """How sure it is that people erred, 0 to 1; float64 [N].
 
-        Of one label a text: one less its probability; not a number where the model does not know
-        it. Of several: the probability that the label which it doubts most is wrong, whether that
-        was given or left out.
+        Of one label a text: one less its probability. Of several: the probability that the label
+        which it doubts most is wrong, whether that was given or left out.
+
+        Args:
+            given: which of its labels people gave to the texts, bool [N, K]; see `given_matrix`.
         """
-        given = self.given(labels_of_texts)
         said = self.labelled.astype(np.float64)
         if self.is_one:
-            doubts = 1 - (said * given).sum(axis=1)
-            return np.where(given.any(axis=1), doubts, np.nan)
+            return np.asarray(1 - (said * given).sum(axis=1))
         return np.asarray(np.abs(given - said).max(axis=1))
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.found_models import FEWEST_IN_COMMON, in_common, model_named, stamp
+from app.found_models import FEWEST_IN_COMMON, chosen_model, in_common, stamp
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt, text_keys
@@ -109,13 +109,15 @@ class ProjectModels:
         name = project.settings.model
         if name is None:
             return None
-        path = model_named(name)
+        path = chosen_model(name)
         if path is None:
             return ModelProblem(kind="gone", model=name)
         try:
             loaded = self._load(path)
         except (InputError, OSError) as error:
-            return ModelProblem(kind="broken", model=name, detail=str(error))
+            # Where things are on this machine is nobody else's.
+            detail = str(error).replace(str(path), name).replace(str(path.resolve()), name)
+            return ModelProblem(kind="broken", model=name, detail=detail)
         labels = in_common(project.label_names, loaded.classifier.labels)
         if len(labels) < FEWEST_IN_COMMON:
             return ModelProblem(kind="labels", model=name)

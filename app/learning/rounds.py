@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from app.learning.due import LABELS_A_ROUND
+from app.learning.due import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from app.learning.fitting import Readiness, fitted, learnable, readiness
 from app.learning.opinions import Opinion, f1_of_present, given_matrix
 from app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
@@ -33,9 +33,8 @@ from malmoi.labels.scores import (
 )
 from malmoi.model_folders import find_encoder
 
-# Fewer texts of the random sample say too little: a standard error of 9 points at an F1 of 0.5.
-FEWEST_OF_SAMPLE = 30
-# The same of texts on which a chosen model is compared with the one that learns.
+# Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for
+# both are measured on the same texts (assumption).
 FEWEST_TO_COMPARE = 20
 # Texts that a round looks at. The first has read none before, and somebody waits for it.
 _POOL, _FIRST_POOL = 5_000, 1_000
@@ -108,11 +107,6 @@ class _Round:
     problem: ModelProblem | None
     started: float
 
-    @property
-    def given(self) -> list[tuple[str, ...]]:
-        """The labels of the N texts."""
-        return [text.labels for text in self.texts]
-
     def result(self, status: str, **more: Any) -> LearningResult:
         """What it did, with what it began with."""
         return LearningResult(
@@ -163,15 +157,16 @@ class Learner:
             return now.result("recent", labels=len(now.texts), new=max(0, new))
         pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
         learnt = fitted(self._trainer(access), now.texts, now.ready, pool, is_one=now.is_one)
+        given = given_matrix([text.labels for text in now.texts], learnt.labels)
         order, chosen_f1 = learnt, None
         model = f"quick-{len(now.texts)}"
         if now.chosen is not None:
             theirs = _opinion_of(now.chosen, now.texts, list(pool.values()))
-            chosen_f1, is_better = _compared(now, learnt, theirs)
+            chosen_f1, is_better = _compared(now, given, learnt, theirs)
             if is_better:
                 order, model = theirs, now.chosen.name
-        quality = _quality(now, learnt, chosen_f1)
-        scores = _scores(now.texts, list(pool), order, learnt)
+        quality = _quality(now, given, learnt, chosen_f1)
+        scores = _scores(now.texts, list(pool), order, learnt, learnt.doubts(given))
         write_scores(access, model, scores, quality, project=now.project)
         return now.result("learnt", model=model, **asdict(quality))
 
@@ -202,7 +197,7 @@ class Learner:
         if now.chosen is not None and pool:
             said = _opinion_of(now.chosen, [], list(pool.values()))
             model = now.chosen.name
-            scores = _scores([], list(pool), said, said)
+            scores = _scores([], list(pool), said, said, np.empty(0))
             write_scores(now.access, model, scores, project=now.project)
         if now.texts:  # somebody has begun to label
             self._trainer(now.access).read(list(pool.values()))
@@ -241,7 +236,9 @@ def _opinion_of(
     )
 
 
-def _compared(now: _Round, learnt: Opinion, theirs: Opinion) -> tuple[float | None, bool]:
+def _compared(
+    now: _Round, given: np.ndarray, learnt: Opinion, theirs: Opinion
+) -> tuple[float | None, bool]:
     """The macro F1 of the chosen model, and whether it is the better one to go by.
 
     On the labelled texts that it has not learnt from, else it would only say what it was told. Of
@@ -251,17 +248,18 @@ def _compared(now: _Round, learnt: Opinion, theirs: Opinion) -> tuple[float | No
     fresh = ~now.chosen.has_learnt([text.text for text in now.texts])
     if fresh.sum() < FEWEST_TO_COMPARE:
         return None, True
-    given = given_matrix(now.given, learnt.labels)[fresh]
-    own = f1_of_present(given, learnt.decided(learnt.labels)[fresh])
-    other = f1_of_present(given, theirs.decided(learnt.labels)[fresh])
+    own = f1_of_present(given[fresh], learnt.decided(learnt.labels)[fresh])
+    other = f1_of_present(given[fresh], theirs.decided(learnt.labels)[fresh])
     return other, other > own
 
 
-def _quality(now: _Round, learnt: Opinion, chosen_f1: float | None) -> ModelQuality:
+def _quality(
+    now: _Round, given: np.ndarray, learnt: Opinion, chosen_f1: float | None
+) -> ModelQuality:
     """How good the model is that learns, whichever of the two suggests."""
     sample = set(random_sample(now.access))
     places = [place for place, text in enumerate(now.texts) if text.text_id in sample]
-    given, decided = given_matrix(now.given, learnt.labels), learnt.decided(learnt.labels)
+    decided = learnt.decided(learnt.labels)
     sample_f1 = None
     if len(places) >= FEWEST_OF_SAMPLE:
         sample_f1 = f1_of_present(given[places], decided[places])
@@ -279,6 +277,7 @@ def _scores(
     pool: Sequence[int],
     order: Opinion,
     learnt: Opinion,
+    doubts: np.ndarray,
 ) -> Iterator[TextScore]:
     """Of the pool, with an order; and the doubts about labelled texts, the greatest first.
 
@@ -288,9 +287,9 @@ def _scores(
         pool: P ids.
         order: whose suggestions and order are to hold.
         learnt: whose doubts are.
+        doubts: its doubts, [N].
     """
     own = {text.text_id: place for place, text in enumerate(texts)}
-    doubts = learnt.doubts([text.labels for text in texts])
     for place, row in enumerate(order.order() if pool else ()):
         labelled = own.get(pool[row])
         yield _score(

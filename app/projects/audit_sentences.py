@@ -1,6 +1,5 @@
 """The audit trail as a person reads it: a sentence for each change."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,12 +46,35 @@ def sentence(entry: AuditEntry) -> str:
             case "archive":
                 return say("작업을 보관했습니다", "Archived the project")
             case "open again":
-                return say("작업을 다시 열었습니다", "Destination the project again")
+                return say("작업을 다시 열었습니다", "Opened the project again")
             case "adjudicate":
                 return _adjudication(details)
+            case "relabel":
+                named = ", ".join(details["labels"]) or say("라벨 없음", "no label")
+                return say(
+                    f"글 {details['texts']:,}건의 라벨을 한꺼번에 정했습니다: {named}",
+                    f"Decided {details['texts']:,} texts at once: {named}",
+                )
+            case "undo relabel":
+                return say(
+                    f"한꺼번에 정한 라벨을 되돌렸습니다: 글 {details['texts']:,}건",
+                    f"Took back what was decided at once: {details['texts']:,} texts",
+                )
     except (KeyError, TypeError, ValueError):
-        pass  # written by another version: as it stands
-    return f"{entry.action}: {json.dumps(dict(details), ensure_ascii=False)}"
+        pass
+    # Written by another version.
+    told = ", ".join(f"{name} {_told(value)}" for name, value in details.items())
+    return say(f"그 밖의 변경({entry.action})", f"Another change ({entry.action})") + (
+        f": {told}" if told else ""
+    )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " ".join(map(_told, value))
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {_told(one)}" for name, one in value.items())
+    return _value("", value)
 
 
 def _settings(details: Mapping[str, Any]) -> str:

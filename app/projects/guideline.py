@@ -10,26 +10,45 @@ from app.language import say
 # which one before it would turn into a plain character.
 _PICTURE = re.compile(r"!(?=\[)")
 
-# Tables often have long cells beside short ones; those would be a character wide.
-_TABLES = """
+# Tables often have long cells beside short ones; those would be a character wide. Of tables in
+# guidelines only: the class is that of the container below.
+_GUIDELINE = "guideline-text"
+_TABLES = f"""
 <style>
-[data-testid="stMarkdownContainer"] :is(td, th) { padding: 0.25rem 0.4rem; min-width: 4rem; }
-[data-testid="stMarkdownContainer"]:has(td) { overflow-x: auto; font-size: 0.9rem; }
+[class*="st-key-{_GUIDELINE}"] :is(td, th) {{ padding: 0.25rem 0.4rem; min-width: 4rem; }}
+[class*="st-key-{_GUIDELINE}"] [data-testid="stMarkdownContainer"]:has(td) {{
+  overflow-x: auto; font-size: 0.9rem;
+}}
 </style>
 """
 
 
-def show_guideline(markdown: str) -> None:
-    """Draw it. HTML in it is shown as it is written: Streamlit renders none."""
+def show_guideline(markdown: str, *, key: str = "") -> None:
+    """Draw it. HTML in it is shown as it is written: Streamlit renders none.
+
+    Args:
+        markdown: the guideline; pictures in it become links.
+        key: another one for each guideline on a page.
+    """
     if markdown.strip():
-        st.html(_TABLES)
-        st.markdown(_PICTURE.sub("&#33;", markdown))
+        with st.container(key=f"{_GUIDELINE}-{key}"):
+            st.html(_TABLES)
+            st.markdown(_PICTURE.sub("&#33;", markdown))
     else:
         st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))
 
 
 def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
-    """A field for Markdown, with what it looks like beside it."""
+    """A field for Markdown, with what it looks like beside it.
+
+    Args:
+        value: what stands in it at first.
+        key: of the field.
+        disabled: for who may not change it.
+
+    Returns:
+        What stands in it now.
+    """
     left, right = st.columns(2)
     text = left.text_area(
         say("지침 (Markdown)", "Guideline (Markdown)"),
@@ -43,5 +62,5 @@ def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
         ),
     )
     with right.container(height=290, border=True):
-        show_guideline(text or "")
+        show_guideline(text or "", key=key)
     return text or ""

@@ -1,9 +1,10 @@
 """The field by which a model is chosen for a project, when it is made and later."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
+from app.found_models import chosen_model, model_name, short_name
 from app.language import say
 
 # Not None, which to Streamlit is a field in which nothing was chosen.
@@ -11,16 +12,19 @@ _NONE = ""
 
 
 def choose_model(
-    names: Sequence[str], now: str | None, *, key: str, disabled: bool = False
+    names: Mapping[str, str], now: str | None, *, key: str, disabled: bool = False
 ) -> str | None:
     """Draw the field; the name that is chosen, or None. Nothing where there is nothing to choose.
 
     Args:
-        names: of the models that know labels of the project; no other can be chosen.
+        names: of the models that know labels of the project, with what they are shown as; no
+            other can be chosen.
         now: the one that is chosen, which may be gone.
         key: of the field.
         disabled: for who may not change it.
     """
+    if now is not None and now not in names and (path := chosen_model(now)) is not None:
+        now = model_name(path)
     known = [_NONE, *names]
     if now is not None and now not in names:
         known.append(now)
@@ -46,7 +50,10 @@ def choose_model(
     return chosen if chosen in known and chosen != _NONE else None
 
 
-def _shown(name: str, names: Sequence[str]) -> str:
+def _shown(name: str, names: Mapping[str, str]) -> str:
     if name == _NONE:
         return say("없음", "None")
-    return name if name in names else say(f"{name} (지금은 쓸 수 없음)", f"{name} (not usable now)")
+    if name in names:
+        return names[name]
+    short = short_name(name)
+    return say(f"{short} (지금은 쓸 수 없음)", f"{short} (not usable now)")

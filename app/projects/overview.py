@@ -9,7 +9,7 @@ from app.language import say
 from app.plain_text import escaped
 from app.projects.counts import counted
 from app.projects.opening import Destination, open_project
-from app.visit import Visit
+from app.visit import PROJECT, Visit
 from malmoi.errors import InputError
 from malmoi.labels.people import Role, allows
 from malmoi.labels.project import Project
@@ -123,4 +123,7 @@ def _move(visit: Visit, project_id: int, *, away: bool) -> None:
             say("이 작업은 관리자만 옮길 수 있습니다.", "Only admins can move this project."), error
         )
         return
+    if away and visit.open_project is not None and visit.open_project.project.id == project_id:
+        # Else the next run would say that what the address names is not there.
+        st.query_params.pop(PROJECT, None)
     st.rerun()

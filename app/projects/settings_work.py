@@ -54,7 +54,7 @@ def draw_guideline(project: OpenProject) -> None:
                 key=f"guideline-version-{project.project.id}",
             )
             with st.container(border=True):
-                show_guideline(guideline_of(project.access, chosen))
+                show_guideline(guideline_of(project.access, chosen), key="earlier")
 
 
 def _save_guideline(project: OpenProject, text: str) -> None:

@@ -11,6 +11,7 @@ from app.exploring.filters import choose_search
 from app.exploring.one_text import draw_history
 from app.exploring.words import draw_words
 from app.language import say
+from app.learning.due import LABELS_A_ROUND
 from app.plain_text import shortened
 from app.reviewing.one_text import joined
 from app.visit import OpenProject, Visit
@@ -84,8 +85,10 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
     if not page.texts and place.search.order in _BY_MODEL and not scores_version(opened.access):
         st.info(
             say(
-                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 20개가 되면 배웁니다.",
-                "No model has learnt yet, so there is no such order. It learns from 20 labels on.",
+                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 "
+                f"{LABELS_A_ROUND}개가 되면 배웁니다.",
+                "No model has learnt yet, so there is no such order. It learns from "
+                f"{LABELS_A_ROUND} labels on.",
             ),
             icon=":material/school:",
         )

@@ -13,13 +13,15 @@ from app.file_jobs import FileJob, file_jobs
 from app.language import say
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
-from app.visit import Visit
+from app.visit import LOCAL_NAME, Visit
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import has_text_column
 from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from malmoi.text.reading.records import load_table
 
 _TABLE, _JOB, _LAST = "file_table", "job", "last_file_job"
+# The job that this session has seen without a name.
+_NAMELESS = "nameless_file_job"
 _PREVIEW_ROWS = 5
 # A redraw costs the work little at this rate.
 _REDRAW_SECONDS = 0.5
@@ -183,7 +185,15 @@ def _job_in_address(visit: Visit) -> FileJob | None:
     if wanted is None:
         return None
     st.session_state[_LAST] = st.query_params[_JOB] = wanted
-    job = file_jobs().find(wanted, visit.person.name)
+    name = visit.person.name
+    if visit.person.is_local and st.session_state.get(_NAMELESS) == wanted and name != LOCAL_NAME:
+        # Who begins without a name and then types one is the same person. A name that is typed
+        # after that may be a colleague's.
+        file_jobs().share(wanted, LOCAL_NAME, name)
+        del st.session_state[_NAMELESS]
+    job = file_jobs().find(wanted, name)
+    if job is not None and visit.person.is_local and name == LOCAL_NAME:
+        st.session_state[_NAMELESS] = wanted
     if job is None:
         del st.session_state[_LAST]
         st.info(

@@ -9,12 +9,11 @@ import pandas as pd
 import streamlit as st
 
 from app.address import take_from_address, write_to_address
+from app.found_models import available_models, distinct_names, is_run, model_name
 from app.language import say
 from app.model_charts import confusion_chart, label_bars
 from app.model_choice import (
-    available_models,
     choose_name,
-    distinct_names,
     labels_of_project,
     show_missing_model,
     tell_better,
@@ -61,7 +60,9 @@ def _show_models(models: list[Path], chosen: Path | None) -> None:
     names = distinct_names(models)
     reports = {path: fold_report(path) for path in models}
     selected = st.dataframe(
-        pd.DataFrame([_row(path, names[path], reports[path], path == chosen) for path in models]),
+        pd.DataFrame(
+            [_row(path, names[model_name(path)], reports[path], path == chosen) for path in models]
+        ),
         hide_index=True,
         width="stretch",
         on_select="rerun",
@@ -74,7 +75,7 @@ def _show_models(models: list[Path], chosen: Path | None) -> None:
     )
     rows = selected["selection"]["rows"]
     path = models[rows[0]] if rows and rows[0] < len(models) else chosen
-    _show_model(path, names[path], reports[path], in_use=path == chosen)
+    _show_model(path, names[model_name(path)], reports[path], in_use=path == chosen)
     tell_better(path, models)
     _show_report(reports[path])
     if text := card(path):
@@ -87,9 +88,7 @@ def _row(path: Path, name: str, report: FoldReport | None, chosen: bool) -> dict
         say("사용", "In use"): "✓" if chosen else "",
         say("모델", "Model"): name,
         "F1": None if report is None else report.f1,
-        say("95% 구간", "95% interval"): (
-            "" if report is None else f"{report.low:.2f}–{report.high:.2f}"
-        ),
+        say("95% 구간", "95% interval"): ("" if report is None else _interval(report)),
         say("글 수", "Texts"): None if report is None else report.texts,
         say("종류", "Kind"): _kind(path),
         say("라벨", "Labels"): ", ".join(labels_of(path)),
@@ -97,10 +96,16 @@ def _row(path: Path, name: str, report: FoldReport | None, chosen: bool) -> dict
     }
 
 
+def _interval(report: FoldReport) -> str:
+    if not report.is_sure:
+        return say("모름", "unknown")
+    return f"{report.low:.2f}–{report.high:.2f}"
+
+
 def _kind(path: Path) -> str:
     if is_linear_alone(path):
         return say("선형", "Linear")
-    return say("배포", "Released") if path.name != "model" else say("미세 조정", "Fine-tuned")
+    return say("미세 조정", "Fine-tuned") if is_run(path) else say("배포", "Released")
 
 
 def _made(path: Path) -> str:
@@ -122,10 +127,10 @@ def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: boo
         title.text(
             f"{name}\n"
             + say(
-                f"교차 검증 F1 {report.f1:.3f} (95% 구간 {report.low:.2f}–{report.high:.2f}), "
+                f"교차 검증 F1 {report.f1:.3f} (95% 구간 {_interval(report)}), "
                 f"글 {report.texts:,}건",
-                f"Cross-validated F1 {report.f1:.3f} (95% interval {report.low:.2f} to "
-                f"{report.high:.2f}), {report.texts:,} texts",
+                f"Cross-validated F1 {report.f1:.3f} (95% interval {_interval(report)}), "
+                f"{report.texts:,} texts",
             )
         )
     button.button(
@@ -133,7 +138,7 @@ def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: boo
         type="secondary" if in_use else "primary",
         disabled=in_use,
         on_click=use_model,
-        args=(name,),
+        args=(model_name(path),),
         icon=":material/check:",
         width="stretch",
         key="use_model",
@@ -186,13 +191,20 @@ def _show_comparison(models: list[Path]) -> None:
             icon=":material/compare:",
         )
         return
-    names = distinct_names(known)
+    names, paths = distinct_names(known), {model_name(path): path for path in known}
     left, right = st.columns(2)
     first = left.selectbox(
-        say("첫째 모델", "First model"), list(names.values()), key="compare_first"
+        say("첫째 모델", "First model"),
+        list(paths),
+        format_func=names.__getitem__,
+        key="compare_first",
     )
-    one = next(path for path in known if names[path] == first)
-    others = [path for path in known if path != one and set(labels_of(path)) == set(labels_of(one))]
+    one = paths[first]
+    others = [
+        name
+        for name, path in paths.items()
+        if name != first and set(labels_of(path)) == set(labels_of(one))
+    ]
     if not others:
         st.info(
             say(
@@ -203,10 +215,12 @@ def _show_comparison(models: list[Path]) -> None:
         )
         return
     second = right.selectbox(
-        say("둘째 모델", "Second model"), [names[path] for path in others], key="compare_second"
+        say("둘째 모델", "Second model"),
+        others,
+        format_func=names.__getitem__,
+        key="compare_second",
     )
-    other = next(path for path in others if names[path] == second)
-    _show_two({names[one]: one, names[other]: other})
+    _show_two({names[first]: one, names[second]: paths[second]})
 
 
 def _show_two(paths: dict[str, Path]) -> None:
@@ -219,9 +233,7 @@ def _show_two(paths: dict[str, Path]) -> None:
             {
                 say("모델", "Model"): list(reports),
                 "F1": [report.f1 for report in reports.values()],
-                say("95% 구간", "95% interval"): [
-                    f"{report.low:.2f}–{report.high:.2f}" for report in reports.values()
-                ],
+                say("95% 구간", "95% interval"): [_interval(report) for report in reports.values()],
                 say("글 수", "Texts"): [report.texts for report in reports.values()],
             }
         ),

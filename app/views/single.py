@@ -194,7 +194,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
     # The key holds the id: every new result starts again from its own prediction.
     label = st.segmented_control(
         say("맞는 라벨", "Right label"),
-        labels,
+        place.labels,
         default=result.prediction.label,
         required=True,
         key=f"label_{result.id}",

@@ -5,14 +5,16 @@ import time
 import streamlit as st
 
 from app.explanation import explain
+from app.found_models import available_models, model_name
 from app.language import say
-from app.model_choice import available_models, distinct_names, use_model
+from app.model_choice import use_model
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 
 _SECONDS_TO_LOOK_AGAIN = 3.0
 _LINES_SHOWN = 15
+_UNITS = {"s": "초", "min": "분", "h": "시간", "days": "일"}
 
 
 def show_training(visit: Visit) -> None:
@@ -102,8 +104,10 @@ def _show_running(job: TrainingJob) -> None:
             ),
         )
         if progress.left:
-            st.caption(say(f"남은 시간: {progress.left}", f"About {progress.left} left"))
-    st.code("\n".join(job.said()[-_LINES_SHOWN:]) or "…", language=None, wrap_lines=True)
+            left = shown_span(progress.left)
+            st.caption(say(f"남은 시간: 약 {left}", f"About {left} left"))
+    with st.expander(say("학습 기록", "Log")):
+        st.code("\n".join(job.said()[-_LINES_SHOWN:]) or "…", language=None, wrap_lines=True)
     if st.button(say("그만두기", "Cancel"), icon=":material/stop_circle:", key="cancel_training"):
         job.cancel()
         st.caption(
@@ -155,16 +159,21 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
         st.code("\n".join(job.said()[-100:]) or "—", language=None, wrap_lines=True)
 
 
+def shown_span(span: str) -> str:
+    """A span of time as `malmoi.progress.duration` has it, such as "3.5 h", in the page's words."""
+    number, _, unit = span.partition(" ")
+    return say(f"{number}{_UNITS[unit]}" if unit in _UNITS else span, span)
+
+
 def _offer(job: TrainingJob) -> None:
-    models = available_models()
-    names = distinct_names(models)
-    name = next((names[path] for path in models if path.resolve() == job.model.resolve()), None)
+    made = job.model.resolve()
+    found = next((path for path in available_models() if path.resolve() == made), None)
     st.success(
         say("학습이 끝났습니다. 새 모델:", "The training is done. The new model:"),
         icon=":material/check_circle:",
     )
     st.text(job.name)
-    if name is None:
+    if found is None:
         st.caption(
             say(
                 "글 하나에 라벨이 여러 개인 모델은 앱에서 쓸 수 없고, `malmoi predict`로 씁니다.",
@@ -177,7 +186,7 @@ def _offer(job: TrainingJob) -> None:
         type="primary",
         icon=":material/check:",
         on_click=use_model,
-        args=(name,),
-        disabled=st.session_state.get("model") == name,
+        args=(model_name(found),),
+        disabled=st.session_state.get("model") == model_name(found),
         key="use_new_model",
     )

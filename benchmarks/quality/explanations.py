@@ -29,9 +29,9 @@ from transformers import AutoModelForSequenceClassification
 
 from benchmarks.data import RATED_REVIEWS, DataSettings
 from benchmarks.quality.tasks import rated_reviews
+from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.model_folders import local_source
@@ -93,7 +93,7 @@ def main(settings: ExplanationSettings) -> None:
         "summary": _summary(rows),
         "rows": rows,
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
 
 

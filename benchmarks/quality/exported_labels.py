@@ -23,9 +23,9 @@ from tokenizers import Tokenizer
 from transformers import pipeline
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import PUBLISHED_FILES
@@ -79,7 +79,7 @@ def main(settings: ExportedLabelsSettings) -> None:
             for name, found in arms.items()
         },
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     print(json.dumps(result, ensure_ascii=False, indent=1))
 
 

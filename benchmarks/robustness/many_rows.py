@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import NSMC_TEST, NSMC_TRAIN, DataSettings
+from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from malmoi.text.written_cells import csv_cell
@@ -76,7 +76,7 @@ def main(settings: ManyRowsSettings) -> None:
         "sittings": sittings,
         "peak_memory_gib": max(sitting["peak_memory_gib"] for sitting in sittings),
     }
-    write_at_once(settings.output, json.dumps(result, indent=1))
+    write_result(settings.output, result)
     print(json.dumps(result, indent=1))
 
 

@@ -1,4 +1,4 @@
-"""The app as a user starts it, and a real Chromium, for benchmarks."""
+"""The app as a user starts it, and a real Chromium: for benchmarks, browser tests and pictures."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
+LOG = "server.log"
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+_PATIENCE_MS = 300_000
 _START_SECONDS = 300
 
 
@@ -34,14 +37,14 @@ def chromium() -> Iterator["Browser"]:
         raise InputError(
             "expected playwright to be installed; run pip install playwright"
         ) from error
-    path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    path = next(filter(None, map(shutil.which, _CHROMIUM)), None)
     if path is None:
-        raise InputError(
-            "expected Chromium on this machine, found neither chromium nor google-chrome"
-        )
+        raise InputError(f"expected one of {', '.join(_CHROMIUM)} on PATH, found none")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            timeout=_PATIENCE_MS,
         )
         yield browser
         browser.close()
@@ -56,31 +59,50 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, database: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """The app, as `streamlit run` starts it, with a label database and a home of its own.
+def serving(
+    folder: Path,
+    port: int,
+    settings: Mapping[str, str],
+    *,
+    script: Path | str = ROOT / "app" / "main.py",
+    flags: Sequence[str] = (),
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The app, as `streamlit run` starts it, without Streamlit settings of the machine's own.
+
+    Args:
+        folder: where the command is given; what the server says goes to `LOG` there.
+        port: that it listens on.
+        settings: environment variables.
+        script: what is run.
+        flags: of `streamlit run`.
 
     Raises:
-        InputError: it did not start.
+        InputError: it did not start; with the end of what it said.
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
-    with (folder / "server.log").open("ab") as log:
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
+    with (folder / LOG).open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--server.port", str(port)],
+            [*command, *flags],
             cwd=folder,
-            env={**own, "MALMOI_DATABASE": f"sqlite:///{database}", "MALMOI_HOME": str(folder)},
+            env={**own, **settings},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
         try:
-            _wait(port, process)
+            _wait(port, process, folder / LOG)
             yield process
         finally:
             process.terminate()
-            process.wait()
+            process.wait(timeout=60)
 
 
-def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
+def own_data(folder: Path, database: Path) -> dict[str, str]:
+    """The settings with which the app has a label database and a home of its own."""
+    return {"MALMOI_DATABASE": f"sqlite:///{database}", "MALMOI_HOME": str(folder)}
+
+
+def _wait(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -88,4 +110,5 @@ def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
                 return
         except OSError:
             time.sleep(0.2)
-    raise InputError("the app did not start: expected an answer of its server, found none")
+    said = log.read_text(encoding="utf-8", errors="replace")[-2_000:]
+    raise InputError(f"expected the app to answer on port {port}, found nothing; it said: {said}")

@@ -26,6 +26,7 @@ import torch
 from sklearn.metrics import f1_score
 
 from benchmarks.quality.downstream import encoder_name
+from benchmarks.result_files import write_result
 from finetune.data.examples import Examples, read_examples
 from finetune.data.folds import assign_folds, strata_of
 from finetune.plan import TrainingPlan, plan_training
@@ -39,7 +40,6 @@ from finetune.training.encoders import (
 from finetune.training.fit import TrainingData
 from malmoi.command_line import run_command
 from malmoi.devices import attention_for, choose_device
-from malmoi.files import write_at_once
 from malmoi.inference.batching import tokenize_all
 from malmoi.labels.tasks import read_task
 from malmoi.model_folders import find_encoder
@@ -120,7 +120,7 @@ def main(settings: KfoldSpeedSettings) -> None:
         },
         "rows": rows,
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     print({key: value for key, value in result.items() if key != "rows"})
 
 

@@ -30,7 +30,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from benchmarks.speed.app_server import chromium, free_port, serving
+from benchmarks.result_files import write_result
+from benchmarks.speed.app_server import chromium, free_port, own_data, serving
 from benchmarks.speed.labelling_project import (
     LABELS,
     first_texts,
@@ -39,7 +40,6 @@ from benchmarks.speed.labelling_project import (
     score_all,
 )
 from malmoi.command_line import run_command
-from malmoi.files import write_at_once
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.project import ORDERS, ProjectSettings
 from malmoi.labels.projects import ProjectStore, change_settings
@@ -109,7 +109,7 @@ def main(settings: LabellingAppSettings) -> None:
             result[name] = part(settings, Path(folder))
             now = os.getloadavg()[0]
             result["load_average_before_and_after"] = [round(load, 1), round(now, 1)]
-            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+            write_result(settings.output, result)
     print(json.dumps(result, ensure_ascii=False, indent=1))
 
 
@@ -160,7 +160,7 @@ def _page(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
         page = browser.new_page()
         page.set_default_timeout(_PATIENCE)
         page.add_init_script(_WITNESS)
-        with serving(folder, database, port) as server:
+        with serving(folder, port, own_data(folder, database)) as server:
             began = time.perf_counter()
             page.goto(f"http://127.0.0.1:{port}/labelling?{urlencode({'project': _PROJECT})}")
             page.locator(".card .text:not(:empty)").wait_for()
@@ -173,7 +173,7 @@ def _page(settings: LabellingAppSettings, folder: Path) -> dict[str, Any]:
             for _ in range(_LOST):
                 page.keyboard.press("1")
             unsent = page.locator(".card").get_attribute("data-unsaved")
-        with serving(folder, database, port):
+        with serving(folder, port, own_data(folder, database)):
             found["killed"] = {"unsent": int(unsent or 0), **_compared(page, database)}
     return found
 

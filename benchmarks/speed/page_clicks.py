@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from benchmarks.speed.app_server import ROOT, chromium, free_port, serving
+from benchmarks.result_files import write_result
+from benchmarks.speed.app_server import ROOT, chromium, free_port, own_data, serving
 from benchmarks.speed.review_pages import LABELS, fill
 from malmoi.command_line import run_command
-from malmoi.files import write_at_once
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore
@@ -80,7 +80,7 @@ def main(settings: PageClicksSettings) -> None:
                 (home / name).symlink_to(ROOT / name)
             result[f"{number} labels"] = _measured(settings, home, number)
             result["load_average_after"] = _load()
-            write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
+            write_result(settings.output, result)
     print(json.dumps(result, ensure_ascii=False, indent=1))
 
 
@@ -99,7 +99,7 @@ def _measured(settings: PageClicksSettings, home: Path, labels: int) -> dict[str
     fill(store.create(Person(name="local", is_local=True), new), settings.texts, labels)
     port = free_port()
     found: dict[str, Any] = {}
-    with chromium() as browser, serving(home, database, port):
+    with chromium() as browser, serving(home, port, own_data(home, database)):
         page = browser.new_page(locale="ko-KR", viewport={"width": 1280, "height": 800})
         page.set_default_timeout(_PATIENCE)
         page.add_init_script(_WITNESS)

@@ -31,10 +31,10 @@ import numpy as np
 import torch
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.result_files import write_result
 from benchmarks.speed.stock_prediction import StockPrediction
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.opening import open_classifier
 from malmoi.inference.running import logits_by_length
@@ -119,7 +119,7 @@ def main(settings: PredictionSpeedSettings) -> None:
         "same_text_again_ms": _one_by_one(singles, [_usual(texts)] * settings.single_texts),
         "rows": rows,
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     print(json.dumps({k: v for k, v in result.items() if k != "rows"}, indent=1))
 
 

@@ -19,7 +19,6 @@ not, `--corpus` takes the tokenized corpus that `release/rented_gpu.py` packs, w
 """
 
 import gc
-import json
 import multiprocessing
 import statistics
 import sys
@@ -39,6 +38,7 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.data import RATED_REVIEWS, DataSettings
+from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.devices import (
     attention_for,
@@ -48,7 +48,6 @@ from malmoi.devices import (
     prefers_bf16,
 )
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from pretrain.config.settings import PRESETS, PresetName, PretrainSettings, read_config
@@ -252,9 +251,9 @@ def main(settings: PretrainingSpeedSettings) -> None:
     del arms, arm, ours
     gc.collect()
     # Now too: a rented machine may be taken back before the rest is measured.
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     result["cost_of_a_token"] = cost_by_corpus_size(settings, corpus, tokenizer, device)
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     for name, ratio in result["median_ratio_to_plain_loop"].items():
         share = result["median_share_of_matrix_rate"][name]
         mfu = result["median_mfu_with_attention"][name]

@@ -33,9 +33,9 @@ import numpy as np
 import psutil
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.files import write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.text.reading.records import iter_records
 
@@ -131,7 +131,7 @@ def main(settings: ServingSettings) -> None:
         "load_average_before_and_after": [round(load_before, 1), round(os.getloadavg()[0], 1)],
         "texts_per_request": {str(settings.texts_per_request): many, "1": one},
     }
-    write_at_once(settings.output, json.dumps(result, ensure_ascii=False, indent=1))
+    write_result(settings.output, result)
     print(json.dumps(result, indent=1))
 
 

@@ -4,6 +4,7 @@ Nothing is changed or deleted. What holds is the latest act of each kind of an a
 that no undo withdraws; a label and a skip are of one kind.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -147,6 +148,24 @@ def save_act(access: ProjectAccess, act: Act) -> Saved:
     return save_acts(access, [act])[0]
 
 
+def take_back(access: ProjectAccess, requests: Sequence[tuple[int, str]]) -> int:
+    """Undo acts of the person that still hold, in one transaction; others are left as they are.
+
+    Args:
+        access: of an annotator.
+        requests: (text, request id) of each act, in the order in which they were done.
+
+    Returns:
+        How many acts were undone by this call.
+
+    Raises:
+        InputError: an act is not this person's, or the project is archived; nothing is undone.
+    """
+    with access.writing("annotator") as connection:
+        writer = _writer(access, connection)
+        return sum(writer.take_back(text_id, request) for text_id, request in reversed(requests))
+
+
 def _writer(access: ProjectAccess, connection: Connection) -> "_Writer":
     project = access.row(connection)
     return _Writer(
@@ -186,6 +205,20 @@ class _Writer:
             self._hold(act.text_id)
             recount(self.connection, act.text_id, self.annotators_per_text)
         return Saved(identifier, new=True)
+
+    def take_back(self, text_id: int, request: str) -> bool:
+        """Undo one act unless that is done; whether it was done by this."""
+        undo = Act(
+            text_id=text_id,
+            kind="undo",
+            withdraws=request,
+            request_id=hashlib.sha256(f"undo:{request}".encode()).hexdigest(),
+        )
+        known = _row_of_request(self.connection, request)
+        done = select(AnnotationRow.id).where(AnnotationRow.withdraws == (known or {}).get("id"))
+        if known is not None and self.connection.scalar(done) is not None:
+            return False
+        return self.save(undo).new
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:
         """A request id that is met again names the same act of the same person, or is a forgery."""

@@ -1,12 +1,8 @@
 """Real servers of the app, each in a process of its own."""
 
-import os
 import re
 import socket
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-START_SECONDS = 120
+from benchmarks.speed import app_server
+from benchmarks.speed.app_server import ROOT, free_port
+
 _LISTENING = "0A"
 
 
@@ -50,7 +47,7 @@ def serving(
     settings: Mapping[str, str] | None = None,
     port: int | None = None,
 ) -> Iterator[Server]:
-    """Start the app without Streamlit settings of the machine's own, and wait until it answers.
+    """Start the app without settings of the machine's own, and wait until it answers.
 
     Args:
         cwd: where the command is given.
@@ -60,31 +57,9 @@ def serving(
         port: None: a free one.
     """
     port = port or free_port()
-    own = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
-    log = cwd / "server.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
-            + [*flags],
-            cwd=cwd,
-            env={**own, "HOME": str(cwd), **(settings or {})},
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/_stcore/health", process, log)
-            yield Server(process, port, log)
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
+    own = {"HOME": str(cwd), **(settings or {})}
+    with app_server.serving(cwd, port, own, script=script, flags=flags) as process:
+        yield Server(process, port, cwd / app_server.LOG)
 
 
 def listening_on(port: int) -> set[str]:
@@ -107,14 +82,3 @@ def _name(place: str) -> str:
         return "any"
     # Four bytes in this machine's order, or sixteen for IPv6.
     return socket.inet_ntoa(bytes.fromhex(place)[::-1]) if len(place) == 8 else place
-
-
-def _wait(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the server did not start:\n{log.read_text(encoding='utf-8')}")

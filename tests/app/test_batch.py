@@ -10,11 +10,12 @@ import pytest
 import streamlit as st
 from openpyxl import load_workbook
 
-from app.batch import Corrections, classify_table, default_text_column, to_csv, to_xlsx
+from app.batch import Corrections, SavedLabel, classify_table, default_text_column, to_csv, to_xlsx
 from app.corrections import RIGHT, PredictedRow, ShownRows, corrected_table, save, take_edits
 from app.keeping import place_for
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, read_project
@@ -196,11 +197,14 @@ def test_corrections_wait_until_they_are_saved_whichever_rows_are_shown() -> Non
     corrections = Corrections()
     corrections.take({0: "중립", 1: None})
     corrections.take({100: "부정"})  # another page of the table
-    assert corrections.waiting == {0: "중립", 100: "부정"}
-    corrections.saved = dict(corrections.waiting)
-    assert corrections.waiting == {}
+    assert corrections.waiting(None) == corrections.waiting(7) == {0: "중립", 100: "부정"}
+    for row, label in corrections.waiting(7).items():
+        kept = SavedLabel(label=label, text_id=row + 1, person="지은", requests=(f"r{row}",))
+        corrections.saved_in(7)[row] = kept
+    assert corrections.waiting(7) == {} and corrections.emptied(7) == []
     corrections.take({0: "긍정", 100: None})
-    assert corrections.waiting == {0: "긍정"}
+    assert corrections.waiting(7) == {0: "긍정"} and corrections.emptied(7) == [100]
+    assert corrections.waiting(8) == {0: "긍정"} and corrections.emptied(8) == []
 
 
 def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
@@ -215,10 +219,68 @@ def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
     corrections = Corrections()
     for label in ("중립", "부정", "중립"):
         corrections.take({0: label})
-        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 1
-        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 0
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == (1, 0)
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == (0, 0)
     (text,) = texts_with_votes(access, [1])
     assert [vote.labels for vote in text.votes] == [("중립",)]
+
+
+def test_an_emptied_cell_takes_its_label_back(workplace: Path) -> None:
+    """All of its labels, also one given before a name was typed; a colleague's is left alone."""
+    store = ProjectStore()
+    nameless, named = (Person(name=name, is_local=True) for name in ("local", "지은"))
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
+    access = store.create(nameless, NewProject(name="리뷰", labels=labels))
+    about = ("m", "리뷰.csv", "k")
+    rows = {
+        place: PredictedRow(text=f"{place}번째 글", label="긍정", confidence=0.5)
+        for place in range(3)
+    }
+
+    def act(person: Person, cells: dict[int, str | None]) -> tuple[int, int]:
+        corrections.take(cells)
+        visit = Visit(store=store, person=person, open_project=None)
+        return save(
+            visit, place_for(visit, ["긍정", "부정", "중립"], "m"), corrections, rows, about
+        )
+
+    def votes() -> dict[str, list[tuple[str, ...]]]:
+        found = texts_with_votes(access, range(1, 4))
+        return {one.text: [vote.labels for vote in one.votes] for one in found}
+
+    corrections = Corrections()
+    assert act(nameless, {0: "부정", 1: "부정"}) == (2, 0)
+    assert act(nameless, {0: "중립"}) == (1, 0)
+    assert act(named, {2: "부정"}) == (1, 0)
+    assert act(named, {0: None, 2: None}) == (0, 2)
+    assert votes() == {"0번째 글": [], "1번째 글": [("부정",)], "2번째 글": []}
+    assert act(named, {}) == (0, 0)
+    # Given again, it holds again.
+    assert act(named, {0: "중립"}) == (1, 0)
+    assert votes()["0번째 글"] == [("중립",)]
+    with pytest.raises(InputError, match="expected 지은, who gave the labels"):
+        act(Person(name="민수", is_local=True), {0: None})
+    assert votes()["0번째 글"] == [("중립",)]
+
+
+def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> None:
+    store = ProjectStore()
+    person = Person(name="지은", is_local=True)
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    access = store.create(person, NewProject(name="리뷰", labels=labels))
+    visit = Visit(store=store, person=person, open_project=None)
+    corrections = Corrections(typed={0: "부정"})
+    row = {0: PredictedRow(text="별로예요", label="긍정", confidence=0.5)}
+    for expected in ((1, 0), (0, 1)):
+        place = place_for(visit, ["긍정", "부정"], "m")
+        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == expected
+        if corrections.typed:
+            (work,) = own_work(access)
+            assert work.request_id is not None
+            undo = Act(text_id=1, kind="undo", withdraws=work.request_id, request_id="other")
+            save_acts(access, [undo])
+            corrections.take({0: None})
+    assert own_work(access) == []
 
 
 def test_the_file_has_a_column_of_the_given_labels() -> None:
@@ -259,8 +321,8 @@ def test_what_is_saved_in_one_project_can_be_saved_in_another(workplace: Path) -
         visit = Visit(store=store, person=person, open_project=opened)
         place = place_for(visit, ["긍정", "부정"], "m")
         assert place.access is not None
-        corrections.aim_at(place.access.project_id)
-        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == 1
+        for expected in ((1, 0), (0, 0)):
+            assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == expected
     for access in accesses:
         (text,) = texts_with_votes(access, range(1, 3))
         assert [vote.labels for vote in text.votes] == [("부정",)]

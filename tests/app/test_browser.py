@@ -1,6 +1,7 @@
 """The app as a person meets it: a real server, a real Chromium."""
 
 import io
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +99,21 @@ def test_a_file_job_outlives_its_page(page: "Page", address: str) -> None:
         assert set(table["예측"].dropna()) <= set(LABELS)
     # Downloading does not lose the result.
     assert page.get_by_text("2건을").is_visible()
+
+
+def test_a_server_that_is_gone_is_told_of_in_korean(
+    chromium: "Browser", trained_workplace: Path
+) -> None:
+    """By Streamlit's own dialog, whose words are not ours."""
+    with serving(trained_workplace) as server:
+        page = chromium.new_context(locale="ko-KR").new_page()
+        # As on a machine of one's own, of which the dialog says more.
+        page.goto(server.address.replace("127.0.0.1", "localhost"))
+        page.get_by_text("작업", exact=True).first.wait_for(timeout=120_000)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("말모이 서버가 꺼졌거나").wait_for(timeout=120_000)
+    told = dialog.inner_text().replace("streamlit run app/main.py", "")
+    assert not re.search(r"[A-Za-z]{2}", told), told
 
 
 def _acts(workplace: Path) -> list[tuple[str, ...]]:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from app.found_models import names_for
+from app.found_models import chosen_model, model_named, names_for
+from app.labelling.words import words_behind
 from app.learning import service
+from app.learning.project_model import ModelProblem, ProjectModels
 from app.learning.rounds import Learner
 from app.learning.service import LearningService
 from app.projects.imports import ImportOrder, start_import
@@ -23,13 +25,14 @@ from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.project_models import TextScoreRow
-from malmoi.labels.projects import ProjectStore, change_settings
+from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.scores import score_versions, scoring_model
 from malmoi.text.reading.sources import Source, source_of_upload
 from tests.app.conftest import make_model
 
 ROOT = Path(__file__).parents[2]
 MEMOS = "malmoi-small-memos"
+CHOSEN, RANDOM = f"checkpoints/{MEMOS}", "runs/finetune/무작위"
 LABELS = ["꿈", "일기", "일정", "메모", "오류"]
 PATIENCE = 500.0
 
@@ -94,18 +97,63 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_models_with_two_labels_of_a_project_are_offered(models: Path) -> None:
-    assert names_for(["긍정", "부정", "기타"]) == ["무작위"]
-    assert names_for(["꿈", "긍정", "일정"]) == [MEMOS]
-    assert names_for(["꿈", "긍정"]) == names_for([]) == []
+    assert names_for(["긍정", "부정", "기타"]) == {RANDOM: "무작위"}
+    assert names_for(["꿈", "긍정", "일정"]) == {CHOSEN: MEMOS}
+    assert names_for(["꿈", "긍정"]) == names_for([]) == {}
+
+
+def test_a_chosen_model_is_the_same_whatever_others_come(
+    models: Path, quiet: None, memos: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the same name, or another folder to start from or to keep the data in."""
+    labels = ["긍정", "부정", "중립"]
+    (name,) = names_for(labels)
+    found = model_named(name)
+    assert found is not None and found.parent.name == "무작위"
+    shutil.copytree(found, models / "checkpoints" / "무작위")
+    assert model_named(name) == found
+    assert names_for(labels) == {
+        RANDOM: "무작위 (runs/finetune)",
+        "checkpoints/무작위": "무작위 (checkpoints)",
+    }
+    monkeypatch.setenv("MALMOI_HOME", str(models))
+    (models / "elsewhere").mkdir()
+    monkeypatch.chdir(models / "elsewhere")
+    assert list(names_for(labels)) == [RANDOM, "checkpoints/무작위"]
+    # Of an earlier version: the folder's name, while that can mean one model only.
+    assert chosen_model("무작위") is None
+    shutil.rmtree(models / "checkpoints" / "무작위")
+    assert chosen_model("무작위") == models / "runs/finetune/무작위/model"
+    # No place on this machine stands in what is told of a model that cannot be read.
+    (models / "runs/finetune/무작위/model/tokenizer.json").write_text("{", encoding="utf-8")
+    problem = ProjectModels().of(read_project(project(memos, name, labels=labels)))
+    assert isinstance(problem, ModelProblem) and problem.kind == "broken"
+    assert RANDOM in problem.detail and str(models) not in problem.detail
+
+
+def test_a_run_called_as_what_learns_is_not_taken_for_it(
+    models: Path, quiet: None, memos: list[tuple[str, str]]
+) -> None:
+    (models / "runs/finetune/무작위").rename(models / "runs/finetune/quick-40")
+    names = {"꿈": "긍정", "일기": "부정", "일정": "중립", "메모": "긍정", "오류": "부정"}
+    access = project(memos, "runs/finetune/quick-40", labels=["긍정", "부정", "중립"])
+    learner = Learner()
+    assert learner.learn(access).model == scoring_model(access) == "runs/finetune/quick-40"
+    label(access, [names[label] for _, label in memos[:40]])
+    learner.learn(access)
+    assert scoring_model(access) == "quick-40"
+    (text,) = lease_texts(access, 1)
+    told = words_behind(access, text.text_id)
+    assert told["words"] is None and "읽을 수 없습니다" in told["reason"]
 
 
 def test_before_anything_is_learnt_the_model_suggests_labels_of_the_project(
     models: Path, quiet: None, memos: list[tuple[str, str]]
 ) -> None:
-    access = project(memos, MEMOS, labels=["꿈", "기타", "일정"])
+    access = project(memos, CHOSEN, labels=["꿈", "기타", "일정"])
     found = Learner().learn(access)
-    assert (found.status, found.model, found.problem) == ("few", MEMOS, None)
-    assert score_versions(access) == [] and scoring_model(access) == MEMOS
+    assert (found.status, found.model, found.problem) == ("few", CHOSEN, None)
+    assert score_versions(access) == [] and scoring_model(access) == CHOSEN
     leased = lease_texts(access, 60)
     assert {text.drawn for text in leased} == {"scores"} and len(leased) == 60
     right = [
@@ -131,9 +179,9 @@ def test_a_worse_model_gives_way_to_what_is_learnt(
     models: Path, quiet: None, memos: list[tuple[str, str]]
 ) -> None:
     names = {"꿈": "긍정", "일기": "부정", "일정": "중립", "메모": "긍정", "오류": "부정"}
-    access = project(memos, "무작위", labels=["긍정", "부정", "중립"])
+    access = project(memos, RANDOM, labels=["긍정", "부정", "중립"])
     learner = Learner()
-    assert learner.learn(access).model == "무작위"
+    assert learner.learn(access).model == RANDOM
     label(access, [names[label] for _, label in memos[:40]])
     found = learner.learn(access)
     assert (found.status, found.model) == ("learnt", "quick-40")
@@ -146,15 +194,15 @@ def test_a_worse_model_gives_way_to_what_is_learnt(
 def test_a_better_model_goes_on_unless_it_has_learnt_the_texts_itself(
     models: Path, quiet: None, memos: list[tuple[str, str]]
 ) -> None:
-    access = project(memos, MEMOS)
+    access = project(memos, CHOSEN)
     label(access, [label for _, label in memos[:40]])
     found = Learner().learn(access)
     # All of these it has learnt, so its score on them would say nothing.
-    assert (found.model, found.chosen_f1) == (MEMOS, None)
+    assert (found.model, found.chosen_f1) == (CHOSEN, None)
     (models / "checkpoints" / MEMOS / LEARNT).unlink()
     found = Learner().learn(access, forced=True)
     point = score_versions(access)[-1]
-    assert found.model == point.model == scoring_model(access) == MEMOS
+    assert found.model == point.model == scoring_model(access) == CHOSEN
     assert found.chosen_f1 is not None and found.cross_validated_f1 is not None
     assert found.chosen_f1 > found.cross_validated_f1
     with access.reading() as connection:
@@ -179,7 +227,7 @@ def test_learning_goes_on_without_a_model_that_cannot_be_asked(
 ) -> None:
     folder = models / "checkpoints" / MEMOS
     name = {"path": str(folder), "hub": "monologg/koelectra-small-v3-discriminator"}.get(
-        what, "무작위" if what == "labels" else MEMOS
+        what, RANDOM if what == "labels" else CHOSEN
     )
     access = project(memos, name)
     if what == "gone":
@@ -211,7 +259,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LearningService]:
 def test_an_import_brings_suggestions_without_any_label(
     models: Path, server: LearningService, memos: list[tuple[str, str]]
 ) -> None:
-    access = project(memos, MEMOS)
+    access = project(memos, CHOSEN)
     end = time.monotonic() + PATIENCE
     while scoring_model(access) is None and time.monotonic() < end:
         time.sleep(0.1)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from app.learning.forecast import forecast, sample_error
+from app.intervals import share_interval
+from app.learning.forecast import forecast
 
 
 def curve(number: float, top: float = 0.9) -> float:
@@ -54,7 +55,16 @@ def test_too_little_gives_no_forecast(points: list[tuple[int, float]]) -> None:
     assert forecast(points) is None
 
 
-def test_the_error_of_a_sample_falls_with_its_size() -> None:
-    assert sample_error(0.5, 100) == pytest.approx(0.05)
-    assert sample_error(0.5, 400) == pytest.approx(0.025)
-    assert sample_error(1.0, 0) == 0
+def test_an_interval_has_a_width_whatever_the_score() -> None:
+    """Of a model that says one label of all texts, as of one that has been right so far."""
+    found = forecast([(n, 1 / 3) for n in range(100, 600, 100)])
+    assert found is not None
+    assert all(high - low > 0.04 for low, high in zip(found.low, found.high, strict=True))
+    for share in (0.0, 0.5, 1.0):
+        low, high = share_interval(share, 30)
+        assert low <= share <= high and high - low > 0.1
+    # Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I, method 3.
+    assert share_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert share_interval(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert share_interval(0.5, 400)[1] < share_interval(0.5, 100)[1]
+    assert share_interval(1.0, 0) == (0.0, 1.0)

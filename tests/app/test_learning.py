@@ -1,6 +1,7 @@
 """A model learns in a process of its own while people label: real rounds on real memos."""
 
 import csv
+import io
 import os
 import signal
 import subprocess
@@ -14,13 +15,16 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from app.learning import service as learning_service
 from app.learning.fitting import learnable, readiness
-from app.learning.opinions import Opinion, best_threshold, f1_of_present
+from app.learning.opinions import Opinion, best_threshold, f1_of_present, given_matrix
 from app.learning.ranking import least_decided, ranked, uncertainty
 from app.learning.rounds import Learner
 from app.learning.service import LearningService, LearningState
+from app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.importing import WayOfReading
 from malmoi.labels.learning_texts import LabelledText
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import Person
@@ -93,6 +97,34 @@ def waited(
             return state
         time.sleep(0.05)
     pytest.fail(f"nothing came of it: {state}")
+
+
+def test_imported_labels_are_learnt(
+    tmp_path: Path, memos: list[tuple[str, str]], service: LearningService
+) -> None:
+    """Of a table with labels, from as many on as of labels that were given here."""
+    store = ProjectStore(f"sqlite:///{tmp_path}/labels.db")
+    new = NewProject(name="메모", labels=[ProjectLabel(name=name) for name in LABELS])
+    access = store.create(Person(name="관리자", is_local=True), new)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(["본문", "라벨", "사람"])
+    writer.writerows([text, label, f"사람 {len(text) % 2}"] for text, label in memos[:40])
+    writer.writerows([text, "", ""] for text, _ in memos[40:])
+    file = source_of_upload("메모.csv", buffer.getvalue().encode())
+    way = WayOfReading(label_column="라벨", annotator_column="사람")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning_service, "_SERVICE", service)
+        running = start_import(access, ImportOrder(groups=[(way, [file])]))
+        assert running.wait(PATIENCE) and running.error is None
+        assert running.result is not None and running.result.labels == 40
+        state = waited(
+            service, access, lambda state: (state.result or {}).get("status") == "learnt"
+        )
+    assert state.error is None
+    (point,) = score_versions(access)
+    assert point.quality.labels == 40
+    assert all(text.suggested_label in LABELS for text in lease_texts(access, 20))
 
 
 def test_a_round_orders_texts_suggests_labels_and_is_a_point_of_the_curve(
@@ -336,9 +368,10 @@ def test_a_rare_label_is_given_below_one_half() -> None:
 def test_a_doubt_is_about_the_label_that_is_most_likely_wrong() -> None:
     said = np.array([[0.9, 0.2], [0.1, 0.3]])
     several = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=False)
-    assert several.doubts([("가",), ("가", "나")]) == pytest.approx([0.2, 0.9])
+    given = given_matrix([("가",), ("가", "나")], ["가", "나"])
+    assert several.doubts(given) == pytest.approx([0.2, 0.9])
     one = Opinion(labels=["가", "나"], labelled=said, pool=said, is_one=True)
-    assert one.doubts([("가",), ("다",)]) == pytest.approx([0.1, np.nan], nan_ok=True)
+    assert one.doubts(given_matrix([("가",), ("나",)], ["가", "나"])) == pytest.approx([0.1, 0.7])
 
 
 def test_leases_of_a_page_are_scored_at_the_next_round(

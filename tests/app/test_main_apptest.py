@@ -15,7 +15,7 @@ from malmoi.labels.found_texts import add_texts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.projects import ProjectStore, archive
 from tests.app.pages import open_page, shown
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -136,6 +136,40 @@ def test_labels_go_to_a_project_that_has_them(trained_workplace: Path) -> None:
     assert [row["project"] for row in saved()] == ["리뷰"]
 
 
+def test_the_open_project_takes_the_labels_if_it_has_them(trained_workplace: Path) -> None:
+    """Also beside others, which can be given there then; else the page says that it cannot."""
+    store, me = ProjectStore(), Person(name="나", is_local=True)
+    for name, labels in (
+        ("가 리뷰", LABELS),
+        ("나 리뷰", ["기타", *LABELS]),
+        ("메모", ["꿈", "일기"]),
+    ):
+        new = NewProject(name=name, labels=[ProjectLabel(name=label) for label in labels])
+        store.create(me, new)
+    page = open_page("single", project="나 리뷰")
+    page.text_area[0].input("배송이 빨라요")
+    button(page, "분류하기").click().run()
+    assert "저장하는 작업: 나 리뷰" in shown(page) and "저장할 수 없습니다" not in shown(page)
+    assert right_label(page).options == [*LABELS, "기타"]
+    right_label(page).set_value("기타").run()
+    button(page, "저장").click().run()
+    choice(page, "작업").set_value("메모").run()
+    assert "저장하는 작업: 가 리뷰" in shown(page)
+    assert "열린 작업 ‘메모’에는 이 모델의 라벨을 저장할 수 없습니다" in shown(page)
+    assert [(row["project"], row["label"]) for row in saved()] == [("나 리뷰", "기타")]
+
+
+def test_a_new_project_is_named_before_it_is_made(trained_workplace: Path) -> None:
+    """Not like one that was put away, of which there can be no other."""
+    store, me = ProjectStore(), Person(name="나", is_local=True)
+    new = NewProject(name="x", labels=[ProjectLabel(name=label) for label in LABELS])
+    archive(store.create(me, new))
+    page = classified("배송이 빨라요")
+    assert "새 작업이 만들어집니다: x (2)" in shown(page)
+    button(page, "저장").click().run()
+    assert [one.name for one in store.list(me)] == ["x (2)"]
+
+
 def test_pasted_lines_are_texts_of_their_own(trained_workplace: Path) -> None:
     page = classified("배송이 빨라요\n\n별로예요\n그냥 그래요")
     button(page, "분류하기").click().run()
@@ -206,7 +240,7 @@ def test_two_models_of_one_name_can_be_told_apart(trained_workplace: Path) -> No
     released = trained_workplace / "checkpoints" / "x"
     shutil.copytree(trained_workplace / "runs/finetune/x/model", released)
     page = open_page("single")
-    assert choice(page, "모델").options == ["x (runs/finetune/x/model)", "x (checkpoints/x)"]
+    assert choice(page, "모델").options == ["x (runs/finetune)", "x (checkpoints)"]
 
 
 def test_a_guessed_text_column_is_called_a_guess(trained_workplace: Path) -> None:
@@ -260,6 +294,30 @@ def test_cp949_upload(trained_workplace: Path) -> None:
     assert "리뷰.csv · 리뷰 · x" in shown(page)
 
 
+def typed_name(page: AppTest, name: str) -> AppTest:
+    field = next(one for one in page.text_input if one.label == "라벨 붙이는 사람")
+    field.input(name).run()
+    assert not page.exception
+    return page
+
+
+def test_the_result_of_a_file_goes_along_when_a_name_is_typed(trained_workplace: Path) -> None:
+    page = upload(open_page("file"), "리뷰.csv", "리뷰\n배송이 빨라요\n".encode())
+    button(page, "분류 시작").click().run()
+    run_until_ended(page)
+    job = str(in_address(page.query_params["job"]))
+    assert "1건을" in typed_name(page, "지은").success[0].value
+    # Whoever types a name after that may be a colleague, and who only has the address is nobody.
+    assert "더 남아 있지 않습니다" in shown(typed_name(page, "민수"))
+    assert "더 남아 있지 않습니다" in shown(open_page("file", job=job, name="민수"))
+    assert "1건을" in open_page("file", job=job, name="지은").success[0].value
+
+
+def in_address(value: str | list[str]) -> str:
+    """Of the address, which the test runner gives once as it was set and once as a list."""
+    return value if isinstance(value, str) else value[0]
+
+
 def use_task(workplace: Path, name: str) -> None:
     folder = workplace / "corpora" / name
     folder.mkdir(parents=True)
@@ -290,7 +348,7 @@ def test_model_of_another_task_is_not_preferred(trained_workplace: Path) -> None
     (runs / "memos" / "report.json").touch()
     page = open_page("single")
     assert choice(page, "모델").options == ["memos", "x"]
-    assert choice(page, "모델").value == "x"
+    assert choice(page, "모델").value == "runs/finetune/x"
 
 
 def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:

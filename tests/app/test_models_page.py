@@ -68,6 +68,20 @@ def test_a_high_score_on_a_handful_of_texts_is_not_trusted(workplace: Path) -> N
     assert better_than(models[1], models) is None
 
 
+def test_folds_that_all_score_alike_are_no_certainty(workplace: Path) -> None:
+    """As of a model that says one label of all texts, or that was right on a handful."""
+    model("a", 0.78, texts=1_000)
+    model("b", 1.0, width=0.0, texts=12)
+    report = fold_report(find_classifiers()[0])
+    assert report is not None and report.low < 0.77 and report.high == 1.0
+    models = find_classifiers()
+    assert named(models, preferred(models)) == "a"
+    path = model("c", 0.9)
+    (path.parent / "report.json").write_text('{"mean_f1": 0.9}', encoding="utf-8")
+    table = open_page("models").dataframe[0].value.set_index("모델")["95% 구간"]
+    assert table.to_dict() == {"a": "0.76–0.80", "b": "0.76–1.00", "c": "모름"}
+
+
 def test_a_project_gets_a_model_of_its_labels(workplace: Path) -> None:
     model("a", 0.9)
     model("b", 0.5, labels=["꿈", "일기", "일정"])
@@ -113,13 +127,13 @@ def test_a_model_is_chosen_and_stays_chosen(workplace: Path) -> None:
     model("a", 0.78)
     model("b", 0.25, texts=90, width=0.1)
     page = open_page("models")
-    assert choice(page) == "a"
+    assert choice(page) == "runs/finetune/a"
     assert use_button(page).disabled
-    page = open_page("models", model="b")
-    assert choice(page) == "b"
+    page = open_page("models", model="runs/finetune/b")
+    assert choice(page) == "runs/finetune/b"
     assert "‘a’의 F1(0.78)이 이 모델(0.25)보다 높습니다" in shown(page)
-    next(one for one in page.selectbox if one.label == "모델").select("a").run()
-    assert choice(page) == "a"
+    next(one for one in page.selectbox if one.label == "모델").select("runs/finetune/a").run()
+    assert choice(page) == "runs/finetune/a"
     assert not page.warning
 
 
@@ -128,8 +142,8 @@ def test_only_a_model_that_was_found_can_be_named(workplace: Path, name: str) ->
     model("a", 0.78)
     shutil.copytree("runs/finetune/a", "evil")
     page = open_page("models", model=name)
-    assert choice(page) == "a"
-    assert open_page("single", model=name).selectbox[-1].value == "a"
+    assert choice(page) == "runs/finetune/a"
+    assert open_page("single", model=name).selectbox[-1].value == "runs/finetune/a"
 
 
 def test_without_a_model_the_page_says_how_to_make_one(workplace: Path) -> None:
@@ -146,13 +160,13 @@ def test_two_models_of_the_same_labels_are_compared(workplace: Path) -> None:
     page = open_page("models", section="compare")
     first = next(one for one in page.selectbox if one.key == "compare_first")
     assert {str(option) for option in first.options} == {"a", "b", "c"}
-    first.select("a").run()
+    first.select("runs/finetune/a").run()
     second = next(one for one in page.selectbox if one.key == "compare_second")
     assert list(second.options) == ["b"]
     table = page.dataframe[0].value
     assert table["F1"].tolist() == [0.78, 0.6]
     assert "서로 다른 글로 잰 점수" in shown(page)
-    first.select("c").run()
+    first.select("runs/finetune/c").run()
     assert "같은 라벨을 붙이는 다른 모델이 없습니다" in shown(page)
 
 

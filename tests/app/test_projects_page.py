@@ -94,11 +94,11 @@ def test_a_project_may_begin_with_a_model_that_knows_its_labels(
     page.run()
     field = by_label(page.selectbox, "제안할 모델")
     assert field.options == ["없음", "내 모델"] and field.value == ""
-    field.set_value("내 모델").run()
+    field.set_value("runs/finetune/내 모델").run()
     by_label(page.button, "만들고 라벨링 시작").click().run()
     assert not page.exception
     (project,) = store().list(LOCAL)
-    assert project.settings.model == "내 모델"
+    assert project.settings.model == "runs/finetune/내 모델"
 
 
 def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:
@@ -185,6 +185,19 @@ def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:
     assert ODD_NAME in shown(page)
     by_label(page.button, "다시 열기").click().run()
     assert read_project(access).archived_at is None
+
+
+def test_the_open_project_that_is_archived_is_open_no_longer(workplace: Path) -> None:
+    for name in ("가", "나"):
+        made("하나", name=name)
+    page = open_page()
+    assert by_label(page.sidebar.selectbox, "작업").value == "가"
+    by_label(page.button, "보관").click().run()
+    assert [one.name for one in store().list(LOCAL)] == ["나"]
+    field = by_label(page.sidebar.selectbox, "작업")
+    assert (field.value, field.options) == ("나", ["나"])
+    # Who archives it knows that it is gone.
+    assert not page.warning and page.query_params["project"] in ("나", ["나"])
 
 
 def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> None:

@@ -1,6 +1,7 @@
 """검수, 살펴보기 and 현황 through Streamlit's own test runner, with a real database."""
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore, change_guideline, set_member
+from malmoi.labels.projects import (
+    ProjectStore,
+    archive,
+    change_guideline,
+    change_settings,
+    set_member,
+)
 from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.text_import import import_texts
@@ -22,6 +29,7 @@ from malmoi.text.reading.sources import source_of_upload
 
 LOCAL = Person(name="관리자", is_local=True)
 EVIL = "<script>alert(1)</script> **굵게** [링크](http://x) $x^2$ :red[빨강]"
+TODAY, A_DAY = date.today(), timedelta(days=1)
 TEXTS = ("배송이 빨라요", "그냥 그래요", EVIL, "다시는 안 사요", "아직 라벨 없음")
 
 
@@ -183,10 +191,89 @@ def test_words_are_searched_for_as_they_are(
         assert "찾은 글이 없습니다" in words_of(shown)
 
 
+def found_by(shown: AppTest, **fields: object) -> list[int]:
+    """The ids of the texts that are found once these fields are filled in, others at their
+    beginning; they stand in the table by their words."""
+    for name, value in fields.items():
+        shown.session_state[f"explore_{name}"] = value
+    shown.run()
+    assert not shown.exception and not shown.error
+    texts = shown.dataframe[0].value["text"].tolist() if shown.dataframe else []
+    return [TEXTS.index(text) + 1 for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("fields", "ids", "told"),
+    [
+        ({"label": "부정"}, [2, 4], "라벨 부정"),
+        ({"suggested": "부정"}, [1], "제안 부정"),
+        ({"scores": (60, 100)}, [5], r"점수 60–100\%"),
+        ({"scores": (0, 60)}, [1], r"점수 0–60\%"),
+        ({"annotator": "지은", "label": "긍정"}, [1, 2, 3], "사람 지은"),
+        ({"annotator": "보람"}, [], "사람 보람"),
+        ({"flagged": True}, [4], "깃발"),
+        ({"random": True}, [], "무작위"),
+        ({"dates": (date(2020, 1, 1), date(2020, 1, 2))}, [], "날짜 정함"),
+        ({"dates": (TODAY - A_DAY, TODAY + A_DAY)}, [1, 2, 3, 4], "날짜 정함"),
+        ({"state": "disagreeing"}, [3], None),
+        ({"state": "decided"}, [2], None),
+        ({"state": "open"}, [5], None),
+        ({"order": "surest"}, [5, 1], None),
+        ({"order": "least sure"}, [1, 5], None),
+        ({"order": "newest"}, [4, 3, 2, 1], None),
+    ],
+)
+def test_a_reviewer_finds_texts_by_each_filter(
+    project: ProjectAccess, fields: dict[str, object], ids: list[int], told: str | None
+) -> None:
+    adjudicate(project, 2, ["부정"], request_id="d")
+    save_act(as_member(project, "지은"), Act(text_id=4, kind="flag", request_id="f"))
+    scores = [
+        TextScore(text_id=1, priority=1.0, label="부정", score=0.55),
+        TextScore(text_id=5, priority=0.5, label="긍정", score=0.9),
+    ]
+    write_scores(project, "quick-1", scores)
+    shown = page("explore", "보람")
+    assert found_by(shown) == [1, 2, 3, 4, 5] and "필터" not in words_of(shown)
+    # What narrows stands in view, for the fields themselves are behind a button.
+    assert found_by(shown, **fields) == ids
+    assert told is None or told in words_of(shown)
+    button(shown, "필터 지우기").click().run()
+    if "state" not in fields and "order" not in fields:
+        assert found_by(shown) == [1, 2, 3, 4, 5] and "필터" not in words_of(shown)
+
+
+def test_an_annotator_is_offered_no_filter_by_others_or_by_a_hidden_model(
+    project: ProjectAccess,
+) -> None:
+    shown = page("explore", "지은")
+    states, orders = (shown.selectbox(key=f"explore_{name}") for name in ("state", "order"))
+    assert states.options == ["모두", "내 라벨이 없음", "내 라벨이 있음", "건너뜀"]
+    assert "검토: 틀렸을 듯한 라벨부터" not in orders.options
+    assert "모델이 확신하는 글부터" in orders.options and shown.slider
+    assert found_by(shown, state="labelled") == [1, 2, 3, 4]
+    change_settings(project, show_suggestion=False)
+    shown = page("explore", "지은")
+    assert shown.selectbox(key="explore_order").options == ["넣은 순서", "최근 라벨부터"]
+    assert not shown.slider
+    assert "모델이 제안한 라벨" not in [one.label for one in shown.selectbox]
+
+
 def test_what_cannot_be_searched_for_is_said(project: ProjectAccess) -> None:
     shown = page("explore")
     shown.text_input(key="explore_words").input("가 " * 11).run()
     assert "이렇게는 찾을 수 없습니다" in shown.error[0].value
+
+
+def test_what_is_decided_of_a_project_that_was_archived_meanwhile_is_not_written(
+    project: ProjectAccess,
+) -> None:
+    shown = page("review")
+    archive(project)
+    button(shown, "부정").click().run()
+    assert not shown.exception and latest_decisions(project) == []
+    assert "아직 작업이 없습니다" in words_of(shown)
+    assert not [one for one in shown.selectbox if one.label == "작업"]
 
 
 def test_a_project_of_others_in_the_address_opens_nothing(project: ProjectAccess) -> None:

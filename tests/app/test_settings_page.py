@@ -1,5 +1,6 @@
 """The page 설정, and who may reach it and the exports: the store decides, the page says so."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import ProjectLabel
-from malmoi.labels.projects import archive, members, read_project, set_member
+from malmoi.labels.projects import archive, change_guideline, members, read_project, set_member
 from malmoi.text.reading.sources import source_of_upload
 from tests.app.conftest import make_model
 from tests.app.project_pages import by_label, made, shown, store
@@ -182,6 +183,22 @@ def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
     assert told[-1] == "작업을 만들었습니다: 리뷰"
 
 
+def test_two_versions_of_a_guideline_stand_on_one_page(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even equal ones; how their tables look is said within each, and of nothing else."""
+    table = "| 라벨 | 뜻 |\n| --- | --- |\n| 긍정 | 좋다 |"
+    for words in (table, "없음", table):
+        change_guideline(project, words)
+    page = open_settings(monkeypatch, "guideline")
+    next(one for one in page.selectbox if one.label == "판").set_value(2).run()
+    assert not page.exception
+    assert [one.value for one in page.markdown if "긍정" in one.value] == [table] * 2
+    styles = [one.proto.body for one in page.get("html") if "td" in one.proto.body]
+    rules = re.findall(r"([^{}>]+)\{[^{}]*\}", "".join(styles))
+    assert rules and all("guideline" in rule for rule in rules), rules
+
+
 def test_a_model_of_the_project_is_chosen_kept_when_it_is_gone_and_taken_away(
     project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,22 +209,23 @@ def test_a_model_of_the_project_is_chosen_kept_when_it_is_gone_and_taken_away(
     page = open_settings(monkeypatch, "work")
     field = by_label(page.selectbox, "제안할 모델")
     assert field.options == ["없음", "내 모델"]
-    field.set_value("내 모델")
+    field.set_value("runs/finetune/내 모델")
     by_label(page.button, "진행 방식 저장").click().run()
-    assert not page.exception and read_project(project).settings.model == "내 모델"
+    assert not page.exception and read_project(project).settings.model == "runs/finetune/내 모델"
     # It is gone: nothing of it is lost, and it can be taken away.
     shutil.rmtree(run)
     page = open_settings(monkeypatch, "work")
     field = by_label(page.selectbox, "제안할 모델")
-    assert field.options == ["없음", "내 모델 (지금은 쓸 수 없음)"] and field.value == "내 모델"
+    assert field.options == ["없음", "내 모델 (지금은 쓸 수 없음)"]
+    assert field.value == "runs/finetune/내 모델"
     field.set_value("")
     by_label(page.button, "진행 방식 저장").click().run()
     assert not page.exception and read_project(project).settings.model is None
     page = open_settings(monkeypatch, "audit")
     told = page.dataframe[0].value.iloc[:, 2].tolist()
     assert told[:2] == [
-        "진행 방식을 바꿨습니다: 모델 내 모델 → 없음",
-        "진행 방식을 바꿨습니다: 모델 없음 → 내 모델",
+        "진행 방식을 바꿨습니다: 모델 runs/finetune/내 모델 → 없음",
+        "진행 방식을 바꿨습니다: 모델 없음 → runs/finetune/내 모델",
     ]
 
 
@@ -218,7 +236,7 @@ def _model_script() -> None:
 
     # A browser may send anything as the value of a field.
     st.session_state["field"] = st.query_params["forged"]
-    st.text(repr(choose_model(["내 모델"], None, key="field")))
+    st.text(repr(choose_model({"내 모델": "내 모델"}, None, key="field")))
 
 
 @pytest.mark.parametrize("forged", ["/etc/model", "monologg/koelectra-small-v3-discriminator"])
@@ -245,12 +263,20 @@ def test_the_last_admin_cannot_be_taken_away(
 def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
     from app.projects.audit_sentences import sentence
     from malmoi.labels.projects import audit_trail
+    from malmoi.labels.relabelling import relabel, undo_relabelling
 
     access = made("하나")
     archive(access)
     archive(access, away=False)
+    changed = relabel(access, [1], ["긍정"], request_id="r", expected=1)
+    undo_relabelling(access, changed.id)
+    with access.writing("admin") as connection:
+        access.note(connection, "from later", {"글": [1, True], "왜": {"까닭": None}})
     told = [sentence(entry) for entry in audit_trail(access)]
     assert told == [
+        "그 밖의 변경(from later): 글 1 예, 왜 까닭 없음",
+        "한꺼번에 정한 라벨을 되돌렸습니다: 글 1건",
+        "글 1건의 라벨을 한꺼번에 정했습니다: 긍정",
         "작업을 다시 열었습니다",
         "작업을 보관했습니다",
         "글을 가져왔습니다: 1행, 새 글 1건, 뺀 행 0개",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
+from app.views.training import shown_span
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier, find_classifiers
 from malmoi.labels.access import ProjectAccess
@@ -21,6 +22,7 @@ from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.text_import import import_texts
+from malmoi.progress import duration
 from malmoi.text.reading.sources import source_of_upload
 
 ROOT = Path(__file__).parents[2]
@@ -142,6 +144,13 @@ def test_progress_is_that_of_the_last_line_about_it(workplace: Path) -> None:
     progress = job.progress()
     assert progress is not None
     assert (progress.done, progress.total, progress.left) == (200, 1_250, "2 min")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(40, "40초"), (180, "3분"), (12_600, "3.5시간"), (362_880, "4.2일")]
+)
+def test_what_is_left_is_said_in_korean(seconds: float, said: str) -> None:
+    assert shown_span(duration(seconds)) == said
 
 
 def test_a_record_that_is_damaged_is_passed_over(workplace: Path) -> None:

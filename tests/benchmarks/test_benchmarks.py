@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import json
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import torch
 import tyro
 
+from benchmarks.result_files import write_result
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
 from malmoi.text.cleaning.cleaner import CleaningSettings
@@ -25,6 +27,19 @@ from pretrain.config.settings import PretrainSettings, RunConfig, read_config
 from pretrain.data.tokenized import tokenize_corpus
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_a_result_is_a_text_file_whose_last_line_ends(tmp_path: Path) -> None:
+    write_result(tmp_path / "out.json", {"글": 1})
+    assert (tmp_path / "out.json").read_text(encoding="utf-8") == '{\n "글": 1\n}\n'
+    kept = sorted((ROOT / "benchmarks" / "results").rglob("*.json"))
+    assert kept and not [one.name for one in kept if not one.read_bytes().endswith(b"\n")]
+
+
+def test_the_pictures_are_made_by_a_command_that_starts() -> None:
+    command = [sys.executable, "-m", "docs.make_pictures", "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "--run" in done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act, own_work, save_act
+from malmoi.labels.annotating import Act, own_work, save_act, save_acts_of_others, take_back
+from malmoi.labels.found_texts import add_texts
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import (
@@ -29,6 +30,7 @@ from malmoi.labels.projects import (
     read_project,
     set_member,
 )
+from malmoi.labels.relabelling import relabel
 from malmoi.labels.review import adjudicate, progress, reviewed_texts, texts_to_review
 from malmoi.labels.scores import TextScore, scoring_model, write_scores
 from malmoi.labels.tasks import read_task
@@ -222,8 +224,27 @@ def test_an_archived_project_is_read_and_not_written(any_url: str, make: Make) -
     archive(access)
     store = ProjectStore(any_url)
     assert store.list(LOCAL) == [] and len(store.list(LOCAL, archived=True)) == 1
-    with pytest.raises(InputError, match="is archived"):
-        save_act(access, Act(text_id=1, kind="skip", request_id="1"))
+    label = Act(text_id=1, kind="label", labels=["긍정"], request_id="2")
+    writes: list[Callable[[], object]] = [
+        lambda: save_act(access, Act(text_id=1, kind="skip", request_id="1")),
+        lambda: save_acts_of_others(access, [("지은", label)]),
+        lambda: take_back(access, [(1, "3")]),
+        lambda: lease_texts(access, 1),
+        lambda: adjudicate(access, 1, ["긍정"], request_id="4"),
+        lambda: relabel(access, [1], ["긍정"], request_id="5", expected=1),
+        lambda: add_texts(access, ["새 글"], "손으로"),
+        lambda: import_texts(access, [source_of_upload("b.txt", "새 글".encode())]),
+        lambda: write_scores(access, "m", [TextScore(text_id=1, priority=1.0)]),
+        lambda: change_settings(access, annotators_per_text=2),
+        lambda: change_labels(access, [ProjectLabel(name=one) for one in ("가", "나")]),
+        lambda: change_guideline(access, "새 기준"),
+        lambda: set_member(access, "지은", "annotator"),
+    ]
+    before = read_project(access)
+    for write in writes:
+        with pytest.raises(InputError, match="is archived"):
+            write()
+    assert read_project(access) == before and own_work(access) == []
     archive(access, away=False)
     save_act(access, Act(text_id=1, kind="skip", request_id="1"))
 

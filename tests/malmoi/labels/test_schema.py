@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,17 +12,21 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, MetaData, create_engine, insert, text
 
 from malmoi.errors import InputError
 from malmoi.labels import schema
+from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.database import LabelDatabase
+from malmoi.labels.learning_texts import labelled_texts
+from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.project_models import Base
 from malmoi.labels.project_records import iter_project_records
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.records import iter_label_records
+from malmoi.labels.review import progress
 from malmoi.labels.schema import HEAD, VERSION_TABLE
 from malmoi.labels.scores import score_versions
 from malmoi.labels.store import LabelStore, text_hash
@@ -201,44 +206,96 @@ def test_four_who_open_an_old_database_at_once_migrate_it_once(tmp_path: Path) -
     assert found == [3] * 4 and version_in(path) == HEAD
 
 
-def test_projects_from_before_models_were_chosen_keep_their_rows(any_url: str) -> None:
-    """Layout 0003 with a project, its scores and curve, brought to the newest and used."""
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+# A project of an earlier layout: three texts, of which two have a label and one a decision, too.
+EARLIER: dict[str, list[dict[str, object]]] = {
+    "projects": [
+        {"name": "리뷰", "kind": "single", "annotators_per_text": 1, "show_suggestion": True}
+        | {"text_order": "scores", "random_share": 0.0, "lease_seconds": 600, "created_by": "가"}
+        | {"created_at": WHEN, "scores_version": 1}
+    ],
+    "guidelines": [
+        {"project_id": 1, "version": 1, "markdown": "# 기준", "author": "가", "created_at": WHEN}
+    ],
+    "project_labels": [
+        {"project_id": 1, "name": name, "title": name, "meaning": "", "position": place}
+        | {"retired": False}
+        for place, name in enumerate(("긍정", "부정"))
+    ],
+    "adjudications": [
+        {"project_id": 1, "text_id": 2, "reviewer": "나", "choice": "[1]", "request_id": "d"}
+        | {"guideline_version": 1, "created_at": WHEN}
+    ],
+    "annotations": [
+        {"project_id": 1, "text_id": place, "annotator": "가", "kind": "label", "choice": "[2]"}
+        | {"guideline_version": 1, "request_id": f"r{place}", "created_at": WHEN}
+        for place in (1, 2)
+    ],
+    "places": [
+        {"project_id": 1, "text_id": place, "annotator": "가", "state": "labelled"}
+        | {"annotation_id": place, "choice": "[2]"}
+        for place in (1, 2)
+    ],
+    "score_versions": [{"project_id": 1, "model": "quick-20", "created_at": WHEN}],
+    "text_scores": [{"version": 1, "text_id": 3, "priority": 1.0, "label": "긍정", "score": 0.75}],
+}
+TEXTS = ("별로예요 👎🏽", "그냥 그래요", "배송이 빨라요")
+
+
+def write_earlier(connection: Connection) -> None:
+    """Write `EARLIER` into the tables as they are."""
+    tables = MetaData()
+    tables.reflect(connection, only=lambda name, _: name.startswith("malmoi_"))
+    rows = dict(EARLIER)
+    rows["texts"] = [
+        {"project_id": 1, "text": one, "text_sha256": text_hash(one), "lottery": place / 10}
+        | {"votes": int(place < 3), "is_open": place == 3, "disagrees": False}
+        | {"adjudication_id": 1 if place == 2 else None}
+        for place, one in enumerate(TEXTS, 1)
+    ]
+    # Texts come before what is about them.
+    for name in ("projects", "texts", *list(EARLIER)[1:]):
+        connection.execute(insert(tables.tables[f"malmoi_{name}"]), rows[name])
+
+
+@pytest.mark.parametrize("layout", ["0002", "0003"])
+def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str) -> None:
+    """With texts, labels, a decision and scores, brought to the newest layout and used."""
     engine = create_engine(any_url)
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
+        command.upgrade(config, layout)
     with engine.begin() as connection:
-        connection.execute(
-            text(
-                "INSERT INTO malmoi_projects (name, kind, annotators_per_text, show_suggestion, "
-                "text_order, random_share, lease_seconds, created_by, created_at) VALUES "
-                "('리뷰', 'single', 1, true, 'scores', 0.1, 600, '가', '2026-01-02 03:04:05+00:00')"
+        write_earlier(connection)
+        if layout == "0003":
+            connection.execute(
+                text("UPDATE malmoi_score_versions SET labels = 20, cross_validated_f1 = 0.5")
             )
-        )
-        connection.execute(
-            text(
-                "INSERT INTO malmoi_guidelines (project_id, version, markdown, author, created_at) "
-                "VALUES (1, 1, '# 기준', '가', '2026-01-02 03:04:05+00:00')"
-            )
-        )
-        connection.execute(
-            text(
-                "INSERT INTO malmoi_score_versions (project_id, model, created_at, labels, "
-                "cross_validated_f1) VALUES (1, 'quick-20', '2026-01-02 03:04:05+00:00', 20, 0.5)"
-            )
-        )
     # Training reads a database that nobody has brought to the newest layout.
-    assert list(iter_project_records(engine, 1, "labels.db")) == []
+    records = [(one.text, one.label) for one in iter_project_records(engine, 1, "labels.db")]
+    assert records == [(TEXTS[0], "부정"), (TEXTS[1], "긍정")]
     store = ProjectStore(any_url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, Base.metadata) == []
         assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+    assert [
+        (one.text, one.label) for one in iter_project_records(engine, 1, "labels.db")
+    ] == records
     access = store.access(Person(name="가", is_local=True), "리뷰")
-    assert read_project(access).settings == ProjectSettings()
-    (point,) = score_versions(access)
-    assert (point.model, point.quality.chosen_f1) == ("quick-20", None)
+    assert read_project(access).settings == ProjectSettings(random_share=0.0)
+    assert [(one.text, one.labels) for one in labelled_texts(access)] == [
+        (TEXTS[0], ("부정",)),
+        (TEXTS[1], ("긍정",)),
+    ]
+    # A point of the curve that was never measured is none.
+    points = [(one.model, one.quality.labels) for one in score_versions(access)]
+    assert points == ([("quick-20", 20)] if layout == "0003" else [])
+    (leased,) = lease_texts(access, 5)
+    assert (leased.text, leased.suggested_label, leased.drawn) == (TEXTS[2], "긍정", "scores")
+    act = Act(text_id=leased.text_id, kind="label", labels=["긍정"], request_id="new")
+    assert save_act(access, act).new and progress(access).finished == 3
     change_settings(access, model="내 모델")
     assert read_project(access).settings.model == "내 모델"
