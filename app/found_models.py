@@ -79,15 +79,3 @@ def names_for(labels: Sequence[str]) -> dict[str, str]:
 def model_named(name: str) -> Path | None:
     """The model that was found under a name; None where there is none now."""
     return next((path for path in available_models() if model_name(path) == name), None)
-
-
-def chosen_model(name: str) -> Path | None:
-    """`model_named` of what stands in a project's settings.
-
-    Those of an earlier version have the name of the folder alone, which is enough where it can mean
-    one model only.
-    """
-    if (found := model_named(name)) is not None:
-        return found
-    alike = [path for path in available_models() if display_name(path) == name]
-    return alike[0] if len(alike) == 1 else None

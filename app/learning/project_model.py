@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.found_models import FEWEST_IN_COMMON, chosen_model, in_common, stamp
+from app.found_models import FEWEST_IN_COMMON, in_common, model_named, stamp
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt, text_keys
@@ -109,7 +109,7 @@ class ProjectModels:
         name = project.settings.model
         if name is None:
             return None
-        path = chosen_model(name)
+        path = model_named(name)
         if path is None:
             return ModelProblem(kind="gone", model=name)
         try:

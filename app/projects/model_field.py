@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from app.found_models import chosen_model, model_name, short_name
+from app.found_models import short_name
 from app.language import say
 
 # Not None, which to Streamlit is a field in which nothing was chosen.
@@ -23,8 +23,6 @@ def choose_model(
         key: of the field.
         disabled: for who may not change it.
     """
-    if now is not None and now not in names and (path := chosen_model(now)) is not None:
-        now = model_name(path)
     known = [_NONE, *names]
     if now is not None and now not in names:
         known.append(now)

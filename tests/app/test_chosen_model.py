@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from app.found_models import chosen_model, model_named, names_for
+from app.found_models import model_named, names_for
 from app.labelling.words import words_behind
 from app.learning import service
 from app.learning.project_model import ModelProblem, ProjectModels
@@ -120,10 +120,8 @@ def test_a_chosen_model_is_the_same_whatever_others_come(
     (models / "elsewhere").mkdir()
     monkeypatch.chdir(models / "elsewhere")
     assert list(names_for(labels)) == [RANDOM, "checkpoints/무작위"]
-    # Of an earlier version: the folder's name, while that can mean one model only.
-    assert chosen_model("무작위") is None
-    shutil.rmtree(models / "checkpoints" / "무작위")
-    assert chosen_model("무작위") == models / "runs/finetune/무작위/model"
+    # A folder's name alone is none.
+    assert model_named("무작위") is None
     # No place on this machine stands in what is told of a model that cannot be read.
     (models / "runs/finetune/무작위/model/tokenizer.json").write_text("{", encoding="utf-8")
     problem = ProjectModels().of(read_project(project(memos, name, labels=labels)))
