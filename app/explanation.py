@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.language import say
 from malmoi.errors import InputError
+from malmoi.paths import home
 
 logger = logging.getLogger(__name__)
 
@@ -19,5 +20,9 @@ def explain(sentence: str, error: InputError) -> None:
     """
     logger.warning("%s", error)
     st.error(sentence)
+    # Where things are on this machine is nobody else's.
+    shown = str(error)
+    for place in (home().absolute(), home().resolve()):
+        shown = shown.replace(f"{place}/", "")
     with st.expander(say("자세한 내용", "Details")):
-        st.code(str(error), language=None, wrap_lines=True)
+        st.code(shown, language=None, wrap_lines=True)

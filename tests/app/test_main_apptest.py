@@ -65,11 +65,18 @@ def test_missing_model_says_how_to_make_one(workplace: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
-def test_damaged_model(trained_workplace: Path, file: str) -> None:
+def test_damaged_model(
+    trained_workplace: Path, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (trained_workplace / "runs/finetune/x/model" / file).write_bytes(b'{"a')
+    monkeypatch.setenv("MALMOI_HOME", str(trained_workplace))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     page = open_page("single")
     assert "읽을 수 없습니다" in page.error[0].value
     assert "kfold.py" in page.error[0].value
+    # Named by its place in the project, not on the machine.
+    assert "runs/finetune/x/model" in shown(page) and str(trained_workplace) not in shown(page)
 
 
 def test_damaged_database(trained_workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
