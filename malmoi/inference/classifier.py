@@ -193,7 +193,7 @@ class Classifier:
 
         Raises:
             InputError: one text or a table instead of a list, something that is no text, pairs
-                where none are read, or none where they are.
+                where none are read or none where they are, or damaged weights.
         """
         return self._predicted(_cleaned_by_chunk(self._inputs(texts, pairs)), progress)
 
@@ -390,6 +390,11 @@ class Classifier:
             if self._linear is not None and texts.linear is not None:
                 logits = self._linear.added(logits, texts.linear[places])
             probabilities = probabilities_of(logits, self._description, self.temperature)
+            if (probabilities != probabilities).any():  # NaN; numpy is not imported here
+                raise InputError(
+                    f"{self.name}: expected numbers of every text, found NaN: weights of the model "
+                    "are damaged; fetch it or make it again"
+                )
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)
 

@@ -110,6 +110,15 @@ def test_a_temperature_that_divides_nothing_is_refused(copied: Path, bad: str) -
     assert found.endswith("delete the file to go without")
 
 
+def test_weights_that_are_no_numbers_are_refused(copied: Path) -> None:
+    model = AutoModelForSequenceClassification.from_pretrained(copied)
+    model.classifier.out_proj.weight.data[0, 0] = float("nan")
+    model.save_pretrained(copied)
+    with pytest.raises(InputError, match=r"found NaN: .* make it again") as caught:
+        Classifier.load(copied).predict(["꿈에서 날았다"])
+    assert "\n" not in str(caught.value)
+
+
 def test_texts_are_cleaned_as_in_training(classifier: Classifier) -> None:
     raw, clean = classifier.predict(["꿈에서  ㅋㅋㅋㅋㅋ\u200b", "꿈에서 ㅋㅋ"])
     assert raw == clean
