@@ -89,6 +89,7 @@ class Card {
   }
 
   begin(scope) {
+    this.keepNote(); // it is of the project and the person that were open
     this.scope = scope;
     if (!sessions.has(scope)) sessions.set(scope, new Session(scope));
     this.session = sessions.get(scope);
@@ -110,7 +111,7 @@ class Card {
       if (act) line.refuse(act);
       if (act) this.notice(`${this.say.refused} ${reason}`);
     }
-    if (answer.failed) this.notice(answer.failed, "failed");
+    if (answer.failed) this.notice(`${this.say.failed} ${answer.failed}`, "failed");
     else this.at.notices.querySelector("[data-name=failed]")?.remove();
     if (answer.held) {
       if (answer.renewed) {
@@ -320,13 +321,19 @@ class Card {
 
   saveNote(event) {
     event.preventDefault();
+    this.keepNote();
+    this.draw();
+    this.send();
+  }
+
+  // Also where a label is clicked, or the text leaves the screen, while a note is being written.
+  keepNote() {
+    if (this.at.noteForm.hidden) return;
     const note = this.at.note.value.trim();
     this.closeNote();
     if (note === (this.noted.note ?? "")) return;
     this.noted.note = note;
     this.add(this.noted, { kind: "note", note });
-    this.draw();
-    this.send();
   }
 
   change(work) {
@@ -376,9 +383,9 @@ class Card {
 
   drawText(text) {
     const { at, say } = this;
+    this.keepNote();
     this.shown = text;
     this.shownAt = performance.now();
-    at.noteForm.hidden = true;
     at.text.hidden = !text;
     at.empty.hidden = Boolean(text);
     at.text.textContent = text?.text ?? "";

@@ -53,6 +53,10 @@ def _progress() -> dict[str, str]:
             "서버에 닿지 않아 {}건을 이 브라우저에 두었습니다",
             "No server; {} kept in this browser",
         ),
+        "failed": say(
+            "지금은 할 수 없습니다. 저장하지 못한 것은 이 브라우저에 두고 다시 보냅니다:",
+            "Not possible now; what is not saved stays in this browser and is sent again:",
+        ),
         "refused": say("저장할 수 없어 뺐습니다:", "Left out, as it cannot be saved:"),
     }
 

@@ -21,6 +21,13 @@ def project_id_of(connection: Connection, name: str) -> int | None:
     return connection.scalar(select(ProjectRow.id).where(ProjectRow.name == name))
 
 
+def project_names(connection: Connection) -> list[str]:
+    """The names of all projects; none in a database from before there were any."""
+    if not inspect(connection).has_table(ProjectRow.__tablename__):
+        return []
+    return list(connection.scalars(select(ProjectRow.name).order_by(ProjectRow.name)))
+
+
 def iter_project_records(engine: Engine, project_id: int, source: str) -> Iterator[Record]:
     """Texts with a decided label, in the order of import: a reviewer's, else that of all annotators
     or of more than half of them. Of a `multi` project the label is a JSON list.

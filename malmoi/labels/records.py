@@ -8,15 +8,17 @@ from sqlalchemy.orm import Session
 
 from malmoi.errors import InputError
 from malmoi.labels.connection import reading_engine, reason
-from malmoi.labels.database import LabelDatabase
+from malmoi.labels.database import LabelDatabase, as_part
 from malmoi.labels.models import Label, names_in, sets_within
 from malmoi.labels.names import normal_label
-from malmoi.labels.project_records import iter_project_records, project_id_of
+from malmoi.labels.project_records import iter_project_records, project_id_of, project_names
 from malmoi.labels.queries import known_sets, latest_ids, of_sets
 from malmoi.labels.tasks import task_named
 from malmoi.text.record import Record
 
 _ROWS_AT_ONCE = 1_000
+# Projects that an error names.
+_NAMED = 10
 
 
 def iter_label_records(
@@ -24,7 +26,8 @@ def iter_label_records(
 ) -> Iterator[Record]:
     """The current label of every text of one task, oldest first; nothing is changed.
 
-    A part that names a project of the database reads that one (`project_records`).
+    A part that names a project of the database reads that one (`project_records`). So does no part,
+    where the project is the only one, and nothing was labelled before there were projects.
 
     Args:
         labels: of which task, where the database names no part; None: it has one only.
@@ -59,9 +62,16 @@ def iter_label_records(
 def _project(session: Session, database: LabelDatabase) -> int | None:
     """The project that the part names, if it does."""
     if database.part is None:
-        return None
+        return _only_project(session, database)
     project_id = project_id_of(session.connection(), normal_label(database.part))
     if project_id is None:
+        names = project_names(session.connection())
+        is_other = "," in database.part or task_named(database.part) is not None
+        if names and not is_other:
+            raise InputError(
+                f"{database}: expected one of the projects of this database, "
+                f"{_behind(names)}, found #{database.part}"
+            )
         return None
     task = task_named(database.part)
     if task is not None and sets_within(known_sets(session), task.label_names):
@@ -70,6 +80,25 @@ def _project(session: Session, database: LabelDatabase) -> int | None:
             f"write #{','.join(task.label_names)} for those of the task, or rename the project"
         )
     return project_id
+
+
+def _only_project(session: Session, database: LabelDatabase) -> int | None:
+    """The project of a database that has nothing else; None where it has none."""
+    names = project_names(session.connection())
+    if not names or session.scalar(select(Label.id).limit(1)) is not None:
+        return None
+    if len(names) > 1:
+        raise InputError(
+            f"{database}: expected the name of a project behind it, {_behind(names)}, found none; "
+            "write it at the end of --data"
+        )
+    return project_id_of(session.connection(), names[0])
+
+
+def _behind(names: Sequence[str]) -> str:
+    """Names of projects as they are written behind a database, the first of many."""
+    shown = [f"#{as_part(name)}" for name in names[:_NAMED]]
+    return ", ".join(shown) + (" …" if len(names) > _NAMED else "")
 
 
 def _of_one_task(

@@ -247,6 +247,26 @@ def test_after_a_note_the_next_digit_is_a_label(page: "Page") -> None:
     assert note.is_hidden() and len(card.acts()) == 2
 
 
+def test_a_note_that_is_still_open_goes_along_with_the_label(page: "Page") -> None:
+    """On a tablet the label is touched, and nobody presses Enter before."""
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("v")
+    page.keyboard.type("반어 같음")
+    page.get_by_role("button", name="부정").click()
+    assert page.get_by_role("textbox", name="메모").is_hidden() and card.shown() == "둘"
+    kept = {(act["kind"], act["text_id"]): act for act in card.acts()}
+    assert set(kept) == {("label", 1), ("note", 1)} and kept["note", 1]["note"] == "반어 같음"
+    # Both are in the first message: nothing waits for a second one.
+    assert {act["kind"] for act in card.sent()[-1]["acts"]} == {"label", "note"}
+    page.keyboard.press("v")
+    page.keyboard.type("다른 작업에서는 아님")
+    card.scope = "2-1/지은"
+    card.hand_out("셋", first=9)
+    (last,) = [act for act in card.acts() if act["text_id"] == 2]
+    assert last["kind"] == "note" and not [act for act in card.acts() if act["text_id"] == 9]
+
+
 def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     card = Card(page, multi=True)
     card.hand_out("하나", "둘")
@@ -368,6 +388,7 @@ def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
     page.keyboard.press("2")
     card.tell(failed="the label database could not do it")
     assert len(card.acts()) == 1
+    assert "이 브라우저에 두고 다시 보냅니다: the label" in page.get_by_role("alert").inner_text()
 
 
 def test_more_texts_are_asked_for_before_they_run_out(page: "Page") -> None:

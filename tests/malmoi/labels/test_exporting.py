@@ -139,6 +139,17 @@ def test_a_project_is_read_for_training_by_its_name(project: ProjectAccess, any_
     assert read_examples(find_data(f"{any_url}#리뷰", None).place).counts["좋음"] == 1
 
 
+def test_a_project_that_is_not_named_is_the_only_one_or_an_error_that_names_all(
+    project: ProjectAccess, make: Make, any_url: str
+) -> None:
+    assert read_examples(find_data(any_url, None).place).counts["긍정"] == 1
+    with pytest.raises(InputError, match=r"one of the projects .*, #리뷰, found #리뷰들$"):
+        read_examples(find_data(f"{any_url}#리뷰들", None).place)
+    make("글", name="둘째 100%")
+    with pytest.raises(InputError, match="behind it, #둘째 100%25, #리뷰, found none"):
+        read_examples(find_data(any_url, None).place)
+
+
 def test_a_project_and_a_task_of_one_name_are_told_apart(make: Make, any_url: str) -> None:
     access = make("어제 꾼 꿈", labels="꿈,일기,일정,메모,오류", name="memos")
     label(access, 1, "꿈")
