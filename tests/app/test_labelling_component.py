@@ -381,8 +381,12 @@ def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
     card.hand_out("하나", "둘")
     page.keyboard.press("1")
     (act,) = card.acts()
+    page.evaluate("window.malmoi = {drawAnew: () => void (window.drawnAnew = true)}")
     card.tell(refused=[{"id": act["request_id"], "reason": "expected a label"}])
     assert "expected a label" in page.get_by_role("alert").inner_text()
+    assert "저장됨" not in page.locator(".saving").inner_text()
+    # The labels on the page may be those of yesterday: it is drawn with those of now.
+    assert page.evaluate("window.drawnAnew") is True
     assert card.acts() == [] and page.get_by_role("button", name="되돌리기").is_disabled()
     # A failure of the moment drops nothing.
     page.keyboard.press("2")
