@@ -95,7 +95,7 @@ class Card {
     this.session = sessions.get(scope);
     this.asked = null;
     this.at.notices.replaceChildren();
-    this.shown = null;
+    this.shown = undefined; // neither a text nor that there is none
   }
 
   take(answer) {

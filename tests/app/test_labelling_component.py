@@ -431,6 +431,13 @@ def test_of_the_last_texts_more_are_asked_for_until_none_is_left(page: "Page") -
     assert len(card.sent()) == last["sequence"]
 
 
+def test_where_nothing_is_left_from_the_start_that_is_said(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out()
+    assert "남아 있지 않습니다" in page.locator(".empty").inner_text()
+    assert page.locator(".text").is_hidden() and page.locator(".empty button").is_visible()
+
+
 def test_the_key_on_a_button_is_the_same_whatever_letters_labels_take(page: "Page") -> None:
     """A label that has the letter comes first; the sign stays."""
     card = Card(page)
