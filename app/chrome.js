@@ -20,11 +20,39 @@ const KOREAN = {
   "Select all": "모두 고르기",
   Close: "닫기",
   Stop: "멈춤",
+  "Date range": "기간",
+  "Select...": "고르기…",
+  "Quick select a date range": "기간 고르기",
+  "Past Week": "지난 1주",
+  "Past Month": "지난 1개월",
+  "Past 3 Months": "지난 3개월",
+  "Past 6 Months": "지난 6개월",
+  "Past Year": "지난 1년",
+  "Past 2 Years": "지난 2년",
   "Stopping...": "멈추는 중…",
   "Bad message format": "서버의 말을 알아들을 수 없습니다",
   "Connection timed out.": "서버가 제때 대답하지 않습니다. 대답하면 저절로 이어집니다.",
   "streamlit run yourscript.py": "streamlit run app/main.py",
 };
+// What people wrote within those parts: what can be chosen, what the app draws in a dialog, help.
+const OF_PEOPLE = [
+  "[role=option][data-key]:not([data-key^=past])",
+  "[role=dialog] [data-testid=stVerticalBlock]",
+  "[role=tooltip] [data-testid=stMarkdownContainer]",
+].join(",");
+// Names that a screen reader says, and the link that the first Tab shows. They stand from the start,
+// and where an attribute is empty here it is the text.
+const NAMES = [
+  ["[data-testid=stSkipToContent]", "", "Skip to main content", "본문으로 건너뛰기"],
+  ["[data-testid=stSidebar]", "aria-label", "Sidebar", "옆 메뉴"],
+  ["[data-testid=stSidebar] button", "aria-label", "Collapse sidebar", "옆 메뉴 접기"],
+  ["button", "aria-label", "Expand sidebar", "옆 메뉴 펴기"],
+  ["[data-testid=stSidebarNav]", "aria-label", "App pages", "화면"],
+  ["[data-testid=stProgress] [role=progressbar]", "aria-label", "progress", "진행"],
+  ["[data-testid=stSelectbox] button", "aria-label", "Open", "열기"],
+  ["[data-testid=stSelectbox] input", "placeholder", "Choose an option", "골라 주세요"],
+  ["[data-testid=stFileUploaderDropzoneInput]", "aria-label", "file upload", "파일 올리기"],
+];
 const PARTS = [
   "[role=dialog]",
   "[role=menu]",
@@ -33,25 +61,43 @@ const PARTS = [
   "[data-testid=stConnectionStatus]",
   "[data-testid=stStatusWidget]",
   "[data-testid=stDataFrameColumnMenu]",
+  "[data-testid=stDateInputCalendar]",
 ].join(",");
 const GONE =
   /Streamlit server is not responding|Is Streamlit still running|accidentally stopped Streamlit/;
 const REFUSED = /^(?:Cannot connect to Streamlit|Connection failed with status)\D*(\d+)/;
 
+function isStreamlits(element) {
+  return Boolean(element?.closest(PARTS)) && !element.closest(OF_PEOPLE);
+}
+
+// Says names in a language; they are exchanged back where the visitor chooses the other one.
+function name(language) {
+  for (const [selector, attribute, english, korean] of NAMES) {
+    const [from, to] = language === "ko" ? [english, korean] : [korean, english];
+    for (const element of document.querySelectorAll(selector)) {
+      if (!attribute && element.textContent === from) element.textContent = to;
+      else if (attribute && element.getAttribute(attribute) === from) element.setAttribute(attribute, to);
+    }
+  }
+}
+
 function exchange(node) {
   if (node.nodeType === Node.TEXT_NODE) {
-    if (!node.parentElement?.closest(PARTS)) return;
+    if (!isStreamlits(node.parentElement)) return;
     const words = node.data.trim();
     const refused = REFUSED.exec(words);
     if (KOREAN[words]) node.data = KOREAN[words];
+    // A heading for screen readers, with the month behind it.
+    else if (words.startsWith("Choose date range")) node.data = words.replace("Choose date range", "기간 고르기");
     else if (GONE.test(words))
       node.data = "말모이 서버가 꺼졌거나 다시 시작하는 중입니다. 서버가 켜지면 저절로 이어집니다.";
     else if (refused)
       node.data = `서버가 연결을 받지 않습니다 (HTTP ${refused[1]}). 관리자에게 알려 주세요.`;
     return;
   }
-  const name = node.getAttribute?.("aria-label");
-  if (KOREAN[name] && node.closest(PARTS)) node.setAttribute("aria-label", KOREAN[name]);
+  const label = node.getAttribute?.("aria-label");
+  if (KOREAN[label] && isStreamlits(node)) node.setAttribute("aria-label", KOREAN[label]);
   for (const child of node.childNodes) exchange(child);
 }
 
@@ -59,13 +105,23 @@ export default function ({ data, setTriggerValue }) {
   document.documentElement.lang = data.language;
   // For components within a fragment, whose own messages reach nobody before the page is drawn.
   window.malmoi = { drawAnew: () => setTriggerValue("anew", Date.now()) };
+  name(data.language);
   if (data.language !== "ko") return;
+  // What is drawn together is looked through once.
+  let waits = 0;
   const observer = new MutationObserver((changes) => {
+    waits ||= window.setTimeout(() => {
+      waits = 0;
+      name("ko");
+    }, 100);
     for (const change of changes) {
       if (change.type === "characterData") exchange(change.target);
       for (const node of change.addedNodes) exchange(node);
     }
   });
   observer.observe(document.body, { childList: true, subtree: true, characterData: true });
-  return () => observer.disconnect();
+  return () => {
+    observer.disconnect();
+    window.clearTimeout(waits);
+  };
 }

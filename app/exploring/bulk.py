@@ -49,19 +49,25 @@ def draw_bulk(opened: OpenProject, search: Search, chosen: Sequence[int]) -> Non
             _draw_latest(opened)
 
 
-def say_what_was_done(opened: OpenProject) -> None:
-    """The line after a change."""
+def say_what_was_done(opened: OpenProject) -> bool:
+    """The line after a change; whether there was one, so that what was counted may be otherwise."""
     failed: InputError | None = st.session_state.pop(_FAILED, None)
     if failed is not None:
         explain(say("바꾸지 못했습니다.", "Nothing was changed."), failed)
     done: tuple[int, str] | None = st.session_state.pop(_DONE, None)
     if done is not None and done[0] == opened.project.id:
         st.success(done[1], icon=":material/check_circle:")
+    return done is not None
 
 
-@st.dialog("라벨 정하기 · Label", width="medium")
 def _confirm(opened: OpenProject, which: Sequence[int] | Search, number: int) -> None:
-    """Ask for the label, naming how many texts get it."""
+    """Open the dialog that asks for the label; its title is in the visitor's language."""
+    title = say("라벨 정하기", "Give a label")
+    st.dialog(title, width="medium")(_ask_for_label)(opened, which, number)
+
+
+def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: int) -> None:
+    """Name how many texts get it."""
     if number > MOST_RELABELLED or not number:
         st.warning(
             say(

@@ -23,29 +23,33 @@ def choose_search(opened: OpenProject) -> Search:
     """
     sees_all = opened.allows("reviewer")
     sees_model = sees_all or opened.project.settings.show_suggestion
-    words, state, order, more = st.columns([4, 2, 2, 1.4], vertical_alignment="bottom")
+    # They go on in the next line where the page is narrow.
+    row = st.container(horizontal=True, vertical_alignment="bottom")
     take_from_address("explore_words")
-    wanted = words.text_input(
+    wanted = row.text_input(
         say("글에 든 말", "Words in the text"),
         key="explore_words",
         placeholder=say("예: 배송 빨라요", "Words, all of which the text has"),
         max_chars=200,
         icon=":material/search:",
+        width="stretch",
     )
     write_to_address("explore_words", wanted or "")
-    chosen_state = state.selectbox(
+    chosen_state = row.selectbox(
         say("상태", "State"),
         list(_states(sees_all)),
         format_func=_states(sees_all).__getitem__,
         key="explore_state",
+        width=165,
     )
-    chosen_order = order.selectbox(
+    chosen_order = row.selectbox(
         say("순서", "Order"),
         list(_orders(sees_all, sees_model)),
         format_func=_orders(sees_all, sees_model).__getitem__,
         key="explore_order",
+        width=240,
     )
-    with more.popover(say("필터", "Filters"), icon=":material/tune:", width="stretch"):
+    with row.popover(say("필터", "Filters"), icon=":material/tune:", width="content"):
         narrowed = _draw_filters(opened, sees_all, sees_model)
     if told := _told(opened, narrowed):
         st.caption(say("필터: ", "Filters: ") + " · ".join(map(escaped, told)))

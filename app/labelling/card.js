@@ -95,7 +95,7 @@ class Card {
     this.session = sessions.get(scope);
     this.asked = null;
     this.at.notices.replaceChildren();
-    this.shown = null;
+    this.shown = undefined; // neither a text nor that there is none
   }
 
   take(answer) {
@@ -110,7 +110,11 @@ class Card {
       const act = outbox.drop(id);
       if (act) line.refuse(act);
       if (act) this.notice(`${this.say.refused} ${reason}`);
+      // What is gone from here without being saved is not called saved.
+      if (this.session.last?.act.request_id === id) this.session.last = null;
     }
+    // Labels may have been renamed or retired since the page was drawn; else all would be refused.
+    if (answer.refused.length) window.malmoi?.drawAnew();
     if (answer.failed) this.notice(`${this.say.failed} ${answer.failed}`, "failed");
     else this.at.notices.querySelector("[data-name=failed]")?.remove();
     if (answer.held) {

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
@@ -30,6 +31,8 @@ from malmoi.text.reading.whole_rows import LINE_COLUMN, distinct_names, iter_who
 # More than anybody would give a key to; a column with more is no column of labels.
 MOST_LABELS = 100
 _CELL = 300
+# Before what a task of Label Studio holds.
+_DATA = "data."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +117,8 @@ def _preview(
     label = next((n for n, name in enumerate(columns) if plain_name(name) in names), None)
     text = _text_place(columns, sample, rows)
     origin = _origin(columns, sample, source)
-    if origin == "label-studio" and "data.text" in columns:
-        text = list(columns).index("data.text")
+    if origin == "label-studio":
+        text = _place_in_data(columns, sample, rows, text)
     return FilePreview(
         columns=tuple(columns),
         header=tuple(columns),
@@ -144,6 +147,25 @@ def _text_place(
     except InputError:
         lengths = [sum(len(row[n]) for row in rows if n < len(row)) for n in range(len(columns))]
         return max(range(len(columns)), key=lengths.__getitem__)
+
+
+def _place_in_data(
+    columns: Sequence[str],
+    sample: Sequence[Sequence[object]],
+    rows: Sequence[Sequence[str]],
+    otherwise: int,
+) -> int:
+    """The column of the texts among the fields of `data`, which every project names as it likes."""
+    places = [n for n, name in enumerate(columns) if name.startswith(_DATA)]
+    if not places:
+        return otherwise
+
+    def fields(row: Sequence[Any]) -> list[Any]:
+        return [row[n] if n < len(row) else None for n in places]
+
+    names = [columns[n].removeprefix(_DATA) for n in places]
+    shown = [[cell or "" for cell in fields(row)] for row in rows]
+    return places[_text_place(names, [fields(row) for row in sample], shown)]
 
 
 def _origin(

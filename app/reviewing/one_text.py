@@ -7,6 +7,7 @@ import streamlit as st
 from app.language import say
 from app.plain_text import escaped
 from app.projects.guideline import show_guideline
+from app.side_by_side import side_by_side
 from app.visit import OpenProject
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.review import ReviewedText
@@ -39,7 +40,7 @@ def draw_text(
         decide: called by the buttons.
         draw_below: draws what belongs below them.
     """
-    left, right = st.columns([3, 2])
+    left, right = side_by_side("review_text")
     with left:
         with st.container(border=True):
             st.text(text.text)

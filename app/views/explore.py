@@ -30,6 +30,8 @@ from malmoi.labels.searching import (
 
 _ROWS = 50
 _PLACE = "explore_place"
+# Pixels: a day and a time are not cut. With it the columns fit a window of 1280.
+_WIDTH_OF_A_MOMENT = 105
 _BY_MODEL: tuple[SearchOrder, ...] = ("doubt", "least sure", "surest")
 
 
@@ -63,10 +65,12 @@ def show(visit: Visit) -> None:
     if part == "words":
         draw_words(opened)
         return
-    say_what_was_done(opened)
+    changed = say_what_was_done(opened)
     try:
         search = choose_search(opened)
         place = _place(opened, search)
+        if changed:
+            place.count = None
         page = search_texts(opened.access, search, after=place.begins[-1], limit=_ROWS)
     except InputError as error:
         explain(say("이렇게는 찾을 수 없습니다.", "This cannot be searched for."), error)
@@ -195,7 +199,7 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
             "when",
         ],
         column_config={
-            "text": column.TextColumn(say("글", "Text"), width=330),
+            "text": column.TextColumn(say("글", "Text"), width=300),
             "label": column.TextColumn(say("라벨", "Label"), width="small"),
             "suggested": column.TextColumn(say("모델 제안", "Suggested"), width="small"),
             "score": column.NumberColumn(say("점수", "Score"), format="%.0f%%", width="small"),
@@ -210,7 +214,7 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
                 say("라벨 붙인 때", "Labelled"),
                 format="MM-DD HH:mm",
                 timezone=st.context.timezone,
-                width="small",
+                width=_WIDTH_OF_A_MOMENT,
             ),
         },
     )

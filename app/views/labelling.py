@@ -9,17 +9,15 @@ from app.language import say
 from app.navigation import link_to
 from app.projects.guideline import show_guideline
 from app.projects.running import import_key, works
+from app.side_by_side import side_by_side
 from app.visit import OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
 _SHOWN, _CURVE = "guideline", "curve"
 _PIXELS = 520
-_CARD, _GUIDELINE = "labelling_card_place", "labelling_guideline"
-# Where the two do not fit side by side, the guideline goes below.
-_NARROW = f"""
+_GUIDELINE = "labelling_guideline"
+_SMALL = f"""
 <style>
-div:has(> .st-key-{_CARD}) {{ flex: 3 1 26rem; min-width: min(26rem, 100%); }}
-div:has(> .st-key-{_GUIDELINE}) {{ flex: 2 1 20rem; min-width: 18rem; }}
 .st-key-{_GUIDELINE} :is(p, li, td, th) {{ font-size: 0.85rem; line-height: 1.5; }}
 </style>
 """
@@ -66,19 +64,20 @@ def _draw(opened: OpenProject) -> None:
         value=True,
         help=say("글 옆에 지침을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
     )
-    st.html(_NARROW)
-    with st.container(horizontal=True, gap="medium"):
-        with st.container(width="stretch", key=_CARD):
-            draw_card(opened)
-        if shown:
-            with st.container(key=_GUIDELINE, border=True, height=_PIXELS):
-                st.caption(
-                    say(
-                        f"지침 {opened.project.guideline_version}판",
-                        f"Guideline, version {opened.project.guideline_version}",
-                    )
+    st.html(_SMALL)
+    # The card keeps its place with and without a guideline: another place would be a new card.
+    card, beside = side_by_side("labelling")
+    with card:
+        draw_card(opened)
+    if shown:
+        with beside, st.container(key=_GUIDELINE, border=True, height=_PIXELS):
+            st.caption(
+                say(
+                    f"지침 {opened.project.guideline_version}판",
+                    f"Guideline, version {opened.project.guideline_version}",
                 )
-                show_guideline(guideline)
+            )
+            show_guideline(guideline)
     if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
         # Draws charts, which take long to import.
         importlib.import_module("app.learning.curve").draw_curve(opened)

@@ -108,6 +108,39 @@ def test_a_new_project_of_a_cp949_file_with_a_bad_row(page: "Page", workplace: P
     page.get_by_text("글 3건을 담았습니다").wait_for()
 
 
+def test_what_was_exported_is_imported_again(page: "Page", workplace: Path) -> None:
+    page.get_by_role("radio", name="붙여 넣기").click()
+    page.get_by_role("textbox", name="글 (한 줄에 하나)").fill("배송이 빨라요\n=1+1 별로예요")
+    fill_new(page, "처음", "긍정, 부정")
+    page.get_by_role("button", name="만들고 라벨링 시작").click()
+    for place in (1, 2):
+        page.locator(".card .text:not(:empty)").wait_for()
+        page.keyboard.press(str(place))
+    page.locator(".card[data-unsaved='0'][data-state='nothing']").wait_for()
+    page.get_by_role("link", name="작업").click()
+    page.get_by_role("radio", name="내보내기").click()
+    page.get_by_role("button", name="파일 만들기").click()
+    page.get_by_text("글 2건을 담았습니다").wait_for()
+    written = download(page, "내려받기")
+
+    page.get_by_role("radio", name="새 작업").click()
+    fill_new(page, "다시", "긍정, 부정")
+    upload(page, "처음.csv", written)
+    # The column of the decided labels is there to be chosen by its name.
+    page.get_by_role("combobox", name="라벨이 있는 열").click()
+    page.get_by_role("option", name="label", exact=True).click()
+    page.get_by_role("button", name="파일의 라벨을 목록에 넣기").wait_for()
+    page.get_by_role("button", name="만들고 라벨링 시작").click()
+    page.get_by_text("남아 있지 않습니다").wait_for()
+
+    def labels(name: str) -> list[tuple[str, list[tuple[str, ...]]]]:
+        found = texts_with_votes(project(workplace, name), range(100))
+        return [(one.text, [vote.labels for vote in one.votes]) for one in found]
+
+    expected = [("배송이 빨라요", [("긍정",)]), ("=1+1 별로예요", [("부정",)])]
+    assert labels("처음") == labels("다시") == expected
+
+
 def test_an_import_is_seen_after_a_reload_and_ends_without_the_page(
     page: "Page", workplace: Path
 ) -> None:

@@ -381,8 +381,12 @@ def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
     card.hand_out("하나", "둘")
     page.keyboard.press("1")
     (act,) = card.acts()
+    page.evaluate("window.malmoi = {drawAnew: () => void (window.drawnAnew = true)}")
     card.tell(refused=[{"id": act["request_id"], "reason": "expected a label"}])
     assert "expected a label" in page.get_by_role("alert").inner_text()
+    assert "저장됨" not in page.locator(".saving").inner_text()
+    # The labels on the page may be those of yesterday: it is drawn with those of now.
+    assert page.evaluate("window.drawnAnew") is True
     assert card.acts() == [] and page.get_by_role("button", name="되돌리기").is_disabled()
     # A failure of the moment drops nothing.
     page.keyboard.press("2")
@@ -425,6 +429,13 @@ def test_of_the_last_texts_more_are_asked_for_until_none_is_left(page: "Page") -
     said = page.locator(".empty").inner_text()
     assert "12건" in said and "10분" in said
     assert len(card.sent()) == last["sequence"]
+
+
+def test_where_nothing_is_left_from_the_start_that_is_said(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out()
+    assert "남아 있지 않습니다" in page.locator(".empty").inner_text()
+    assert page.locator(".text").is_hidden() and page.locator(".empty button").is_visible()
 
 
 def test_the_key_on_a_button_is_the_same_whatever_letters_labels_take(page: "Page") -> None:

@@ -411,6 +411,30 @@ def test_bad_rows_are_told_by_place_and_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", ["review", "내용"])
+def test_a_task_of_label_studio_has_its_text_in_any_field(workplace: Path, field: str) -> None:
+    result = [{"type": "choices", "value": {"choices": ["긍정"]}}]
+    tasks = [
+        {
+            "id": n,
+            "data": {"번호": n, field: f"{n}번 손님이 쓴 글"},
+            "annotations": [{"result": result}],
+        }
+        for n in (1, 2)
+    ]
+    source = source_of_upload("ls.json", json.dumps(tasks, ensure_ascii=False).encode())
+    seen = look_at(source)
+    assert (seen.origin, seen.columns[seen.text]) == ("label-studio", f"data.{field}")
+    access = made()
+    way = seen.way(text=seen.text, label=None, no_header=False, origin=seen.origin)
+    assert finish(access, source, way=way).labels == 2
+    found = texts_with_votes(access, range(9))
+    assert [(one.text, one.votes[0].labels) for one in found] == [
+        ("1번 손님이 쓴 글", ("긍정",)),
+        ("2번 손님이 쓴 글", ("긍정",)),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["csv", "xlsx", "jsonl", "parquet", "label-studio", "doccano"])
 def test_what_is_exported_and_imported_again_has_the_same_labels(
     workplace: Path, kind: str

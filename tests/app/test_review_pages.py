@@ -243,6 +243,22 @@ def test_a_reviewer_finds_texts_by_each_filter(
         assert found_by(shown) == [1, 2, 3, 4, 5] and "필터" not in words_of(shown)
 
 
+def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAccess) -> None:
+    lines = "\n".join(f"{number}번 글" for number in range(1, 61)).encode()
+    import_texts(project, [source_of_upload("더.txt", lines)])
+    shown = page("explore", "보람")
+    shown.selectbox(key="explore_state").set_value("open").run()
+    assert "61건 가운데 1–50" in words_of(shown)
+    # The dialog is not drawn by AppTest without its fragment: this is what it does.
+    for text_id in range(7, 12):
+        for name in ("지은", "**민수**"):
+            act = Act(text_id=text_id, kind="label", labels=["긍정"], request_id=f"{name}{text_id}")
+            save_act(as_member(project, name), act)
+    shown.session_state["explore_bulk_done"] = (project.project_id, "5건을 긍정(으)로 정했습니다.")
+    shown.run()
+    assert "56건 가운데 1–50" in words_of(shown)
+
+
 def test_an_annotator_is_offered_no_filter_by_others_or_by_a_hidden_model(
     project: ProjectAccess,
 ) -> None:

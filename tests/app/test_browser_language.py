@@ -1,0 +1,110 @@
+"""Streamlit's own words are Korean, those of people are as they wrote them, and none is cut."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+from tests.app.servers import serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+# Labels that Streamlit, too, says of itself.
+LABELS = ("Close", "Format", "긍정")
+GUIDELINE = """
+| 라벨 | 뜻 | 붙이는 때 | 붙이지 않는 때 |
+|-|-|-|-|
+| 긍정 | 좋다고 한 글 | 칭찬 | 반어 |
+"""
+# Of what is seen or said on a page: names of whatever has one, and placeholders.
+NAMES = """() => [...document.querySelectorAll("[aria-label], [placeholder]")]
+  .filter((one) => !one.closest("[data-testid=stElementToolbar], [data-testid=stDateInput]"))
+  .flatMap((one) => [one.getAttribute("aria-label"), one.getAttribute("placeholder")])
+  .filter((name) => name && !name.startsWith("Shortcut "))"""
+
+
+@pytest.fixture
+def address(workplace: Path) -> Iterator[str]:
+    """The running app, with a project whose two annotators differ on its only text."""
+    access = ProjectStore().create(
+        Person(name="관리자", is_local=True),
+        NewProject(
+            name="리뷰",
+            labels=[ProjectLabel(name=one) for one in LABELS],
+            guideline=GUIDELINE,
+            settings=ProjectSettings(annotators_per_text=2),
+        ),
+    )
+    import_texts(access, [source_of_upload("글.txt", "배송이 빨라요".encode())])
+    for name, label in (("지은", "긍정"), ("민수", "Format")):
+        own = ProjectStore().access(Person(name=name, is_local=True), access.project_id)
+        save_act(own, Act(text_id=1, kind="label", labels=[label], request_id=name))
+    with serving(workplace) as server:
+        yield server.address
+    server.check_log()
+
+
+@pytest.fixture
+def page(chromium: "Browser") -> "Page":
+    context = chromium.new_context(locale="ko-KR", viewport={"width": 820, "height": 1180})
+    page = context.new_page()
+    page.set_default_timeout(300_000)
+    return page
+
+
+def test_only_people_write_english_on_a_korean_page(page: "Page", address: str) -> None:
+    page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
+    page.get_by_text("1건 가운데 1–1").wait_for()
+    page.get_by_role("navigation", name="화면").wait_for()
+    page.wait_for_function(f"() => !({NAMES})().some((name) => /[A-Za-z]{{3}}/.test(name))")
+    assert page.get_by_test_id("stSkipToContent").text_content() == "본문으로 건너뛰기"
+
+    page.get_by_role("button", name="필터").click()
+    page.get_by_role("combobox", name="붙인 라벨").click()
+    # As they were written, though a menu of Streamlit's has the same words.
+    page.get_by_role("option", name="Close").wait_for()
+    assert page.get_by_role("option").all_inner_texts() == ["모두", *LABELS]
+    page.keyboard.press("Escape")
+    page.get_by_test_id("stDateInput").get_by_role("spinbutton").first.click()
+    calendar = page.get_by_test_id("stDateInputCalendar")
+    calendar.get_by_text("고르기…").click()
+    page.get_by_role("option", name="지난 1주").wait_for()
+    assert not re.search("[A-Za-z]{2}", calendar.inner_text())
+
+    page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
+    page.get_by_role("button", name="찾은 글 모두 라벨 정하기").click()
+    dialog = page.get_by_role("dialog", name="라벨 정하기")
+    dialog.get_by_text("Format", exact=True).wait_for()
+    assert dialog.get_by_text("Close", exact=True).count() == 1
+    dialog.get_by_role("button", name="닫기").click()
+
+    # The names follow the visitor to the other language.
+    page.get_by_test_id("stSidebar").get_by_text("English").click()
+    page.get_by_role("navigation", name="App pages").wait_for()
+
+
+def test_on_a_tablet_nothing_is_cut(page: "Page", address: str) -> None:
+    query = f"project={quote('리뷰')}&name={quote('보람')}"
+    page.goto(f"{address}/explore?{query}")
+    page.get_by_text("1건 가운데 1–1").wait_for()
+    for name in ("상태", "순서"):
+        field = page.get_by_role("combobox", name=name, exact=True)
+        assert field.evaluate("one => one.scrollWidth <= one.clientWidth"), name
+    assert "필터" in page.get_by_role("button", name="필터").inner_text()
+    page.goto(f"{address}/review?{query}")
+    table = page.get_by_role("table")
+    table.wait_for()
+    # A guideline beside the text had a table of columns of two characters, the last of them cut.
+    assert table.locator("xpath=..").evaluate("one => one.scrollWidth <= one.clientWidth")
