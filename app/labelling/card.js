@@ -17,24 +17,6 @@ const LONGEST_LOOK = 3_600; // seconds of one text that are believed
 
 // What outlives a drawing of the page, by whose work it is.
 const sessions = new Map();
-const cards = new WeakMap();
-
-function browserStorage() {
-  try {
-    return window.localStorage;
-  } catch {
-    return null; // forbidden; every use of it is tried
-  }
-}
-
-class Session {
-  constructor(scope) {
-    this.outbox = new Outbox(scope, browserStorage());
-    this.line = new Line(this.outbox.decided());
-    this.moments = [];
-    this.last = null; // the decision that is told about
-  }
-}
 
 class Card {
   constructor(root) {
@@ -49,25 +31,22 @@ class Card {
     this.active = Date.now();
     // The link that led here would keep the focus, and Enter.
     if (!isField(document.activeElement ?? document.body)) document.activeElement?.blur?.();
-    this.onKey = (event) => this.key(event);
+    this.life = new AbortController();
+    const { signal } = this.life;
+    const listen = (target, kind, act) => target.addEventListener(kind, act, { signal });
     // Before Streamlit's own keys, one of which offers to clear its caches.
-    window.addEventListener("keydown", this.onKey, true);
-    root.addEventListener("click", (event) => this.click(event));
-    this.at.noteForm.addEventListener("submit", (event) => this.saveNote(event));
-    this.at.recent.addEventListener("toggle", () => this.at.recent.open && this.ask("recent", true));
-    this.onReturn = () => this.look();
-    window.addEventListener("online", this.onReturn);
-    this.onOtherTab = (event) => this.follow(event);
-    window.addEventListener("storage", this.onOtherTab);
-    document.addEventListener("visibilitychange", this.onReturn);
+    window.addEventListener("keydown", (event) => this.key(event), { capture: true, signal });
+    listen(root, "click", (event) => this.click(event));
+    listen(this.at.noteForm, "submit", (event) => this.saveNote(event));
+    listen(this.at.recent, "toggle", () => this.at.recent.open && this.ask("recent", true));
+    listen(window, "online", () => this.look());
+    listen(window, "storage", (event) => this.follow(event));
+    listen(document, "visibilitychange", () => this.look());
     this.timer = window.setInterval(() => this.look(), 1_000);
   }
 
   remove() {
-    window.removeEventListener("keydown", this.onKey, true);
-    window.removeEventListener("online", this.onReturn);
-    window.removeEventListener("storage", this.onOtherTab);
-    document.removeEventListener("visibilitychange", this.onReturn);
+    this.life.abort();
     window.clearInterval(this.timer);
   }
 
@@ -606,8 +585,13 @@ function isField(element) {
 // What Streamlit calls at every drawing, with what the server says now.
 export default function draw(host) {
   const root = host.parentElement.querySelector(".card");
-  if (!cards.has(root)) cards.set(root, new Card(root));
-  const card = cards.get(root);
+  if (!(root.card instanceof Card)) {
+    // Where the app was updated while the page was open, the card of its earlier version stands here
+    // and hears every key; what it has not sent is in the browser's storage.
+    root.card?.remove();
+    root.card = new Card(root);
+  }
+  const { card } = root;
   card.receive(host);
   // Streamlit also calls this for a drawing that another one overtook; the card lives on then.
   return () => card.look();

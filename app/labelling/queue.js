@@ -221,6 +221,24 @@ export class Line {
   }
 }
 
+function browserStorage() {
+  try {
+    return window.localStorage;
+  } catch {
+    return null; // forbidden; every use of it is tried
+  }
+}
+
+// What outlives a drawing of the page, for one person in one project.
+export class Session {
+  constructor(scope) {
+    this.outbox = new Outbox(scope, browserStorage());
+    this.line = new Line(this.outbox.decided());
+    this.moments = [];
+    this.last = null; // the decision that is told about
+  }
+}
+
 // A pace is that of the last ten minutes, so that a pause is soon forgotten, and of enough labels and
 // time that one hard text does not decide it (assumptions).
 const PACE_MINUTES = 10;
