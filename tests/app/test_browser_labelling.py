@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
-from tests.app.servers import Server, serving
+from tests.app.servers import ROOT, Server, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -179,6 +180,38 @@ def test_a_killed_server_loses_no_label(chromium: "Browser", workplace: Path) ->
         wait_until_saved(page)
     held = labels_that_hold(workplace)
     assert [name for _, (_, name) in sorted(held.items())] == ["긍정", *["부정"] * 5]
+
+
+def test_a_page_goes_on_when_the_app_is_updated_under_it(
+    chromium: "Browser", workplace: Path, tmp_path: Path
+) -> None:
+    """Past the texts that it held: the earlier version's card no longer hears a key."""
+    make(workplace, some(130))
+    place = tmp_path / "updated"
+    shutil.copytree(ROOT / "app", place / "app")
+    script, settings = place / "app" / "main.py", {"PYTHONPATH": str(place)}
+    with serving(workplace, script=script, settings=settings) as server:
+        page = open_page(chromium, server.address)
+        page.keyboard.press("1")
+        wait_until_saved(page)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        page.keyboard.press("2")
+    card = place / "app" / "labelling" / "card.js"
+    card.write_text(f"// A later version.\n{card.read_text(encoding='utf-8')}", encoding="utf-8")
+    with serving(workplace, script=script, settings=settings, port=server.port):
+        wait_until_saved(page)
+        text = page.locator(".card .text")
+        for _ in range(128):
+            before = text.get_attribute("data-id")
+            page.keyboard.press("3")
+            page.wait_for_function(
+                "([text, before]) => text.dataset.id !== before", arg=[text.element_handle(), before]
+            )
+        wait_until_saved(page)
+        page.locator(".card .empty").wait_for()
+    names = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
+    assert names == ["긍정", "부정", *["중립"] * 128]
 
 
 def test_what_a_browser_forges_is_refused_and_told(
