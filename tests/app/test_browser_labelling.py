@@ -203,11 +203,9 @@ def test_a_page_goes_on_when_the_app_is_updated_under_it(
         wait_until_saved(page)
         text = page.locator(".card .text")
         for _ in range(128):
-            before = text.get_attribute("data-id")
+            shown = [text.element_handle(), text.get_attribute("data-id")]
             page.keyboard.press("3")
-            page.wait_for_function(
-                "([text, before]) => text.dataset.id !== before", arg=[text.element_handle(), before]
-            )
+            page.wait_for_function("([text, id]) => text.dataset.id !== id", arg=shown)
         wait_until_saved(page)
         page.locator(".card .empty").wait_for()
     names = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
