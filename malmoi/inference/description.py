@@ -78,14 +78,14 @@ def label_names(config: dict[str, Any], source: str) -> list[str]:
         InputError: they have none, but for a value, which needs no name; or they are not K
             different ones with the ids 0 to K - 1.
     """
-    id2label = config.get("id2label") or {}
-    ids = sorted(id2label, key=int)
-    names = [str(id2label[number]) for number in ids]
-    if [int(number) for number in ids] != list(range(len(names))):
+    id2label = {str(id_): str(name) for id_, name in (config.get("id2label") or {}).items()}
+    ids = [str(place) for place in range(len(id2label))]
+    if set(ids) != set(id2label):
         raise InputError(
-            f'expected the ids 0 to {len(names) - 1} under "id2label" in config.json of {source}, '
-            f"found {', '.join(map(str, ids))}; number the labels in the order of training"
+            f'expected the ids 0 to {len(ids) - 1} under "id2label" in config.json of {source}, '
+            f"found {', '.join(id2label)}; number the labels in the order of training"
         )
+    names = [id2label[id_] for id_ in ids]
     alike = sorted({name for name in names if not name.strip() or names.count(name) > 1})
     if alike:
         raise InputError(
