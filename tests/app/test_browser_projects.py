@@ -113,9 +113,10 @@ def test_what_was_exported_is_imported_again(page: "Page", workplace: Path) -> N
     page.get_by_role("textbox", name="글 (한 줄에 하나)").fill("배송이 빨라요\n=1+1 별로예요")
     fill_new(page, "처음", "긍정, 부정")
     page.get_by_role("button", name="만들고 라벨링 시작").click()
-    for place in (1, 2):
-        page.locator(".card .text:not(:empty)").wait_for()
-        page.keyboard.press(str(place))
+    text = page.locator(".card .text:not(:empty)")
+    for _ in range(2):
+        # Which text comes first is drawn: a share of them at random.
+        page.keyboard.press("1" if text.inner_text() == "배송이 빨라요" else "2")
     page.locator(".card[data-unsaved='0'][data-state='nothing']").wait_for()
     page.get_by_role("link", name="작업").click()
     page.get_by_role("radio", name="내보내기").click()
