@@ -20,9 +20,13 @@ def explain(sentence: str, error: InputError) -> None:
     """
     logger.warning("%s", error)
     st.error(sentence)
-    # Where things are on this machine is nobody else's.
+    with st.expander(say("자세한 내용", "Details")):
+        st.code(for_visitors(error), language=None, wrap_lines=True)
+
+
+def for_visitors(error: Exception | str) -> str:
+    """A message without the directories of this machine, which are nobody else's."""
     shown = str(error)
     for place in (home().absolute(), home().resolve()):
         shown = shown.replace(f"{place}/", "")
-    with st.expander(say("자세한 내용", "Details")):
-        st.code(shown, language=None, wrap_lines=True)
+    return shown

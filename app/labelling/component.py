@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.explanation import for_visitors
 from app.labelling.exchange import CardAnswer, answer, hand_out
 from app.labelling.messages import read_message
 from app.labelling.wording import sentences
@@ -52,7 +53,7 @@ def draw_card(opened: OpenProject) -> None:
             try:
                 hand_out(opened.access, given)
             except InputError as error:
-                given.failed = str(error)
+                given.failed = for_visitors(error)
     _card(
         key=KEY,
         data={
@@ -98,7 +99,7 @@ def _exchange(opened: OpenProject) -> None:
     try:
         message = read_message(st.session_state[KEY]["exchange"])
     except InputError as error:
-        st.session_state[_ANSWER] = CardAnswer(failed=str(error))
+        st.session_state[_ANSWER] = CardAnswer(failed=for_visitors(error))
         return
     if message.scope != scope:
         # Done under another name or in another project: the card keeps it until that is open again.

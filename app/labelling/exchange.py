@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.explanation import for_visitors
 from app.labelling.messages import Message, SentAct
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -89,7 +90,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
         if message.recent:
             given.recent = [_work(one) for one in own_work(access, limit=_RECENT)]
     except InputError as error:
-        given.failed = str(error)
+        given.failed = for_visitors(error)
     return given
 
 
@@ -154,7 +155,7 @@ def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> 
         try:
             whole.append((one, [one.act()]))
         except InputError as error:
-            given.refused.append({"id": one.request_id, "reason": str(error)})
+            given.refused.append({"id": one.request_id, "reason": for_visitors(error)})
     if not whole:
         return
     for one, acts in whole:
@@ -164,7 +165,7 @@ def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> 
         saved = save_acts(access, [act for _, acts in whole for act in acts])
     except InputError as error:
         if len(whole) == 1 and not _is_of_the_moment(access, error):
-            given.refused.append({"id": whole[0][0].request_id, "reason": str(error)})
+            given.refused.append({"id": whole[0][0].request_id, "reason": for_visitors(error)})
             return
         if _is_of_the_moment(access, error):
             raise

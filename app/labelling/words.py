@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.explanation import for_visitors
 from app.found_models import model_named, stamp
 from app.language import say
 from app.model_choice import load_model
@@ -28,7 +29,7 @@ def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
         found = load_model(str(path), stamp(path)).explain(text, label=label)
     except InputError as error:
         sentence = say("근거를 찾을 수 없습니다:", "The words cannot be found:")
-        return _none(text_id, f"{sentence} {error}")
+        return _none(text_id, f"{sentence} {for_visitors(error)}")
     return {
         "text_id": text_id,
         "words": [[one.start, one.end, one.weight] for one in found.words],

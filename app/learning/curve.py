@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import learning
-from app.explanation import explain
+from app.explanation import explain, for_visitors
 from app.found_models import short_name
 from app.intervals import share_interval
 from app.language import say
@@ -71,7 +71,7 @@ def _draw_now(open_project: OpenProject) -> None:
     _tell_what_is_wrong(state.result or {})
     if state.error is not None:
         st.error(say("마지막 학습이 실패했습니다.", "The last round failed."))
-        st.code(state.error, language=None, wrap_lines=True)
+        st.code(for_visitors(state.error), language=None, wrap_lines=True)
     busy = state.status != "idle"
     before, st.session_state["learning_was_busy"] = (
         st.session_state.get("learning_was_busy", busy),
@@ -149,7 +149,7 @@ def _tell_what_is_wrong(result: dict[str, Any]) -> None:
     }[problem["kind"]]
     st.warning(f"{why} {without}", icon=":material/warning:")
     if problem["detail"]:
-        st.code(problem["detail"], language=None, wrap_lines=True)
+        st.code(for_visitors(problem["detail"]), language=None, wrap_lines=True)
 
 
 def _draw_points(versions: list[ScoreVersion]) -> None:

@@ -115,9 +115,7 @@ class ProjectModels:
         try:
             loaded = self._load(path)
         except (InputError, OSError) as error:
-            # Where things are on this machine is nobody else's.
-            detail = str(error).replace(str(path), name).replace(str(path.resolve()), name)
-            return ModelProblem(kind="broken", model=name, detail=detail)
+            return ModelProblem(kind="broken", model=name, detail=str(error))
         labels = in_common(project.label_names, loaded.classifier.labels)
         if len(labels) < FEWEST_IN_COMMON:
             return ModelProblem(kind="labels", model=name)

@@ -4,7 +4,7 @@ import time
 
 import streamlit as st
 
-from app.explanation import explain
+from app.explanation import explain, for_visitors
 from app.found_models import available_models, model_name
 from app.language import say
 from app.model_choice import use_model
@@ -107,7 +107,11 @@ def _show_running(job: TrainingJob) -> None:
             left = shown_span(progress.left)
             st.caption(say(f"남은 시간: 약 {left}", f"About {left} left"))
     with st.expander(say("학습 기록", "Log")):
-        st.code("\n".join(job.said()[-_LINES_SHOWN:]) or "…", language=None, wrap_lines=True)
+        st.code(
+            for_visitors("\n".join(job.said()[-_LINES_SHOWN:])) or "…",
+            language=None,
+            wrap_lines=True,
+        )
     if st.button(say("그만두기", "Cancel"), icon=":material/stop_circle:", key="cancel_training"):
         job.cancel()
         st.caption(
@@ -131,7 +135,7 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
                     "The last training failed. Its last line:",
                 )
             )
-            st.code(lines[-1] if lines else "—", language=None, wrap_lines=True)
+            st.code(for_visitors(lines[-1]) if lines else "—", language=None, wrap_lines=True)
         else:
             st.warning(
                 say("마지막 학습을 그만두었습니다.", "The last training was cancelled."),
@@ -156,7 +160,7 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
                 return
             st.rerun()
     with st.expander(say("학습 기록", "Log")):
-        st.code("\n".join(job.said()[-100:]) or "—", language=None, wrap_lines=True)
+        st.code(for_visitors("\n".join(job.said()[-100:])) or "—", language=None, wrap_lines=True)
 
 
 def shown_span(span: str) -> str:

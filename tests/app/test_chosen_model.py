@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from app.explanation import for_visitors
 from app.found_models import model_named, names_for
 from app.labelling.words import words_behind
 from app.learning import service
@@ -126,7 +127,8 @@ def test_a_chosen_model_is_the_same_whatever_others_come(
     (models / "runs/finetune/무작위/model/tokenizer.json").write_text("{", encoding="utf-8")
     problem = ProjectModels().of(read_project(project(memos, name, labels=labels)))
     assert isinstance(problem, ModelProblem) and problem.kind == "broken"
-    assert RANDOM in problem.detail and str(models) not in problem.detail
+    assert str(models) in problem.detail
+    assert RANDOM in (told := for_visitors(problem.detail)) and str(models) not in told
 
 
 def test_a_run_called_as_what_learns_is_not_taken_for_it(

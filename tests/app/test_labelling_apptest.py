@@ -93,6 +93,8 @@ def test_what_may_be_taken_later_is_kept_by_the_card(workplace: Path) -> None:
         connection.execute(text("ALTER TABLE malmoi_annotations RENAME TO away"))
     given = answer(access, read_message(sent(label(1, "a"))))
     assert given.failed and given.saved == given.refused == []
+    # Where the database lies on this machine is not told.
+    assert "runs/labels.db" in given.failed and str(workplace) not in given.failed
 
 
 def test_an_act_is_stored_with_what_was_on_screen(workplace: Path) -> None:
