@@ -24,3 +24,24 @@ def share_interval(share: float, texts: int, quantile: float = TWO_SIDED_95) -> 
     spread = share * (1 - share) / texts + square / (4 * texts**2)
     half = quantile * math.sqrt(max(0.0, spread)) / (1 + square / texts)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def wide_enough(
+    low: float, high: float, share: float, texts: int, quantile: float = TWO_SIDED_95
+) -> tuple[float, float]:
+    """An interval from the spread of some scores, never narrower than `share_interval`.
+
+    Scores on the same texts are alike without being sure: where all texts get one label, or all the
+    right one, they do not differ at all.
+
+    Args:
+        low: where the interval begins.
+        high: where it ends.
+        share: see `share_interval`.
+        texts: see there; without any an interval of some width holds, and one without is 0 to 1.
+        quantile: of the normal distribution.
+    """
+    if texts <= 0 and low < high:
+        return low, high
+    least, most = share_interval(share, texts, quantile)
+    return min(low, least), max(high, most)

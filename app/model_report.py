@@ -12,15 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.intervals import share_interval
+from app.intervals import share_interval, wide_enough
 from malmoi.model_folders import LINEAR, is_linear_alone, read_json
 
 _REPORT, _CARD = "report.json", "README.md"
 # Longer ones are not of this project.
 _MOST_CARD_BYTES = 100_000
-# Below this share of the width that chance alone gives an interval counts as without one. Measured:
-# folds of a majority label have a thirtieth of it (docs/getting-started.md: 0.1693 ± 0.0006).
-_NO_WIDTH = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +36,8 @@ class FoldReport:
 
     Attributes:
         f1: macro F1, the mean over the folds, 0 to 1.
-        low: where its interval of 95% begins; that of a share of as many texts (see
-            `share_interval`) where the report has none, or one without a width: folds score alike
-            where all texts get one label, or all the right one, which is no certainty.
+        low: where its interval of 95% begins; never narrower than that of a share of
+            as many texts (see `app.intervals`).
         high: where it ends.
         texts: labelled, of all folds.
         data: hash of the texts; "" where the report has none.
@@ -107,13 +103,11 @@ def _read(file: Path, changed: int) -> FoldReport | None:
 
 
 def _interval(report: dict[str, Any], f1: float, texts: int) -> tuple[float, float]:
-    by_texts = share_interval(f1, texts)
     try:
         low, high = (min(1.0, max(0.0, float(end))) for end in report["interval_95"])
     except (KeyError, TypeError, ValueError):
-        return by_texts
-    has_width = high - low > _NO_WIDTH * (by_texts[1] - by_texts[0])
-    return (low, high) if has_width or not texts else by_texts
+        return share_interval(f1, texts)
+    return wide_enough(low, high, f1, texts)
 
 
 def labels_of(model: Path) -> list[str]:

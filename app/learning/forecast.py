@@ -2,8 +2,7 @@
 
 Learning curves follow F1(n) = a - b n^-c over much of their length (Hestness et al. 2017, "Deep
 learning scaling is predictable, empirically", https://arxiv.org/abs/1712.00409; for active learning
-and few texts it is a guess, and its interval says how good a one). Where the points leave no
-doubt at all, the interval is `share_interval` of as many texts as labels.
+and few texts it is a guess, and its interval says how good a one).
 
 Legend: P points, Q numbers of labels asked for.
 """
@@ -15,15 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.intervals import TWO_SIDED_90, share_interval
+from app.intervals import TWO_SIDED_90, wide_enough
 
 FEWEST_POINTS = 5
 # What doubling the labels has to bring, or the curve counts as flat (assumption: a point of F1 is
 # hardly worth labelling as many texts again).
 _FLAT = 0.01
-# Points so near to a curve say nothing of how far the next one may be off it: such are those of a
-# model that says one label of all texts (assumption: a standard deviation of 0.001).
-_NO_NOISE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +78,12 @@ def forecast(
     noise = float(((scores - curve(labels, *found)) ** 2).sum() / max(1, len(points) - 3))
     spread = _spread(curve, asked, found, covariance, noise)
     today, doubled = curve(np.array([last, 2 * last]), *found)
-    low, high = expected - TWO_SIDED_90 * spread, expected + TWO_SIDED_90 * spread
-    if noise < _NO_NOISE:
-        low, high = np.transpose(
-            [
-                share_interval(f1, int(number), TWO_SIDED_90)
-                for f1, number in zip(_as_shares(expected), asked, strict=True)
-            ]
-        )
+    low, high = np.transpose(
+        [
+            wide_enough(f1 - half, f1 + half, min(1.0, max(0.0, f1)), int(number), TWO_SIDED_90)
+            for f1, half, number in zip(expected, TWO_SIDED_90 * spread, asked, strict=True)
+        ]
+    )
     return Forecast(
         labels=tuple(int(number) for number in asked),
         f1=_as_shares(expected),
