@@ -66,6 +66,17 @@ def test_parts_that_say_nothing_do_no_harm(label_ids: np.ndarray) -> None:
     assert learn_stack(nothing, label_ids).combined(nothing).shape == (len(label_ids), LABELS)
 
 
+def test_where_nothing_is_surer_than_chance_the_labels_still_have_an_order(
+    label_ids: np.ndarray,
+) -> None:
+    """As with a handful of labels: equal ones would be a suggestion of whichever comes first."""
+    logits = {"characters": said(np.random.default_rng(5), label_ids, -1) * 20}
+    combined = learn_stack(logits, label_ids).combined(logits)
+    assert np.array_equal(combined.argmax(axis=1), logits["characters"].argmax(axis=1))
+    shares = np.exp(combined) / np.exp(combined).sum(axis=1, keepdims=True)
+    assert 0.2 < shares.min() and shares.max() < 0.5
+
+
 def test_what_a_part_says_of_a_text_does_not_depend_on_its_label(
     memos: list[tuple[str, str]],
 ) -> None:
