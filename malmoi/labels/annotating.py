@@ -197,14 +197,15 @@ class _Writer:
             self._refuse_another(known, act)
             return Saved(known["id"], new=False)
         require_text(self.connection, self.access.project_id, act.text_id)
-        withdrawn = self._withdrawn(act) if act.withdraws is not None else None
-        values = self._values(act, None if withdrawn is None else withdrawn["id"])
-        made = self.connection.execute(insert(AnnotationRow).values(**values))
-        (identifier,) = made.inserted_primary_key or (0,)
-        if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
-            self._hold(act.text_id)
-            recount(self.connection, act.text_id, self.annotators_per_text)
-        return Saved(identifier, new=True)
+        withdrawn = None
+        if act.withdraws is not None:
+            withdrawn = self._withdrawn(act)
+            if self._is_undone(withdrawn):
+                raise InputError(
+                    f"expected an act that holds, found {act.withdraws}, which is undone already; "
+                    "label the text again"
+                )
+        return Saved(self._append(act, withdrawn), new=True)
 
     def take_back(self, text_id: int, request: str) -> bool:
         """Undo one act unless that is done; whether it was done by this."""
@@ -214,11 +215,21 @@ class _Writer:
             withdraws=request,
             request_id=hashlib.sha256(f"undo:{request}".encode()).hexdigest(),
         )
-        known = _row_of_request(self.connection, request)
-        done = select(AnnotationRow.id).where(AnnotationRow.withdraws == (known or {}).get("id"))
-        if known is not None and self.connection.scalar(done) is not None:
+        withdrawn = self._withdrawn(undo)
+        if self._is_undone(withdrawn):
             return False
-        return self.save(undo).new
+        self._append(undo, withdrawn)
+        return True
+
+    def _append(self, act: Act, withdrawn: dict[str, Any] | None) -> int:
+        """Write the row of an act, and let what follows from it hold; returns its id."""
+        values = self._values(act, None if withdrawn is None else withdrawn["id"])
+        made = self.connection.execute(insert(AnnotationRow).values(**values))
+        (identifier,) = made.inserted_primary_key or (0,)
+        if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
+            self._hold(act.text_id)
+            recount(self.connection, act.text_id, self.annotators_per_text)
+        return identifier
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:
         """A request id that is met again names the same act of the same person, or is a forgery."""
@@ -229,6 +240,7 @@ class _Writer:
             )
 
     def _withdrawn(self, act: Act) -> dict[str, Any]:
+        """The act that an undo withdraws: one of the same person on the same text."""
         row = _row_of_request(self.connection, act.withdraws or "")
         mine = (self.access.project_id, self.access.person.name, act.text_id)
         if row is None or (row["project_id"], row["annotator"], row["text_id"]) != mine:
@@ -236,13 +248,16 @@ class _Writer:
                 f"expected the request of an act of {self.access.person.name} on text "
                 f"{act.text_id} to undo, found {act.withdraws}"
             )
-        again = select(AnnotationRow.id).where(AnnotationRow.withdraws == row["id"])
-        if row["kind"] == "undo" or self.connection.scalar(again) is not None:
+        if row["kind"] == "undo":
             raise InputError(
-                f"expected an act that holds, found {act.withdraws}, which is an undo or is undone "
-                "already; label the text again"
+                f"expected an act to undo, found {act.withdraws}, which is an undo; label the text "
+                "again"
             )
         return row
+
+    def _is_undone(self, row: dict[str, Any]) -> bool:
+        undo = select(AnnotationRow.id).where(AnnotationRow.withdraws == row["id"])
+        return self.connection.scalar(undo) is not None
 
     def _values(self, act: Act, withdraws: int | None) -> dict[str, Any]:
         version = act.guideline_version or self.guideline_version
