@@ -151,6 +151,9 @@ def save_act(access: ProjectAccess, act: Act) -> Saved:
 def take_back(access: ProjectAccess, requests: Sequence[tuple[int, str]]) -> int:
     """Undo acts of the person that still hold, in one transaction; others are left as they are.
 
+    A text without a decision then is free for everybody: unlike one whose label is undone where
+    texts are handed out, it is on nobody's screen.
+
     Args:
         access: of an annotator.
         requests: (text, request id) of each act, in the order in which they were done.
@@ -218,16 +221,16 @@ class _Writer:
         withdrawn = self._withdrawn(undo)
         if self._is_undone(withdrawn):
             return False
-        self._append(undo, withdrawn)
+        self._append(undo, withdrawn, on_screen=False)
         return True
 
-    def _append(self, act: Act, withdrawn: dict[str, Any] | None) -> int:
+    def _append(self, act: Act, withdrawn: dict[str, Any] | None, *, on_screen: bool = True) -> int:
         """Write the row of an act, and let what follows from it hold; returns its id."""
         values = self._values(act, None if withdrawn is None else withdrawn["id"])
         made = self.connection.execute(insert(AnnotationRow).values(**values))
         (identifier,) = made.inserted_primary_key or (0,)
         if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
-            self._hold(act.text_id)
+            self._hold(act.text_id, on_screen)
             recount(self.connection, act.text_id, self.annotators_per_text)
         return identifier
 
@@ -289,13 +292,17 @@ class _Writer:
             "created_at": self.now,
         }
 
-    def _hold(self, text_id: int) -> None:
-        """Let the annotator's place on a text be what the log says."""
+    def _hold(self, text_id: int, on_screen: bool) -> None:
+        """Let the annotator's place on a text be what the log says.
+
+        Without a decision it is leased where the text is on the annotator's screen again.
+        """
         latest = latest_decision(self.connection, text_id, self.access.person.name)
         values: dict[str, Any]
         if latest is None:
-            # Undone, so it is on this annotator's screen again.
-            values = {"state": "leased", "expires_at": self.now + self.lease}
+            values = {"state": "returned", "expires_at": None}
+            if on_screen:
+                values = {"state": "leased", "expires_at": self.now + self.lease}
             values |= {"annotation_id": None, "choice": None}
         else:
             state = "labelled" if latest["kind"] == "label" else "skipped"
