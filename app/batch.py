@@ -10,6 +10,7 @@ import pandas as pd
 from openpyxl import Workbook
 
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
 from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
@@ -256,11 +257,3 @@ def to_xlsx(table: pd.DataFrame) -> bytes:
 
 def _cells(column: pd.Series) -> pd.Series:
     return column.fillna("").astype("str")
-
-
-def free_name(name: str, taken: pd.Index) -> str:
-    """`name`, or with a number behind it where a table already has a column of it."""
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free

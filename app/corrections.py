@@ -16,6 +16,7 @@ from app.explanation import explain
 from app.keeping import Decision, Place, keep, place_for, take_labels_back
 from app.language import language, say
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.labels.annotating import Suggestion
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 _AT_A_TIME = 1_000
 
 
-# The column of the cells, whatever it is called on screen; no table has one of this name.
-RIGHT = "malmoi:right"
+# The column of the cells, whatever it is called on screen.
+_RIGHT = "malmoi:right"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class ShownRows:
         named: the rows and the language, another of which is another editor.
         rows: their index, in the order on screen.
         cells: labels by index.
+        right: the column of the cells, which the table has no other of.
         editor: key of the widget.
         taken: the changes that were taken over, by place on screen.
     """
@@ -46,6 +48,7 @@ class ShownRows:
     named: str
     rows: list[int]
     cells: dict[int, str]
+    right: str
     editor: str
     taken: dict[int, str | None] = field(default_factory=dict)
 
@@ -63,8 +66,13 @@ def shown_rows(key: str, rows: pd.DataFrame, corrections: Corrections) -> ShownR
     place = f"shown_{key}"
     kept: ShownRows | None = st.session_state.get(place)
     if kept is None or kept.named != named or kept.editor not in st.session_state:
-        editor = f"editor_{key}_{uuid.uuid4().hex}"
-        kept = ShownRows(named=named, rows=index, cells=dict(corrections.typed), editor=editor)
+        kept = ShownRows(
+            named=named,
+            rows=index,
+            cells=dict(corrections.typed),
+            right=free_name(_RIGHT, rows.columns),
+            editor=f"editor_{key}_{uuid.uuid4().hex}",
+        )
         st.session_state[place] = kept
     return kept
 
@@ -82,8 +90,8 @@ def take_edits(corrections: Corrections, shown: ShownRows, texts: Sequence[str])
     """
     edited = st.session_state[shown.editor]["edited_rows"]
     for place, cells in edited.items():
-        label = cells.get(RIGHT)
-        if RIGHT not in cells or shown.taken.get(int(place), "") == label:
+        label = cells.get(shown.right)
+        if shown.right not in cells or shown.taken.get(int(place), "") == label:
             continue
         shown.taken[int(place)] = label
         if label is None or texts[int(place)].strip():

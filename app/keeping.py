@@ -9,6 +9,7 @@ from app.explanation import explain
 from app.language import say
 from app.visit import LOCAL_NAME, Visit, open_project_named
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts, take_back
 from malmoi.labels.found_texts import add_texts
@@ -80,9 +81,7 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
                 access=access, name=one.name, labels=labels, task=task, instead_of=instead_of
             )
     wished = task.title if task is not None else model
-    name, number = wished, 2
-    while any(one.name == name for one in projects):
-        name, number = f"{wished} ({number})", number + 1
+    name = free_name(wished, [one.name for one in projects])
     return Place(access=None, name=name, labels=labels, task=task, instead_of=instead_of)
 
 

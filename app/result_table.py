@@ -6,9 +6,8 @@ from pathlib import PurePath
 import pandas as pd
 import streamlit as st
 
-from app.batch import PERCENT, BatchResult, as_percent, free_name
+from app.batch import PERCENT, BatchResult, as_percent
 from app.corrections import (
-    RIGHT,
     PredictedRow,
     corrected_table,
     offer_saving,
@@ -20,6 +19,7 @@ from app.downloads import offer_table
 from app.keeping import place_for, tell_place
 from app.language import say
 from app.visit import Visit
+from malmoi.free_names import free_name
 
 _ROWS = 100
 _LISTED_ROWS = 10
@@ -149,15 +149,15 @@ def _offer_corrections(
     shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
     editor = shown_rows(key, rows, corrections)
     cells = pd.Series(editor.cells, dtype="object").reindex(rows.index)
-    shown.insert(0, RIGHT, cells.where(cells.notna(), None))
+    shown.insert(0, editor.right, cells.where(cells.notna(), None))
     st.data_editor(
         shown,
         hide_index=True,
-        disabled=[name for name in shown.columns if name != RIGHT],
+        disabled=[name for name in shown.columns if name != editor.right],
         key=editor.editor,
         placeholder="",
         column_config={
-            RIGHT: st.column_config.SelectboxColumn(
+            editor.right: st.column_config.SelectboxColumn(
                 say("맞는 라벨", "Right label"), options=list(place.labels), width="medium"
             ),
             column: st.column_config.TextColumn(width="large"),

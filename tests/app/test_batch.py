@@ -11,7 +11,7 @@ import streamlit as st
 from openpyxl import load_workbook
 
 from app.batch import Corrections, SavedLabel, classify_table, default_text_column, to_csv, to_xlsx
-from app.corrections import RIGHT, PredictedRow, ShownRows, corrected_table, save, take_edits
+from app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
 from app.keeping import place_for
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
@@ -294,17 +294,17 @@ def test_only_what_was_typed_is_taken_over() -> None:
     """Another tab of the same person may have typed into rows that this one shows as they were."""
     table = pd.DataFrame({"글": ["하나", "", "셋"]}, index=[4, 5, 6])
     corrections = Corrections()
-    shown = ShownRows(named="", rows=table.index.tolist(), cells={}, editor="editor")
-    state = {"editor": {"edited_rows": {0: {RIGHT: "부정"}, 1: {RIGHT: "긍정"}}}}
+    shown = ShownRows(named="", rows=table.index.tolist(), cells={}, right="right", editor="editor")
+    state = {"editor": {"edited_rows": {0: {"right": "부정"}, 1: {"right": "긍정"}}}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(st, "session_state", state)
         take_edits(corrections, shown, table["글"].tolist())
         assert corrections.typed == {4: "부정"}, "nothing stands in the second row"
         corrections.take({4: "중립", 6: "긍정"})  # in the other tab
-        state["editor"]["edited_rows"][2] = {RIGHT: "중립"}
+        state["editor"]["edited_rows"][2] = {"right": "중립"}
         take_edits(corrections, shown, table["글"].tolist())
         assert corrections.typed == {4: "중립", 6: "중립"}
-        state["editor"]["edited_rows"][0] = {RIGHT: None}
+        state["editor"]["edited_rows"][0] = {"right": None}
         take_edits(corrections, shown, table["글"].tolist())
     assert corrections.typed == {6: "중립"}
 

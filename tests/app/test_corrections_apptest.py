@@ -24,8 +24,13 @@ def result(trained_workplace: Path) -> AppTest:
     """The page with the result of four rows, the second of them empty, and a project for it."""
     labels = [ProjectLabel(name=label) for label in LABELS]
     ProjectStore().create(ME, NewProject(name="리뷰", labels=labels))
+    return classified("번호")
+
+
+def classified(other: str) -> AppTest:
+    """The page with the result of `ROWS` beside another column of this name."""
     page = open_page("file")
-    table = "번호,리뷰\n" + "".join(f"{place},{text}\n" for place, text in enumerate(ROWS))
+    table = f"{other},리뷰\n" + "".join(f"{place},{text}\n" for place, text in enumerate(ROWS))
     page.file_uploader[0].upload("리뷰.csv", table.encode(), "text/csv").run()
     next(one for one in page.button if one.label == "분류 시작").click().run()
     end = time.monotonic() + 300
@@ -36,7 +41,9 @@ def result(trained_workplace: Path) -> AppTest:
     return page
 
 
-def type_labels(page: AppTest, cells: Mapping[int, str | None]) -> None:
+def type_labels(
+    page: AppTest, cells: Mapping[int, str | None], column: str = "malmoi:right"
+) -> None:
     """Type into cells by the place of their rows on screen, as a browser would tell of it.
 
     The test runner has no call for it, and sends what an editor holds once only.
@@ -45,7 +52,7 @@ def type_labels(page: AppTest, cells: Mapping[int, str | None]) -> None:
     states = page._tree.get_widget_states()
     state = states.widgets.add()
     state.id = editor.proto.id
-    edited = {str(place): {"malmoi:right": label} for place, label in cells.items()}
+    edited = {str(place): {column: label} for place, label in cells.items()}
     state.string_value = json.dumps({"edited_rows": edited, "added_rows": [], "deleted_rows": []})
     page._run(states)
     assert not page.exception
@@ -84,6 +91,12 @@ def test_what_is_typed_is_saved_and_taken_back(result: AppTest) -> None:
     assert "라벨 1개를 취소했습니다. 글은 라벨 없이 작업에 남습니다" in shown(page)
     assert saved() == {"배송이 빨라요": [], "별로예요": ["긍정"], "그냥저냥": ["부정"]}
     assert save_button(page).disabled
+
+
+def test_a_table_may_have_a_column_of_any_name(trained_workplace: Path) -> None:
+    page = classified("malmoi:right")
+    type_labels(page, {0: "중립"}, "malmoi:right (2)")
+    assert save_button(page).label == "고친 라벨 1개 저장"
 
 
 def test_corrections_stay_with_their_rows_in_another_order_and_language(result: AppTest) -> None:
