@@ -126,7 +126,7 @@ def offer_saving(
         visit: whose labels they are.
         place: where they go.
         corrections: of the table.
-        predicted: the rows of `corrections.waiting`.
+        predicted: the rows of `corrections.waiting`. What another tab adds meanwhile waits on.
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
@@ -168,7 +168,7 @@ def save(
     emptied = corrections.emptied(place.id)
     _take_back(place, corrections, emptied)
     waiting = corrections.waiting(place.id)
-    rows = list(waiting)
+    rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
         decisions = [
@@ -202,13 +202,14 @@ def _take_back(place: Place, corrections: Corrections, rows: Sequence[int]) -> N
     saved = corrections.saved_in(place.id)
     by_person: dict[str, list[int]] = {}
     for row in rows:
-        by_person.setdefault(saved[row].person, []).append(row)
+        if row in saved:  # else another tab has done it
+            by_person.setdefault(saved[row].person, []).append(row)
     for person, own in by_person.items():
         assert place.access is not None  # in a project that is yet to be made nothing is saved
         requests = [(saved[row].text_id, one) for row in own for one in saved[row].requests]
         take_labels_back(place.access, person, requests)
         for row in own:
-            del saved[row]
+            saved.pop(row, None)
 
 
 def _button(new: int, emptied: int) -> str:

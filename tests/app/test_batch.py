@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ from openpyxl import load_workbook
 
 from app.batch import Corrections, SavedLabel, classify_table, default_text_column, to_csv, to_xlsx
 from app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
-from app.keeping import place_for
+from app.keeping import place_for, take_labels_back
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, own_work, save_acts
@@ -280,6 +281,35 @@ def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> No
             undo = Act(text_id=1, kind="undo", withdraws=work.request_id, request_id="other")
             save_acts(access, [undo])
             corrections.take({0: None})
+    assert own_work(access) == []
+
+
+def test_two_tabs_of_one_result_do_not_stop_each_other(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the other one types, saves or takes back while this one is at work."""
+    store = ProjectStore()
+    person = Person(name="지은", is_local=True)
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    access = store.create(person, NewProject(name="리뷰", labels=labels))
+    visit = Visit(store=store, person=person, open_project=None)
+    place = place_for(visit, ["긍정", "부정"], "m")
+    about = ("m", "리뷰.csv", "k")
+    rows = {
+        row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5) for row in range(2)
+    }
+    corrections = Corrections(typed={0: "부정", 1: "부정"})
+    assert save(visit, place, corrections, {0: rows[0]}, about) == (1, 0)
+    assert corrections.waiting(access.project_id) == {1: "부정"}
+    assert save(visit, place, corrections, rows, about) == (1, 0)
+
+    def in_both_tabs(*given: Any) -> None:
+        take_labels_back(*given)
+        corrections.saved_in(access.project_id).clear()
+
+    monkeypatch.setattr("app.corrections.take_labels_back", in_both_tabs)
+    corrections.take({0: None, 1: None})
+    assert save(visit, place, corrections, {}, about) == (0, 2)
     assert own_work(access) == []
 
 
