@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.batch import Corrections, SavedLabel
 from app.explanation import explain
-from app.keeping import Decision, Place, keep, place_for, take_labels_back
+from app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
 from app.language import language, say
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
@@ -130,7 +130,8 @@ def offer_saving(
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
-    new, emptied = len(corrections.waiting(place.id)), len(corrections.emptied(place.id))
+    new = len(corrections.waiting(place.id))
+    emptied = len(_own_emptied(visit, place, corrections))
     if not st.button(
         _button(new, emptied),
         icon=":material/save:",
@@ -142,7 +143,13 @@ def offer_saving(
     try:
         saved = save(visit, place, corrections, predicted, about)
     except InputError as error:
-        explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
+        explain(
+            say(
+                "저장하거나 취소하지 못한 라벨이 있습니다.",
+                "Some labels were not saved or taken back.",
+            ),
+            error,
+        )
         return
     st.session_state[f"told_{key}"] = saved
     # The button is to say what waits now.
@@ -156,7 +163,7 @@ def save(
     predicted: Mapping[int, PredictedRow],
     about: tuple[str, str, str],
 ) -> tuple[int, int]:
-    """Save what waits, and take back what was emptied; see `offer_saving`.
+    """Save what waits, then take back what was emptied of the visitor's own; see `offer_saving`.
 
     Returns:
         How many labels were saved, and how many taken back.
@@ -165,8 +172,7 @@ def save(
         InputError: the project does not take them; what was saved before stays so.
     """
     model, source, key = about
-    emptied = corrections.emptied(place.id)
-    _take_back(place, corrections, emptied)
+    emptied = _own_emptied(visit, place, corrections)
     waiting = corrections.waiting(place.id)
     rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
@@ -194,7 +200,18 @@ def save(
                 requests=(*(before.requests if before and own else ()), decision.request_id),
             )
             corrections.times[row] = corrections.times.get(row, 0) + 1
+    _take_back(place, corrections, emptied)
     return len(rows), len(emptied)
+
+
+def _own_emptied(visit: Visit, place: Place, corrections: Corrections) -> list[int]:
+    """The emptied rows whose labels the visitor may take back."""
+    saved = corrections.saved_in(place.id)
+    return [
+        row
+        for row in corrections.emptied(place.id)
+        if row in saved and may_take_back(visit.person, saved[row].person)
+    ]
 
 
 def _take_back(place: Place, corrections: Corrections, rows: Sequence[int]) -> None:
@@ -226,6 +243,27 @@ def _button(new: int, emptied: int) -> str:
         f"고친 라벨 {new:,}개 저장, {emptied:,}개 취소",
         f"Save {new:,} corrections, take {emptied:,} back",
     )
+
+
+def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
+    """Say which labels saving leaves as they are, and why.
+
+    Args:
+        visit: who would save.
+        place: where labels go.
+        corrections: of the table.
+    """
+    saved = corrections.saved_in(place.id)
+    givers = [saved[row].person for row in corrections.emptied(place.id) if row in saved]
+    others = [giver for giver in givers if not may_take_back(visit.person, giver)]
+    if others:
+        names = ", ".join(sorted(set(others)))
+        st.text(
+            say(
+                f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",
+                f"{len(others):,} labels of emptied cells are another person's ({names}) and stay.",
+            )
+        )
 
 
 def tell_saved(key: str) -> None:

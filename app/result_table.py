@@ -13,6 +13,7 @@ from app.corrections import (
     offer_saving,
     shown_rows,
     take_edits,
+    tell_left,
     tell_saved,
 )
 from app.downloads import offer_table
@@ -184,6 +185,7 @@ def _offer_corrections(
     with st.container(horizontal=True, vertical_alignment="center"):
         offer_saving(visit, place, corrections, predicted, (model, source, key))
         tell_place(place)
+    tell_left(visit, place, corrections)
     tell_saved(key)
 
 

@@ -259,9 +259,10 @@ def test_an_emptied_cell_takes_its_label_back(workplace: Path) -> None:
     # Given again, it holds again.
     assert act(named, {0: "중립"}) == (1, 0)
     assert votes()["0번째 글"] == [("중립",)]
-    with pytest.raises(InputError, match="expected 지은, who gave the labels"):
-        act(Person(name="민수", is_local=True), {0: None})
-    assert votes()["0번째 글"] == [("중립",)]
+    # A colleague's stays, and stops nothing else.
+    assert act(Person(name="민수", is_local=True), {0: None, 2: "부정"}) == (1, 0)
+    assert votes() == {"0번째 글": [("중립",)], "1번째 글": [("부정",)], "2번째 글": [("부정",)]}
+    assert act(named, {}) == (0, 1) and votes()["0번째 글"] == []
 
 
 def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> None:

@@ -110,6 +110,21 @@ def test_corrections_stay_with_their_rows_in_another_order_and_language(result: 
     assert save_button(page).label == "Save 1 corrections"
 
 
+def test_a_label_of_another_person_stays(trained_workplace: Path) -> None:
+    page = open_page("single")
+    page.text_area[0].input("배송이 빨라요\n별로예요")
+    next(one for one in page.button if one.label == "분류하기").click().run()
+    next(one for one in page.button if one.label == "분류하기").click().run()
+    for name, cells in (("지은", {0: "중립"}), ("민수", {0: None, 1: "긍정"})):
+        next(one for one in page.text_input if one.label == "라벨 붙이는 사람").input(name).run()
+        type_labels(page, cells)
+        assert save_button(page).label == "고친 라벨 1개 저장"
+        assert ("비운 칸 1개의 라벨은 다른 사람(지은)이" in shown(page)) == (name == "민수")
+        save_button(page).click().run()
+        assert save_button(page).disabled
+    assert saved("x") == {"배송이 빨라요": ["중립"], "별로예요": ["긍정"]}
+
+
 def test_corrections_go_to_the_project_that_is_opened(result: AppTest) -> None:
     page = result
     labels = [ProjectLabel(name=label) for label in ("기타", *LABELS)]
