@@ -47,19 +47,19 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedLabel:
-    """The label of a row as it stands in a project.
+    """A label that was given to a row in a project.
 
     Attributes:
-        label: the last one.
-        text_id: of its text there.
+        label: which.
+        text_id: of the row's text there.
         person: who gave it.
-        requests: of all labels that were given to the row there, the last one at the end.
+        request_id: of the act, to take it back by.
     """
 
     label: str
     text_id: int
     person: str
-    requests: tuple[str, ...]
+    request_id: str
 
 
 @dataclass(kw_only=True)
@@ -70,22 +70,23 @@ class Corrections:
 
     Attributes:
         typed: the label in the cell of a row, by the row's index.
-        saved: those that are in a project, by the project's id and the row.
+        saved: those that are in a project, by the project's id and the row, as they were given:
+            the last one of a row is what its cell held.
         times: how often a row was saved.
     """
 
     typed: dict[int, str] = field(default_factory=dict)
-    saved: dict[int, dict[int, SavedLabel]] = field(default_factory=dict)
+    saved: dict[int, dict[int, tuple[SavedLabel, ...]]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
 
-    def saved_in(self, project_id: int | None) -> dict[int, SavedLabel]:
+    def saved_in(self, project_id: int | None) -> dict[int, tuple[SavedLabel, ...]]:
         """Those that are in a project; None: in one that is yet to be made."""
         return {} if project_id is None else self.saved.setdefault(project_id, {})
 
     def waiting(self, project_id: int | None) -> dict[int, str]:
         """Those that are yet to be saved in a project, in the order of the rows."""
-        typed, saved = sorted(dict(self.typed).items()), self.saved_in(project_id)
-        return {row: label for row, label in typed if row not in saved or saved[row].label != label}
+        saved = {row: labels[-1].label for row, labels in self.saved_in(project_id).copy().items()}
+        return {row: one for row, one in sorted(self.typed.copy().items()) if saved.get(row) != one}
 
     def emptied(self, project_id: int | None) -> list[int]:
         """The rows whose label is in a project still, and in their cell no longer."""

@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,6 +19,7 @@ from app.language import language, say
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
 from malmoi.labels.annotating import Suggestion
+from malmoi.labels.people import Person
 
 if TYPE_CHECKING:
     from app.visit import Visit
@@ -131,7 +133,7 @@ def offer_saving(
     """
     key = about[2]
     new = len(corrections.waiting(place.id))
-    emptied = len(_own_emptied(visit, place, corrections))
+    emptied = len(_own_emptied(visit.person, place, corrections))
     if not st.button(
         _button(new, emptied),
         icon=":material/save:",
@@ -165,6 +167,8 @@ def save(
 ) -> tuple[int, int]:
     """Save what waits, then take back what was emptied of the visitor's own; see `offer_saving`.
 
+    A label from before a name was typed is taken back, too, once its row has got another.
+
     Returns:
         How many labels were saved, and how many taken back.
 
@@ -172,7 +176,8 @@ def save(
         InputError: the project does not take them; what was saved before stays so.
     """
     model, source, key = about
-    emptied = _own_emptied(visit, place, corrections)
+    name = visit.person.name
+    emptied = _own_emptied(visit.person, place, corrections)
     waiting = corrections.waiting(place.id)
     rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
@@ -182,7 +187,7 @@ def save(
                 predicted[row],
                 waiting[row],
                 model,
-                f"{key}:{row}:{corrections.times.get(row, 0)}:{visit.person.name}",
+                f"{key}:{row}:{corrections.times.get(row, 0)}:{name}",
             )
             for row in part
         ]
@@ -191,41 +196,51 @@ def save(
             place = place_for(visit, place.labels, model)  # which was made just now
         saved = corrections.saved_in(place.id)
         for row, text_id, decision in zip(part, ids, decisions, strict=True):
-            before = saved.get(row)
-            own = before is not None and before.person == visit.person.name
-            saved[row] = SavedLabel(
+            given = SavedLabel(
                 label=decision.label,
                 text_id=text_id,
-                person=visit.person.name,
-                requests=(*(before.requests if before and own else ()), decision.request_id),
+                person=name,
+                request_id=decision.request_id,
             )
+            saved[row] = (*saved.get(row, ()), given)
             corrections.times[row] = corrections.times.get(row, 0) + 1
-    _take_back(place, corrections, emptied)
+    saved = corrections.saved_in(place.id)
+    own = {row: _own(visit.person, saved.get(row, ())) for row in rows}
+    nameless = {row: [one for one in own[row] if one.person != name] for row in rows}
+    _take_back(place, corrections, nameless | emptied)
     return len(rows), len(emptied)
 
 
-def _own_emptied(visit: Visit, place: Place, corrections: Corrections) -> list[int]:
-    """The emptied rows whose labels the visitor may take back."""
-    saved = corrections.saved_in(place.id)
-    return [
-        row
-        for row in corrections.emptied(place.id)
-        if row in saved and may_take_back(visit.person, saved[row].person)
-    ]
+def _own(person: Person, labels: Sequence[SavedLabel]) -> list[SavedLabel]:
+    return [one for one in labels if may_take_back(person, one.person)]
 
 
-def _take_back(place: Place, corrections: Corrections, rows: Sequence[int]) -> None:
-    """Let the labels of rows hold no longer; the texts stay in the project."""
+def _own_emptied(
+    person: Person, place: Place, corrections: Corrections
+) -> dict[int, list[SavedLabel]]:
+    """The labels of emptied rows that the person may take back, by row."""
     saved = corrections.saved_in(place.id)
-    by_person: dict[str, list[int]] = {}
-    for row in rows:
-        if row in saved:  # else another tab has done it
-            by_person.setdefault(saved[row].person, []).append(row)
-    for person, own in by_person.items():
+    found = {row: _own(person, saved.get(row, ())) for row in corrections.emptied(place.id)}
+    return {row: labels for row, labels in found.items() if labels}
+
+
+def _take_back(
+    place: Place, corrections: Corrections, rows: Mapping[int, Sequence[SavedLabel]]
+) -> None:
+    """Let these labels of rows hold no longer; the texts stay in the project."""
+    by_giver: dict[str, list[tuple[int, str]]] = {}
+    for one in chain.from_iterable(rows.values()):
+        by_giver.setdefault(one.person, []).append((one.text_id, one.request_id))
+    for giver, requests in by_giver.items():
         assert place.access is not None  # in a project that is yet to be made nothing is saved
-        requests = [(saved[row].text_id, one) for row in own for one in saved[row].requests]
-        take_labels_back(place.access, person, requests)
-        for row in own:
+        take_labels_back(place.access, giver, requests)
+    saved = corrections.saved_in(place.id)
+    for row, gone in rows.items():
+        # None is left, too, where another tab has done it meanwhile.
+        left = tuple(one for one in saved.get(row, ()) if one not in gone)
+        if left:
+            saved[row] = left
+        else:
             saved.pop(row, None)
 
 
@@ -254,10 +269,15 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         corrections: of the table.
     """
     saved = corrections.saved_in(place.id)
-    givers = [saved[row].person for row in corrections.emptied(place.id) if row in saved]
-    others = [giver for giver in givers if not may_take_back(visit.person, giver)]
+    labels = {row: saved.get(row, ()) for row in corrections.emptied(place.id)}
+    others = {
+        row: one.person
+        for row in labels
+        for one in labels[row]
+        if not may_take_back(visit.person, one.person)
+    }
     if others:
-        names = ", ".join(sorted(set(others)))
+        names = ", ".join(sorted(set(others.values())))
         st.text(
             say(
                 f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",

@@ -200,8 +200,8 @@ def test_corrections_wait_until_they_are_saved_whichever_rows_are_shown() -> Non
     corrections.take({100: "부정"})  # another page of the table
     assert corrections.waiting(None) == corrections.waiting(7) == {0: "중립", 100: "부정"}
     for row, label in corrections.waiting(7).items():
-        kept = SavedLabel(label=label, text_id=row + 1, person="지은", requests=(f"r{row}",))
-        corrections.saved_in(7)[row] = kept
+        kept = SavedLabel(label=label, text_id=row + 1, person="지은", request_id=f"r{row}")
+        corrections.saved_in(7)[row] = (kept,)
     assert corrections.waiting(7) == {} and corrections.emptied(7) == []
     corrections.take({0: "긍정", 100: None})
     assert corrections.waiting(7) == {0: "긍정"} and corrections.emptied(7) == [100]
@@ -226,43 +226,75 @@ def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
     assert [vote.labels for vote in text.votes] == [("중립",)]
 
 
+class ThreeRows:
+    """A classified table whose labels several people without a login give."""
+
+    def __init__(self) -> None:
+        self.store = ProjectStore()
+        labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
+        local = Person(name="local", is_local=True)
+        self.access = self.store.create(local, NewProject(name="리뷰", labels=labels))
+        self.corrections = Corrections()
+
+    def act(self, name: str, cells: dict[int, str | None]) -> tuple[int, int]:
+        """Type into cells and save."""
+        rows = {
+            row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5)
+            for row in range(3)
+        }
+        self.corrections.take(cells)
+        visit = Visit(store=self.store, person=Person(name=name, is_local=True), open_project=None)
+        place = place_for(visit, ["긍정", "부정", "중립"], "m")
+        return save(visit, place, self.corrections, rows, ("m", "리뷰.csv", "k"))
+
+    def votes(self) -> list[dict[str, str]]:
+        """Labels by person, of each row that ever had one."""
+        found = texts_with_votes(self.access, range(1, 4))
+        by_text = {one.text: one for one in found}
+        return [
+            {vote.annotator: vote.labels[0] for vote in by_text[text].votes}
+            for text in sorted(by_text)
+        ]
+
+
 def test_an_emptied_cell_takes_its_label_back(workplace: Path) -> None:
     """All of its labels, also one given before a name was typed; a colleague's is left alone."""
-    store = ProjectStore()
-    nameless, named = (Person(name=name, is_local=True) for name in ("local", "지은"))
-    labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
-    access = store.create(nameless, NewProject(name="리뷰", labels=labels))
-    about = ("m", "리뷰.csv", "k")
-    rows = {
-        place: PredictedRow(text=f"{place}번째 글", label="긍정", confidence=0.5)
-        for place in range(3)
-    }
-
-    def act(person: Person, cells: dict[int, str | None]) -> tuple[int, int]:
-        corrections.take(cells)
-        visit = Visit(store=store, person=person, open_project=None)
-        return save(
-            visit, place_for(visit, ["긍정", "부정", "중립"], "m"), corrections, rows, about
-        )
-
-    def votes() -> dict[str, list[tuple[str, ...]]]:
-        found = texts_with_votes(access, range(1, 4))
-        return {one.text: [vote.labels for vote in one.votes] for one in found}
-
-    corrections = Corrections()
-    assert act(nameless, {0: "부정", 1: "부정"}) == (2, 0)
-    assert act(nameless, {0: "중립"}) == (1, 0)
-    assert act(named, {2: "부정"}) == (1, 0)
-    assert act(named, {0: None, 2: None}) == (0, 2)
-    assert votes() == {"0번째 글": [], "1번째 글": [("부정",)], "2번째 글": []}
-    assert act(named, {}) == (0, 0)
+    table = ThreeRows()
+    act, votes = table.act, table.votes
+    assert act("local", {0: "부정", 1: "부정"}) == (2, 0)
+    assert act("local", {0: "중립"}) == (1, 0)
+    assert act("지은", {2: "부정"}) == (1, 0)
+    assert act("지은", {0: None, 2: None}) == (0, 2)
+    assert votes() == [{}, {"local": "부정"}, {}]
+    assert act("지은", {}) == (0, 0)
     # Given again, it holds again.
-    assert act(named, {0: "중립"}) == (1, 0)
-    assert votes()["0번째 글"] == [("중립",)]
+    assert act("지은", {0: "중립"}) == (1, 0)
+    assert votes()[0] == {"지은": "중립"}
     # A colleague's stays, and stops nothing else.
-    assert act(Person(name="민수", is_local=True), {0: None, 2: "부정"}) == (1, 0)
-    assert votes() == {"0번째 글": [("중립",)], "1번째 글": [("부정",)], "2번째 글": [("부정",)]}
-    assert act(named, {}) == (0, 1) and votes()["0번째 글"] == []
+    assert act("민수", {0: None, 2: "부정"}) == (1, 0)
+    assert votes() == [{"지은": "중립"}, {"local": "부정"}, {"민수": "부정"}]
+    assert act("지은", {}) == (0, 1) and votes()[0] == {}
+
+
+def test_a_label_from_before_a_name_does_not_stay_beside_the_one_that_replaces_it(
+    workplace: Path,
+) -> None:
+    """A colleague's does, whatever the next person makes of the cell."""
+    table = ThreeRows()
+    act, votes = table.act, table.votes
+    assert act("local", {0: "부정", 1: "부정"}) == (2, 0)
+    assert act("지은", {0: "중립"}) == (1, 0)
+    assert votes() == [{"지은": "중립"}, {"local": "부정"}]
+    for _ in range(2):
+        assert act("민수", {0: "긍정"}) == (1, 0)
+        assert votes()[0] == {"지은": "중립", "민수": "긍정"}
+        assert act("민수", {0: None}) == (0, 1)
+        assert votes()[0] == {"지은": "중립"}
+    # Without a name again, it is the label of another.
+    assert act("local", {0: "부정"}) == (1, 0)
+    assert votes()[0] == {"지은": "중립", "local": "부정"}
+    assert act("지은", {0: None, 1: None}) == (0, 2)
+    assert votes() == [{}, {}]
 
 
 def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> None:
