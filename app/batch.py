@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -83,10 +83,23 @@ class Corrections:
         """Those that are in a project; None: in one that is yet to be made."""
         return {} if project_id is None else self.saved.setdefault(project_id, {})
 
-    def waiting(self, project_id: int | None) -> dict[int, str]:
-        """Those that are yet to be saved in a project, in the order of the rows."""
-        saved = {row: labels[-1].label for row, labels in self.saved_in(project_id).copy().items()}
-        return {row: one for row, one in sorted(self.typed.copy().items()) if saved.get(row) != one}
+    def waiting(self, project_id: int | None, labels: Collection[str]) -> dict[int, str]:
+        """Those that are yet to be saved in a project, in the order of the rows.
+
+        Args:
+            project_id: None: one that is yet to be made.
+            labels: that can be given in it; others wait for another project.
+        """
+        saved = {row: given[-1].label for row, given in self.saved_in(project_id).copy().items()}
+        return {
+            row: label
+            for row, label in sorted(self.typed.copy().items())
+            if label in labels and saved.get(row) != label
+        }
+
+    def unknown(self, labels: Collection[str]) -> list[str]:
+        """The labels in cells that are none of these, one for each cell."""
+        return [label for label in self.typed.copy().values() if label not in labels]
 
     def emptied(self, project_id: int | None) -> list[int]:
         """The rows whose label is in a project still, and in their cell no longer."""

@@ -16,6 +16,7 @@ from app.batch import Corrections, SavedLabel
 from app.explanation import explain
 from app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
 from app.language import language, say
+from app.plain_text import escaped
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
 from malmoi.labels.annotating import Suggestion
@@ -132,7 +133,7 @@ def offer_saving(
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
-    new = len(corrections.waiting(place.id))
+    new = len(corrections.waiting(place.id, place.labels))
     emptied = len(_own_emptied(visit.person, place, corrections))
     if not st.button(
         _button(new, emptied),
@@ -178,7 +179,7 @@ def save(
     model, source, key = about
     name = visit.person.name
     emptied = _own_emptied(visit.person, place, corrections)
-    waiting = corrections.waiting(place.id)
+    waiting = corrections.waiting(place.id, place.labels)
     rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
@@ -268,6 +269,16 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         place: where labels go.
         corrections: of the table.
     """
+    if unknown := corrections.unknown(place.labels):
+        names = escaped(", ".join(sorted(set(unknown))))
+        st.caption(
+            say(
+                f"라벨 {len(unknown):,}개는 이 작업에 없는 라벨({names})이라 저장하지 않습니다. 그 "
+                "라벨이 있는 작업을 열거나 칸을 고쳐 주세요.",
+                f"{len(unknown):,} labels are not saved, for this project does not have them "
+                f"({names}). Open one that has, or correct the cells.",
+            )
+        )
     saved = corrections.saved_in(place.id)
     labels = {row: saved.get(row, ()) for row in corrections.emptied(place.id)}
     others = {
@@ -277,8 +288,8 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         if not may_take_back(visit.person, one.person)
     }
     if others:
-        names = ", ".join(sorted(set(others.values())))
-        st.text(
+        names = escaped(", ".join(sorted(set(others.values()))))
+        st.caption(
             say(
                 f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",
                 f"{len(others):,} labels of emptied cells are another person's ({names}) and stay.",

@@ -170,7 +170,7 @@ def _offer_corrections(
         on_change=take_edits,
         args=(corrections, editor, rows[column].fillna("").astype(str).tolist()),
     )
-    waiting = list(corrections.waiting(place.id))
+    waiting = list(corrections.waiting(place.id, place.labels))
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
         row: PredictedRow(

@@ -195,17 +195,19 @@ def test_xlsx_leaves_texts_alone() -> None:
 
 
 def test_corrections_wait_until_they_are_saved_whichever_rows_are_shown() -> None:
-    corrections = Corrections()
+    corrections, labels = Corrections(), ["긍정", "부정", "중립"]
     corrections.take({0: "중립", 1: None})
     corrections.take({100: "부정"})  # another page of the table
-    assert corrections.waiting(None) == corrections.waiting(7) == {0: "중립", 100: "부정"}
-    for row, label in corrections.waiting(7).items():
+    assert corrections.waiting(None, labels) == {0: "중립", 100: "부정"}
+    assert corrections.waiting(7, labels) == {0: "중립", 100: "부정"}
+    for row, label in corrections.waiting(7, labels).items():
         kept = SavedLabel(label=label, text_id=row + 1, person="지은", request_id=f"r{row}")
         corrections.saved_in(7)[row] = (kept,)
-    assert corrections.waiting(7) == {} and corrections.emptied(7) == []
+    assert corrections.waiting(7, labels) == {} and corrections.emptied(7) == []
     corrections.take({0: "긍정", 100: None})
-    assert corrections.waiting(7) == {0: "긍정"} and corrections.emptied(7) == [100]
-    assert corrections.waiting(8) == {0: "긍정"} and corrections.emptied(8) == []
+    assert corrections.waiting(7, labels) == {0: "긍정"} and corrections.emptied(7) == [100]
+    assert corrections.waiting(8, labels) == {0: "긍정"} and corrections.emptied(8) == []
+    assert corrections.waiting(8, ["부정"]) == {} and corrections.unknown(["부정"]) == ["긍정"]
 
 
 def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
@@ -333,7 +335,7 @@ def test_two_tabs_of_one_result_do_not_stop_each_other(
     }
     corrections = Corrections(typed={0: "부정", 1: "부정"})
     assert save(visit, place, corrections, {0: rows[0]}, about) == (1, 0)
-    assert corrections.waiting(access.project_id) == {1: "부정"}
+    assert corrections.waiting(access.project_id, place.labels) == {1: "부정"}
     assert save(visit, place, corrections, rows, about) == (1, 0)
 
     def in_both_tabs(*given: Any) -> None:

@@ -138,3 +138,11 @@ def test_corrections_go_to_the_project_that_is_opened(result: AppTest) -> None:
     save_button(page).click().run()
     assert saved("리뷰") == {"배송이 빨라요": ["중립"]}
     assert saved("새 리뷰") == {"배송이 빨라요": ["기타"]}
+    # A label that the first one does not have stops no other.
+    type_labels(page, {2: "긍정"})
+    next(one for one in page.selectbox if one.label == "작업").set_value("리뷰").run()
+    assert "라벨 1개는 이 작업에 없는 라벨(기타)이라 저장하지 않습니다" in shown(page)
+    assert save_button(page).label == "고친 라벨 1개 저장"
+    save_button(page).click().run()
+    assert saved("리뷰") == {"배송이 빨라요": ["중립"], "별로예요": ["긍정"]}
+    assert save_button(page).disabled and "없는 라벨(기타)" in shown(page)
