@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import pandas as pd
 from openpyxl import Workbook
 
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
 from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
@@ -46,19 +47,19 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedLabel:
-    """The label of a row as it stands in a project.
+    """A label that was given to a row in a project.
 
     Attributes:
-        label: the last one.
-        text_id: of its text there.
+        label: which.
+        text_id: of the row's text there.
         person: who gave it.
-        requests: of all labels that were given to the row there, the last one at the end.
+        request_id: of the act, to take it back by.
     """
 
     label: str
     text_id: int
     person: str
-    requests: tuple[str, ...]
+    request_id: str
 
 
 @dataclass(kw_only=True)
@@ -69,22 +70,36 @@ class Corrections:
 
     Attributes:
         typed: the label in the cell of a row, by the row's index.
-        saved: those that are in a project, by the project's id and the row.
+        saved: those that are in a project, by the project's id and the row, as they were given:
+            the last one of a row is what its cell held.
         times: how often a row was saved.
     """
 
     typed: dict[int, str] = field(default_factory=dict)
-    saved: dict[int, dict[int, SavedLabel]] = field(default_factory=dict)
+    saved: dict[int, dict[int, tuple[SavedLabel, ...]]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
 
-    def saved_in(self, project_id: int | None) -> dict[int, SavedLabel]:
+    def saved_in(self, project_id: int | None) -> dict[int, tuple[SavedLabel, ...]]:
         """Those that are in a project; None: in one that is yet to be made."""
         return {} if project_id is None else self.saved.setdefault(project_id, {})
 
-    def waiting(self, project_id: int | None) -> dict[int, str]:
-        """Those that are yet to be saved in a project, in the order of the rows."""
-        typed, saved = sorted(dict(self.typed).items()), self.saved_in(project_id)
-        return {row: label for row, label in typed if row not in saved or saved[row].label != label}
+    def waiting(self, project_id: int | None, labels: Collection[str]) -> dict[int, str]:
+        """Those that are yet to be saved in a project, in the order of the rows.
+
+        Args:
+            project_id: None: one that is yet to be made.
+            labels: that can be given in it; others wait for another project.
+        """
+        saved = {row: given[-1].label for row, given in self.saved_in(project_id).copy().items()}
+        return {
+            row: label
+            for row, label in sorted(self.typed.copy().items())
+            if label in labels and saved.get(row) != label
+        }
+
+    def unknown(self, labels: Collection[str]) -> list[str]:
+        """The labels in cells that are none of these, one for each cell."""
+        return [label for label in self.typed.copy().values() if label not in labels]
 
     def emptied(self, project_id: int | None) -> list[int]:
         """The rows whose label is in a project still, and in their cell no longer."""
@@ -256,11 +271,3 @@ def to_xlsx(table: pd.DataFrame) -> bytes:
 
 def _cells(column: pd.Series) -> pd.Series:
     return column.fillna("").astype("str")
-
-
-def free_name(name: str, taken: pd.Index) -> str:
-    """`name`, or with a number behind it where a table already has a column of it."""
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free

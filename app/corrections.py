@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -13,10 +14,13 @@ import streamlit as st
 
 from app.batch import Corrections, SavedLabel
 from app.explanation import explain
-from app.keeping import Decision, Place, keep, place_for, take_labels_back
+from app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
 from app.language import language, say
+from app.plain_text import escaped
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.labels.annotating import Suggestion
+from malmoi.labels.people import Person
 
 if TYPE_CHECKING:
     from app.visit import Visit
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
 _AT_A_TIME = 1_000
 
 
-# The column of the cells, whatever it is called on screen; no table has one of this name.
-RIGHT = "malmoi:right"
+# The column of the cells, whatever it is called on screen.
+_RIGHT = "malmoi:right"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +43,7 @@ class ShownRows:
         named: the rows and the language, another of which is another editor.
         rows: their index, in the order on screen.
         cells: labels by index.
+        right: the column of the cells, which the table has no other of.
         editor: key of the widget.
         taken: the changes that were taken over, by place on screen.
     """
@@ -46,6 +51,7 @@ class ShownRows:
     named: str
     rows: list[int]
     cells: dict[int, str]
+    right: str
     editor: str
     taken: dict[int, str | None] = field(default_factory=dict)
 
@@ -63,8 +69,13 @@ def shown_rows(key: str, rows: pd.DataFrame, corrections: Corrections) -> ShownR
     place = f"shown_{key}"
     kept: ShownRows | None = st.session_state.get(place)
     if kept is None or kept.named != named or kept.editor not in st.session_state:
-        editor = f"editor_{key}_{uuid.uuid4().hex}"
-        kept = ShownRows(named=named, rows=index, cells=dict(corrections.typed), editor=editor)
+        kept = ShownRows(
+            named=named,
+            rows=index,
+            cells=dict(corrections.typed),
+            right=free_name(_RIGHT, rows.columns),
+            editor=f"editor_{key}_{uuid.uuid4().hex}",
+        )
         st.session_state[place] = kept
     return kept
 
@@ -82,8 +93,8 @@ def take_edits(corrections: Corrections, shown: ShownRows, texts: Sequence[str])
     """
     edited = st.session_state[shown.editor]["edited_rows"]
     for place, cells in edited.items():
-        label = cells.get(RIGHT)
-        if RIGHT not in cells or shown.taken.get(int(place), "") == label:
+        label = cells.get(shown.right)
+        if shown.right not in cells or shown.taken.get(int(place), "") == label:
             continue
         shown.taken[int(place)] = label
         if label is None or texts[int(place)].strip():
@@ -118,11 +129,12 @@ def offer_saving(
         visit: whose labels they are.
         place: where they go.
         corrections: of the table.
-        predicted: the rows of `corrections.waiting`.
+        predicted: the rows of `corrections.waiting`. What another tab adds meanwhile waits on.
         about: the model's name, the file's, and what names the result.
     """
     key = about[2]
-    new, emptied = len(corrections.waiting(place.id)), len(corrections.emptied(place.id))
+    new = len(corrections.waiting(place.id, place.labels))
+    emptied = len(_own_emptied(visit.person, place, corrections))
     if not st.button(
         _button(new, emptied),
         icon=":material/save:",
@@ -134,7 +146,13 @@ def offer_saving(
     try:
         saved = save(visit, place, corrections, predicted, about)
     except InputError as error:
-        explain(say("라벨을 저장하지 못했습니다.", "The labels were not saved."), error)
+        explain(
+            say(
+                "저장하거나 취소하지 못한 라벨이 있습니다.",
+                "Some labels were not saved or taken back.",
+            ),
+            error,
+        )
         return
     st.session_state[f"told_{key}"] = saved
     # The button is to say what waits now.
@@ -148,7 +166,9 @@ def save(
     predicted: Mapping[int, PredictedRow],
     about: tuple[str, str, str],
 ) -> tuple[int, int]:
-    """Save what waits, and take back what was emptied; see `offer_saving`.
+    """Save what waits, then take back what was emptied of the visitor's own; see `offer_saving`.
+
+    A label from before a name was typed is taken back, too, once its row has got another.
 
     Returns:
         How many labels were saved, and how many taken back.
@@ -157,10 +177,10 @@ def save(
         InputError: the project does not take them; what was saved before stays so.
     """
     model, source, key = about
-    emptied = corrections.emptied(place.id)
-    _take_back(place, corrections, emptied)
-    waiting = corrections.waiting(place.id)
-    rows = list(waiting)
+    name = visit.person.name
+    emptied = _own_emptied(visit.person, place, corrections)
+    waiting = corrections.waiting(place.id, place.labels)
+    rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
         decisions = [
@@ -168,7 +188,7 @@ def save(
                 predicted[row],
                 waiting[row],
                 model,
-                f"{key}:{row}:{corrections.times.get(row, 0)}:{visit.person.name}",
+                f"{key}:{row}:{corrections.times.get(row, 0)}:{name}",
             )
             for row in part
         ]
@@ -177,30 +197,52 @@ def save(
             place = place_for(visit, place.labels, model)  # which was made just now
         saved = corrections.saved_in(place.id)
         for row, text_id, decision in zip(part, ids, decisions, strict=True):
-            before = saved.get(row)
-            own = before is not None and before.person == visit.person.name
-            saved[row] = SavedLabel(
+            given = SavedLabel(
                 label=decision.label,
                 text_id=text_id,
-                person=visit.person.name,
-                requests=(*(before.requests if before and own else ()), decision.request_id),
+                person=name,
+                request_id=decision.request_id,
             )
+            saved[row] = (*saved.get(row, ()), given)
             corrections.times[row] = corrections.times.get(row, 0) + 1
+    saved = corrections.saved_in(place.id)
+    own = {row: _own(visit.person, saved.get(row, ())) for row in rows}
+    nameless = {row: [one for one in own[row] if one.person != name] for row in rows}
+    _take_back(place, corrections, nameless | emptied)
     return len(rows), len(emptied)
 
 
-def _take_back(place: Place, corrections: Corrections, rows: Sequence[int]) -> None:
-    """Let the labels of rows hold no longer; the texts stay in the project."""
+def _own(person: Person, labels: Sequence[SavedLabel]) -> list[SavedLabel]:
+    return [one for one in labels if may_take_back(person, one.person)]
+
+
+def _own_emptied(
+    person: Person, place: Place, corrections: Corrections
+) -> dict[int, list[SavedLabel]]:
+    """The labels of emptied rows that the person may take back, by row."""
     saved = corrections.saved_in(place.id)
-    by_person: dict[str, list[int]] = {}
-    for row in rows:
-        by_person.setdefault(saved[row].person, []).append(row)
-    for person, own in by_person.items():
+    found = {row: _own(person, saved.get(row, ())) for row in corrections.emptied(place.id)}
+    return {row: labels for row, labels in found.items() if labels}
+
+
+def _take_back(
+    place: Place, corrections: Corrections, rows: Mapping[int, Sequence[SavedLabel]]
+) -> None:
+    """Let these labels of rows hold no longer; the texts stay in the project."""
+    by_giver: dict[str, list[tuple[int, str]]] = {}
+    for one in chain.from_iterable(rows.values()):
+        by_giver.setdefault(one.person, []).append((one.text_id, one.request_id))
+    for giver, requests in by_giver.items():
         assert place.access is not None  # in a project that is yet to be made nothing is saved
-        requests = [(saved[row].text_id, one) for row in own for one in saved[row].requests]
-        take_labels_back(place.access, person, requests)
-        for row in own:
-            del saved[row]
+        take_labels_back(place.access, giver, requests)
+    saved = corrections.saved_in(place.id)
+    for row, gone in rows.items():
+        # None is left, too, where another tab has done it meanwhile.
+        left = tuple(one for one in saved.get(row, ()) if one not in gone)
+        if left:
+            saved[row] = left
+        else:
+            saved.pop(row, None)
 
 
 def _button(new: int, emptied: int) -> str:
@@ -217,6 +259,42 @@ def _button(new: int, emptied: int) -> str:
         f"고친 라벨 {new:,}개 저장, {emptied:,}개 취소",
         f"Save {new:,} corrections, take {emptied:,} back",
     )
+
+
+def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
+    """Say which labels saving leaves as they are, and why.
+
+    Args:
+        visit: who would save.
+        place: where labels go.
+        corrections: of the table.
+    """
+    if unknown := corrections.unknown(place.labels):
+        names = escaped(", ".join(sorted(set(unknown))))
+        st.caption(
+            say(
+                f"라벨 {len(unknown):,}개는 이 작업에 없는 라벨({names})이라 저장하지 않습니다. 그 "
+                "라벨이 있는 작업을 열거나 칸을 고쳐 주세요.",
+                f"{len(unknown):,} labels are not saved, for this project does not have them "
+                f"({names}). Open one that has, or correct the cells.",
+            )
+        )
+    saved = corrections.saved_in(place.id)
+    labels = {row: saved.get(row, ()) for row in corrections.emptied(place.id)}
+    others = {
+        row: one.person
+        for row in labels
+        for one in labels[row]
+        if not may_take_back(visit.person, one.person)
+    }
+    if others:
+        names = escaped(", ".join(sorted(set(others.values()))))
+        st.caption(
+            say(
+                f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",
+                f"{len(others):,} labels of emptied cells are another person's ({names}) and stay.",
+            )
+        )
 
 
 def tell_saved(key: str) -> None:

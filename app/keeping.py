@@ -9,6 +9,7 @@ from app.explanation import explain
 from app.language import say
 from app.visit import LOCAL_NAME, Visit, open_project_named
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts, take_back
 from malmoi.labels.found_texts import add_texts
@@ -80,9 +81,7 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
                 access=access, name=one.name, labels=labels, task=task, instead_of=instead_of
             )
     wished = task.title if task is not None else model
-    name, number = wished, 2
-    while any(one.name == name for one in projects):
-        name, number = f"{wished} ({number})", number + 1
+    name = free_name(wished, [one.name for one in projects])
     return Place(access=None, name=name, labels=labels, task=task, instead_of=instead_of)
 
 
@@ -155,27 +154,26 @@ def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str)
     return ids
 
 
+def may_take_back(person: Person, giver: str) -> bool:
+    """Whether labels of this giver are the person's own, as are those from before a name."""
+    return giver == person.name or (person.is_local and giver == LOCAL_NAME)
+
+
 def take_labels_back(
-    access: ProjectAccess, person: str, requests: Sequence[tuple[int, str]]
+    access: ProjectAccess, giver: str, requests: Sequence[tuple[int, str]]
 ) -> None:
     """Undo labels that `keep` has saved.
 
     Args:
         access: of the project, for who is at work now.
-        person: who gave the labels.
+        giver: who gave the labels.
         requests: (text, request id) of each.
 
     Raises:
-        InputError: the labels are another person's.
+        InputError: the labels are another person's, who are not of `may_take_back`.
     """
-    if access.person.is_local and person == LOCAL_NAME:
-        # Given before a name was typed.
-        access = replace(access, person=Person(name=person, is_local=True))
-    elif person != access.person.name:
-        raise InputError(
-            f"expected {person}, who gave the labels that are to be taken back, found "
-            f"{access.person.name}"
-        )
+    if may_take_back(access.person, giver):
+        access = replace(access, person=replace(access.person, name=giver))
     take_back(access, requests)
 
 

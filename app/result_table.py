@@ -6,20 +6,21 @@ from pathlib import PurePath
 import pandas as pd
 import streamlit as st
 
-from app.batch import PERCENT, BatchResult, as_percent, free_name
+from app.batch import PERCENT, BatchResult, as_percent
 from app.corrections import (
-    RIGHT,
     PredictedRow,
     corrected_table,
     offer_saving,
     shown_rows,
     take_edits,
+    tell_left,
     tell_saved,
 )
 from app.downloads import offer_table
 from app.keeping import place_for, tell_place
 from app.language import say
 from app.visit import Visit
+from malmoi.free_names import free_name
 
 _ROWS = 100
 _LISTED_ROWS = 10
@@ -149,15 +150,15 @@ def _offer_corrections(
     shown = as_percent(rows, result.number_columns)[[prediction, confidence, column, *others]]
     editor = shown_rows(key, rows, corrections)
     cells = pd.Series(editor.cells, dtype="object").reindex(rows.index)
-    shown.insert(0, RIGHT, cells.where(cells.notna(), None))
+    shown.insert(0, editor.right, cells.where(cells.notna(), None))
     st.data_editor(
         shown,
         hide_index=True,
-        disabled=[name for name in shown.columns if name != RIGHT],
+        disabled=[name for name in shown.columns if name != editor.right],
         key=editor.editor,
         placeholder="",
         column_config={
-            RIGHT: st.column_config.SelectboxColumn(
+            editor.right: st.column_config.SelectboxColumn(
                 say("맞는 라벨", "Right label"), options=list(place.labels), width="medium"
             ),
             column: st.column_config.TextColumn(width="large"),
@@ -169,7 +170,7 @@ def _offer_corrections(
         on_change=take_edits,
         args=(corrections, editor, rows[column].fillna("").astype(str).tolist()),
     )
-    waiting = list(corrections.waiting(place.id))
+    waiting = list(corrections.waiting(place.id, place.labels))
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
         row: PredictedRow(
@@ -184,6 +185,7 @@ def _offer_corrections(
     with st.container(horizontal=True, vertical_alignment="center"):
         offer_saving(visit, place, corrections, predicted, (model, source, key))
         tell_place(place)
+    tell_left(visit, place, corrections)
     tell_saved(key)
 
 

@@ -31,7 +31,7 @@ _CHOSEN, _OTHER = "#1f8f74", "#9aaba5"
 
 @dataclass(frozen=True, kw_only=True)
 class _Result:
-    """The classification on the page, and what was saved of it."""
+    """The classification on the page, and what was saved of it: the last label, how many times."""
 
     id: str
     text: str
@@ -39,6 +39,7 @@ class _Result:
     prediction: Prediction
     milliseconds: float
     saved_label: str | None = None
+    times: int = 0
 
 
 def show(visit: Visit) -> None:
@@ -212,7 +213,6 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
                 score=result.prediction.confidence,
                 model=chosen.classifier.name,
             ),
-            # The same decision twice is one; another person's, or another label, is another.
             request_id=_request_id(result, label, visit.person.name),
         )
         try:
@@ -226,7 +226,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
                 error,
             )
             return
-        result = replace(result, saved_label=label)
+        result = replace(result, saved_label=label, times=result.times + 1)
         st.session_state[_STATE] = result
     if result.saved_label is not None:
         with st.container(border=True):
@@ -235,7 +235,8 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
 
 
 def _request_id(result: _Result, label: str, person: str) -> str:
-    decision = f"{result.id}:{result.saved_label}:{label}:{person}"
+    """Another one for each time that the result is saved: labels may be given in turns."""
+    decision = f"{result.id}:{result.times}:{label}:{person}"
     return hashlib.sha256(decision.encode()).hexdigest()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from malmoi.free_names import free_name
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.prediction import Prediction, ValuePrediction
 
@@ -28,10 +29,7 @@ class OutputColumns:
             wanted = [LABEL, SCORE, *(PROBABILITY + label for label in self.description.labels)]
         names: list[str] = []
         for name in wanted:
-            free, number = name, 2
-            while free in taken or free in names:
-                free, number = f"{name} ({number})", number + 1
-            names.append(free)
+            names.append(free_name(name, {*taken, *names}))
         return names
 
     def kinds(self) -> list[str]:

@@ -151,6 +151,9 @@ def save_act(access: ProjectAccess, act: Act) -> Saved:
 def take_back(access: ProjectAccess, requests: Sequence[tuple[int, str]]) -> int:
     """Undo acts of the person that still hold, in one transaction; others are left as they are.
 
+    A text without a decision then is free for everybody: unlike one whose label is undone where
+    texts are handed out, it is on nobody's screen.
+
     Args:
         access: of an annotator.
         requests: (text, request id) of each act, in the order in which they were done.
@@ -197,14 +200,15 @@ class _Writer:
             self._refuse_another(known, act)
             return Saved(known["id"], new=False)
         require_text(self.connection, self.access.project_id, act.text_id)
-        withdrawn = self._withdrawn(act) if act.withdraws is not None else None
-        values = self._values(act, None if withdrawn is None else withdrawn["id"])
-        made = self.connection.execute(insert(AnnotationRow).values(**values))
-        (identifier,) = made.inserted_primary_key or (0,)
-        if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
-            self._hold(act.text_id)
-            recount(self.connection, act.text_id, self.annotators_per_text)
-        return Saved(identifier, new=True)
+        withdrawn = None
+        if act.withdraws is not None:
+            withdrawn = self._withdrawn(act)
+            if self._is_undone(withdrawn):
+                raise InputError(
+                    f"expected an act that holds, found {act.withdraws}, which is undone already; "
+                    "label the text again"
+                )
+        return Saved(self._append(act, withdrawn), new=True)
 
     def take_back(self, text_id: int, request: str) -> bool:
         """Undo one act unless that is done; whether it was done by this."""
@@ -214,11 +218,21 @@ class _Writer:
             withdraws=request,
             request_id=hashlib.sha256(f"undo:{request}".encode()).hexdigest(),
         )
-        known = _row_of_request(self.connection, request)
-        done = select(AnnotationRow.id).where(AnnotationRow.withdraws == (known or {}).get("id"))
-        if known is not None and self.connection.scalar(done) is not None:
+        withdrawn = self._withdrawn(undo)
+        if self._is_undone(withdrawn):
             return False
-        return self.save(undo).new
+        self._append(undo, withdrawn, on_screen=False)
+        return True
+
+    def _append(self, act: Act, withdrawn: dict[str, Any] | None, *, on_screen: bool = True) -> int:
+        """Write the row of an act, and let what follows from it hold; returns its id."""
+        values = self._values(act, None if withdrawn is None else withdrawn["id"])
+        made = self.connection.execute(insert(AnnotationRow).values(**values))
+        (identifier,) = made.inserted_primary_key or (0,)
+        if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
+            self._hold(act.text_id, on_screen)
+            recount(self.connection, act.text_id, self.annotators_per_text)
+        return identifier
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:
         """A request id that is met again names the same act of the same person, or is a forgery."""
@@ -229,6 +243,7 @@ class _Writer:
             )
 
     def _withdrawn(self, act: Act) -> dict[str, Any]:
+        """The act that an undo withdraws: one of the same person on the same text."""
         row = _row_of_request(self.connection, act.withdraws or "")
         mine = (self.access.project_id, self.access.person.name, act.text_id)
         if row is None or (row["project_id"], row["annotator"], row["text_id"]) != mine:
@@ -236,13 +251,16 @@ class _Writer:
                 f"expected the request of an act of {self.access.person.name} on text "
                 f"{act.text_id} to undo, found {act.withdraws}"
             )
-        again = select(AnnotationRow.id).where(AnnotationRow.withdraws == row["id"])
-        if row["kind"] == "undo" or self.connection.scalar(again) is not None:
+        if row["kind"] == "undo":
             raise InputError(
-                f"expected an act that holds, found {act.withdraws}, which is an undo or is undone "
-                "already; label the text again"
+                f"expected an act to undo, found {act.withdraws}, which is an undo; label the text "
+                "again"
             )
         return row
+
+    def _is_undone(self, row: dict[str, Any]) -> bool:
+        undo = select(AnnotationRow.id).where(AnnotationRow.withdraws == row["id"])
+        return self.connection.scalar(undo) is not None
 
     def _values(self, act: Act, withdraws: int | None) -> dict[str, Any]:
         version = act.guideline_version or self.guideline_version
@@ -274,13 +292,17 @@ class _Writer:
             "created_at": self.now,
         }
 
-    def _hold(self, text_id: int) -> None:
-        """Let the annotator's place on a text be what the log says."""
+    def _hold(self, text_id: int, on_screen: bool) -> None:
+        """Let the annotator's place on a text be what the log says.
+
+        Without a decision it is leased where the text is on the annotator's screen again.
+        """
         latest = latest_decision(self.connection, text_id, self.access.person.name)
         values: dict[str, Any]
         if latest is None:
-            # Undone, so it is on this annotator's screen again.
-            values = {"state": "leased", "expires_at": self.now + self.lease}
+            values = {"state": "returned", "expires_at": None}
+            if on_screen:
+                values = {"state": "leased", "expires_at": self.now + self.lease}
             values |= {"annotation_id": None, "choice": None}
         else:
             state = "labelled" if latest["kind"] == "label" else "skipped"

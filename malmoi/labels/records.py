@@ -30,12 +30,13 @@ def iter_label_records(
     where the project is the only one, and nothing was labelled before there were projects.
 
     Args:
+        database: of the app, and which part of it.
         labels: of which task, where the database names no part; None: it has one only.
 
     Raises:
-        InputError: there is no such table, it is damaged or locked for long, its part has no
-            labels, it has several tasks of which none is named, or its part names both a project
-            and a task that has labels from before there were projects.
+        InputError: there is no such database, it is not the app's, damaged or locked for long, it
+            has several projects or tasks of which none is named, its part names none of them, or
+            both a project and a task that has labels from before there were projects.
     """
     try:
         engine = reading_engine(database)

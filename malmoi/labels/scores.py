@@ -32,6 +32,10 @@ from malmoi.labels.text_state import first_of_its_kind
 _ROWS = 5_000
 
 
+class OutdatedOrderError(InputError):
+    """An order of texts that was overtaken while its model computed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextScore:
     """How much a label of a text would help, and what the model would say.
@@ -170,10 +174,6 @@ def write_scores(
         raise
     _drop(access, ScoreVersionRow.id < version)
     return version
-
-
-class OutdatedOrderError(InputError):
-    """An order of texts that was overtaken while its model computed."""
 
 
 def _refuse_changed(access: ProjectAccess, connection: Connection, before: Project) -> None:

@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -11,8 +12,8 @@ import streamlit as st
 from openpyxl import load_workbook
 
 from app.batch import Corrections, SavedLabel, classify_table, default_text_column, to_csv, to_xlsx
-from app.corrections import RIGHT, PredictedRow, ShownRows, corrected_table, save, take_edits
-from app.keeping import place_for
+from app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
+from app.keeping import place_for, take_labels_back
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, own_work, save_acts
@@ -194,17 +195,19 @@ def test_xlsx_leaves_texts_alone() -> None:
 
 
 def test_corrections_wait_until_they_are_saved_whichever_rows_are_shown() -> None:
-    corrections = Corrections()
+    corrections, labels = Corrections(), ["긍정", "부정", "중립"]
     corrections.take({0: "중립", 1: None})
     corrections.take({100: "부정"})  # another page of the table
-    assert corrections.waiting(None) == corrections.waiting(7) == {0: "중립", 100: "부정"}
-    for row, label in corrections.waiting(7).items():
-        kept = SavedLabel(label=label, text_id=row + 1, person="지은", requests=(f"r{row}",))
-        corrections.saved_in(7)[row] = kept
-    assert corrections.waiting(7) == {} and corrections.emptied(7) == []
+    assert corrections.waiting(None, labels) == {0: "중립", 100: "부정"}
+    assert corrections.waiting(7, labels) == {0: "중립", 100: "부정"}
+    for row, label in corrections.waiting(7, labels).items():
+        kept = SavedLabel(label=label, text_id=row + 1, person="지은", request_id=f"r{row}")
+        corrections.saved_in(7)[row] = (kept,)
+    assert corrections.waiting(7, labels) == {} and corrections.emptied(7) == []
     corrections.take({0: "긍정", 100: None})
-    assert corrections.waiting(7) == {0: "긍정"} and corrections.emptied(7) == [100]
-    assert corrections.waiting(8) == {0: "긍정"} and corrections.emptied(8) == []
+    assert corrections.waiting(7, labels) == {0: "긍정"} and corrections.emptied(7) == [100]
+    assert corrections.waiting(8, labels) == {0: "긍정"} and corrections.emptied(8) == []
+    assert corrections.waiting(8, ["부정"]) == {} and corrections.unknown(["부정"]) == ["긍정"]
 
 
 def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
@@ -225,42 +228,75 @@ def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
     assert [vote.labels for vote in text.votes] == [("중립",)]
 
 
+class ThreeRows:
+    """A classified table whose labels several people without a login give."""
+
+    def __init__(self) -> None:
+        self.store = ProjectStore()
+        labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
+        local = Person(name="local", is_local=True)
+        self.access = self.store.create(local, NewProject(name="리뷰", labels=labels))
+        self.corrections = Corrections()
+
+    def act(self, name: str, cells: dict[int, str | None]) -> tuple[int, int]:
+        """Type into cells and save."""
+        rows = {
+            row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5)
+            for row in range(3)
+        }
+        self.corrections.take(cells)
+        visit = Visit(store=self.store, person=Person(name=name, is_local=True), open_project=None)
+        place = place_for(visit, ["긍정", "부정", "중립"], "m")
+        return save(visit, place, self.corrections, rows, ("m", "리뷰.csv", "k"))
+
+    def votes(self) -> list[dict[str, str]]:
+        """Labels by person, of each row that ever had one."""
+        found = texts_with_votes(self.access, range(1, 4))
+        by_text = {one.text: one for one in found}
+        return [
+            {vote.annotator: vote.labels[0] for vote in by_text[text].votes}
+            for text in sorted(by_text)
+        ]
+
+
 def test_an_emptied_cell_takes_its_label_back(workplace: Path) -> None:
     """All of its labels, also one given before a name was typed; a colleague's is left alone."""
-    store = ProjectStore()
-    nameless, named = (Person(name=name, is_local=True) for name in ("local", "지은"))
-    labels = [ProjectLabel(name=name) for name in ("긍정", "부정", "중립")]
-    access = store.create(nameless, NewProject(name="리뷰", labels=labels))
-    about = ("m", "리뷰.csv", "k")
-    rows = {
-        place: PredictedRow(text=f"{place}번째 글", label="긍정", confidence=0.5)
-        for place in range(3)
-    }
-
-    def act(person: Person, cells: dict[int, str | None]) -> tuple[int, int]:
-        corrections.take(cells)
-        visit = Visit(store=store, person=person, open_project=None)
-        return save(
-            visit, place_for(visit, ["긍정", "부정", "중립"], "m"), corrections, rows, about
-        )
-
-    def votes() -> dict[str, list[tuple[str, ...]]]:
-        found = texts_with_votes(access, range(1, 4))
-        return {one.text: [vote.labels for vote in one.votes] for one in found}
-
-    corrections = Corrections()
-    assert act(nameless, {0: "부정", 1: "부정"}) == (2, 0)
-    assert act(nameless, {0: "중립"}) == (1, 0)
-    assert act(named, {2: "부정"}) == (1, 0)
-    assert act(named, {0: None, 2: None}) == (0, 2)
-    assert votes() == {"0번째 글": [], "1번째 글": [("부정",)], "2번째 글": []}
-    assert act(named, {}) == (0, 0)
+    table = ThreeRows()
+    act, votes = table.act, table.votes
+    assert act("local", {0: "부정", 1: "부정"}) == (2, 0)
+    assert act("local", {0: "중립"}) == (1, 0)
+    assert act("지은", {2: "부정"}) == (1, 0)
+    assert act("지은", {0: None, 2: None}) == (0, 2)
+    assert votes() == [{}, {"local": "부정"}, {}]
+    assert act("지은", {}) == (0, 0)
     # Given again, it holds again.
-    assert act(named, {0: "중립"}) == (1, 0)
-    assert votes()["0번째 글"] == [("중립",)]
-    with pytest.raises(InputError, match="expected 지은, who gave the labels"):
-        act(Person(name="민수", is_local=True), {0: None})
-    assert votes()["0번째 글"] == [("중립",)]
+    assert act("지은", {0: "중립"}) == (1, 0)
+    assert votes()[0] == {"지은": "중립"}
+    # A colleague's stays, and stops nothing else.
+    assert act("민수", {0: None, 2: "부정"}) == (1, 0)
+    assert votes() == [{"지은": "중립"}, {"local": "부정"}, {"민수": "부정"}]
+    assert act("지은", {}) == (0, 1) and votes()[0] == {}
+
+
+def test_a_label_from_before_a_name_does_not_stay_beside_the_one_that_replaces_it(
+    workplace: Path,
+) -> None:
+    """A colleague's does, whatever the next person makes of the cell."""
+    table = ThreeRows()
+    act, votes = table.act, table.votes
+    assert act("local", {0: "부정", 1: "부정"}) == (2, 0)
+    assert act("지은", {0: "중립"}) == (1, 0)
+    assert votes() == [{"지은": "중립"}, {"local": "부정"}]
+    for _ in range(2):
+        assert act("민수", {0: "긍정"}) == (1, 0)
+        assert votes()[0] == {"지은": "중립", "민수": "긍정"}
+        assert act("민수", {0: None}) == (0, 1)
+        assert votes()[0] == {"지은": "중립"}
+    # Without a name again, it is the label of another.
+    assert act("local", {0: "부정"}) == (1, 0)
+    assert votes()[0] == {"지은": "중립", "local": "부정"}
+    assert act("지은", {0: None, 1: None}) == (0, 2)
+    assert votes() == [{}, {}]
 
 
 def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> None:
@@ -283,6 +319,35 @@ def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> No
     assert own_work(access) == []
 
 
+def test_two_tabs_of_one_result_do_not_stop_each_other(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the other one types, saves or takes back while this one is at work."""
+    store = ProjectStore()
+    person = Person(name="지은", is_local=True)
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    access = store.create(person, NewProject(name="리뷰", labels=labels))
+    visit = Visit(store=store, person=person, open_project=None)
+    place = place_for(visit, ["긍정", "부정"], "m")
+    about = ("m", "리뷰.csv", "k")
+    rows = {
+        row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5) for row in range(2)
+    }
+    corrections = Corrections(typed={0: "부정", 1: "부정"})
+    assert save(visit, place, corrections, {0: rows[0]}, about) == (1, 0)
+    assert corrections.waiting(access.project_id, place.labels) == {1: "부정"}
+    assert save(visit, place, corrections, rows, about) == (1, 0)
+
+    def in_both_tabs(*given: Any) -> None:
+        take_labels_back(*given)
+        corrections.saved_in(access.project_id).clear()
+
+    monkeypatch.setattr("app.corrections.take_labels_back", in_both_tabs)
+    corrections.take({0: None, 1: None})
+    assert save(visit, place, corrections, {}, about) == (0, 2)
+    assert own_work(access) == []
+
+
 def test_the_file_has_a_column_of_the_given_labels() -> None:
     table = pd.DataFrame({"글": ["하나", "둘"]})
     assert corrected_table(table, Corrections(), "맞는 라벨") is table
@@ -294,17 +359,17 @@ def test_only_what_was_typed_is_taken_over() -> None:
     """Another tab of the same person may have typed into rows that this one shows as they were."""
     table = pd.DataFrame({"글": ["하나", "", "셋"]}, index=[4, 5, 6])
     corrections = Corrections()
-    shown = ShownRows(named="", rows=table.index.tolist(), cells={}, editor="editor")
-    state = {"editor": {"edited_rows": {0: {RIGHT: "부정"}, 1: {RIGHT: "긍정"}}}}
+    shown = ShownRows(named="", rows=table.index.tolist(), cells={}, right="right", editor="editor")
+    state = {"editor": {"edited_rows": {0: {"right": "부정"}, 1: {"right": "긍정"}}}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(st, "session_state", state)
         take_edits(corrections, shown, table["글"].tolist())
         assert corrections.typed == {4: "부정"}, "nothing stands in the second row"
         corrections.take({4: "중립", 6: "긍정"})  # in the other tab
-        state["editor"]["edited_rows"][2] = {RIGHT: "중립"}
+        state["editor"]["edited_rows"][2] = {"right": "중립"}
         take_edits(corrections, shown, table["글"].tolist())
         assert corrections.typed == {4: "중립", 6: "중립"}
-        state["editor"]["edited_rows"][0] = {RIGHT: None}
+        state["editor"]["edited_rows"][0] = {"right": None}
         take_edits(corrections, shown, table["글"].tolist())
     assert corrections.typed == {6: "중립"}
 

@@ -24,8 +24,13 @@ def result(trained_workplace: Path) -> AppTest:
     """The page with the result of four rows, the second of them empty, and a project for it."""
     labels = [ProjectLabel(name=label) for label in LABELS]
     ProjectStore().create(ME, NewProject(name="리뷰", labels=labels))
+    return classified("번호")
+
+
+def classified(other: str) -> AppTest:
+    """The page with the result of `ROWS` beside another column of this name."""
     page = open_page("file")
-    table = "번호,리뷰\n" + "".join(f"{place},{text}\n" for place, text in enumerate(ROWS))
+    table = f"{other},리뷰\n" + "".join(f"{place},{text}\n" for place, text in enumerate(ROWS))
     page.file_uploader[0].upload("리뷰.csv", table.encode(), "text/csv").run()
     next(one for one in page.button if one.label == "분류 시작").click().run()
     end = time.monotonic() + 300
@@ -36,7 +41,9 @@ def result(trained_workplace: Path) -> AppTest:
     return page
 
 
-def type_labels(page: AppTest, cells: Mapping[int, str | None]) -> None:
+def type_labels(
+    page: AppTest, cells: Mapping[int, str | None], column: str = "malmoi:right"
+) -> None:
     """Type into cells by the place of their rows on screen, as a browser would tell of it.
 
     The test runner has no call for it, and sends what an editor holds once only.
@@ -45,7 +52,7 @@ def type_labels(page: AppTest, cells: Mapping[int, str | None]) -> None:
     states = page._tree.get_widget_states()
     state = states.widgets.add()
     state.id = editor.proto.id
-    edited = {str(place): {"malmoi:right": label} for place, label in cells.items()}
+    edited = {str(place): {column: label} for place, label in cells.items()}
     state.string_value = json.dumps({"edited_rows": edited, "added_rows": [], "deleted_rows": []})
     page._run(states)
     assert not page.exception
@@ -86,6 +93,12 @@ def test_what_is_typed_is_saved_and_taken_back(result: AppTest) -> None:
     assert save_button(page).disabled
 
 
+def test_a_table_may_have_a_column_of_any_name(trained_workplace: Path) -> None:
+    page = classified("malmoi:right")
+    type_labels(page, {0: "중립"}, "malmoi:right (2)")
+    assert save_button(page).label == "고친 라벨 1개 저장"
+
+
 def test_corrections_stay_with_their_rows_in_another_order_and_language(result: AppTest) -> None:
     page = result
     type_labels(page, {3: "부정"})
@@ -95,6 +108,21 @@ def test_corrections_stay_with_their_rows_in_another_order_and_language(result: 
     assert dict(zip(table["리뷰"], right_labels(page), strict=True))["그냥저냥"] == "부정"
     next(one for one in page.button_group if one.label == "언어").set_value("en").run()
     assert save_button(page).label == "Save 1 corrections"
+
+
+def test_a_label_of_another_person_stays(trained_workplace: Path) -> None:
+    page = open_page("single")
+    page.text_area[0].input("배송이 빨라요\n별로예요")
+    next(one for one in page.button if one.label == "분류하기").click().run()
+    next(one for one in page.button if one.label == "분류하기").click().run()
+    for name, cells in (("지은", {0: "중립"}), ("민수", {0: None, 1: "긍정"})):
+        next(one for one in page.text_input if one.label == "라벨 붙이는 사람").input(name).run()
+        type_labels(page, cells)
+        assert save_button(page).label == "고친 라벨 1개 저장"
+        assert ("비운 칸 1개의 라벨은 다른 사람(지은)이" in shown(page)) == (name == "민수")
+        save_button(page).click().run()
+        assert save_button(page).disabled
+    assert saved("x") == {"배송이 빨라요": ["중립"], "별로예요": ["긍정"]}
 
 
 def test_corrections_go_to_the_project_that_is_opened(result: AppTest) -> None:
@@ -110,3 +138,11 @@ def test_corrections_go_to_the_project_that_is_opened(result: AppTest) -> None:
     save_button(page).click().run()
     assert saved("리뷰") == {"배송이 빨라요": ["중립"]}
     assert saved("새 리뷰") == {"배송이 빨라요": ["기타"]}
+    # A label that the first one does not have stops no other.
+    type_labels(page, {2: "긍정"})
+    next(one for one in page.selectbox if one.label == "작업").set_value("리뷰").run()
+    assert "라벨 1개는 이 작업에 없는 라벨(기타)이라 저장하지 않습니다" in shown(page)
+    assert save_button(page).label == "고친 라벨 1개 저장"
+    save_button(page).click().run()
+    assert saved("리뷰") == {"배송이 빨라요": ["중립"], "별로예요": ["긍정"]}
+    assert save_button(page).disabled and "없는 라벨(기타)" in shown(page)

@@ -115,11 +115,12 @@ def test_label_correct_and_save(trained_workplace: Path) -> None:
     )
     assert row["suggested_model"] == "x"
 
-    # A changed mind, there and back: the last one holds.
-    for label in (predicted, other):
+    # A changed mind, there and back and again: the last one holds.
+    for label in (predicted, other, predicted, other):
         right_label(page).set_value(label).run()
         button(page, "저장").click().run()
-    assert [row["label"] for row in saved()] == [other]
+        assert "배송이 빨라요 👍 → " + label in shown(page)
+        assert [row["label"] for row in saved()] == [label]
 
 
 def test_what_is_saved_is_the_text_on_screen(trained_workplace: Path) -> None:

@@ -18,8 +18,9 @@ from malmoi.labels.annotating import (
     own_work,
     save_act,
     save_acts,
+    take_back,
 )
-from malmoi.labels.leasing import next_text
+from malmoi.labels.leasing import lease_texts, next_text
 from malmoi.labels.project_models import AnnotationRow, PlaceRow
 from malmoi.labels.review import progress, texts_with_votes
 from tests.malmoi.labels.conftest import Make, for_person
@@ -143,6 +144,26 @@ def test_undo_brings_back_what_was_before(make: Make) -> None:
     for wrong in ("r1", "u1", "r9"):
         with pytest.raises(InputError, match="expected"):
             save_act(access, act(1, "undo", f"again {wrong}", withdraws=wrong))
+    assert_places_follow_the_log(access)
+
+
+def test_a_text_whose_label_is_taken_back_is_on_nobodys_screen(make: Make) -> None:
+    """One that is undone on the page of labelling stays with who undid it."""
+    access = make("하나", "둘", people=dict.fromkeys("가나", "annotator"))
+    mine, other = for_person(access, "가"), for_person(access, "나")
+    for text_id, label in ((1, "긍정"), (1, "부정"), (2, "긍정")):
+        save_act(mine, act(text_id, "label", f"{text_id} {label}", labels=[label]))
+    save_act(mine, act(2, "undo", "u", withdraws="2 긍정"))
+    assert next_text(other) is None
+    assert take_back(mine, [(1, "1 부정")]) == 1
+    assert holds(mine) == [(1, "labelled", ("긍정",))] and next_text(other) is None
+    assert take_back(mine, [(1, "1 긍정"), (1, "1 부정")]) == 1
+    assert [one.text_id for one in lease_texts(other, 2)] == [1]
+    assert [one.text_id for one in lease_texts(mine, 2)] == [2]
+    with pytest.raises(InputError, match="expected the request of an act of 나 on text 1"):
+        take_back(other, [(1, "1 긍정")])
+    with pytest.raises(InputError, match="which is an undo"):
+        take_back(mine, [(2, "u")])
     assert_places_follow_the_log(access)
 
 
