@@ -70,15 +70,21 @@ class FileJobs:
         self._jobs: dict[str, FileJob] = {}
 
     def start(
-        self, owner: str, name: str, table: "pd.DataFrame", column: str, classifier: Classifier
+        self,
+        owner: str,
+        name: str,
+        table: "pd.DataFrame",
+        column: str,
+        classifier: Classifier,
+        model: str,
     ) -> FileJob:
-        """Classify a table in a thread of its own; `app.batch.classify_table`."""
+        """Classify a table in a thread of its own by a model; `app.batch.classify_table`."""
         job = FileJob(
             id=secrets.token_urlsafe(12),
             owners={owner},
             name=name,
             column=column,
-            model=classifier.name,
+            model=model,
             labels=list(classifier.labels),
             total=len(table),
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from app.explanation import explain
+from app.found_models import short_name
 from app.language import say
 from app.visit import LOCAL_NAME, Visit, open_project_named
 from malmoi.errors import InputError
@@ -80,7 +81,7 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
             return Place(
                 access=access, name=one.name, labels=labels, task=task, instead_of=instead_of
             )
-    wished = task.title if task is not None else model
+    wished = task.title if task is not None else short_name(model)
     name = free_name(wished, [one.name for one in projects])
     return Place(access=None, name=name, labels=labels, task=task, instead_of=instead_of)
 

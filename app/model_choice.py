@@ -36,10 +36,12 @@ class ChosenModel:
 
     Attributes:
         classifier: loaded.
+        name: by which it is kept, with what it has suggested too.
         key: changes with the model, so that its result is not shown for another's.
     """
 
     classifier: Classifier
+    name: str
     key: str
 
 
@@ -69,7 +71,7 @@ def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
         )
         return None
     _describe(path, classifier, models)
-    return ChosenModel(classifier=classifier, key=f"{path}@{changed}")
+    return ChosenModel(classifier=classifier, name=model_name(path), key=f"{path}@{changed}")
 
 
 def labels_of_project(visit: Visit) -> Sequence[str]:

@@ -10,6 +10,7 @@ import streamlit as st
 from app.batch import default_text_column
 from app.explanation import explain
 from app.file_jobs import FileJob, file_jobs
+from app.found_models import short_name
 from app.language import say
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
@@ -46,7 +47,7 @@ def show(visit: Visit) -> None:
     if job is None:
         return
     st.divider()
-    st.text(f"{job.name} · {job.column} · {job.model}")
+    st.text(f"{job.name} · {job.column} · {short_name(job.model)}")
     if not job.ended:
         _follow(job)
     elif job.error is not None:
@@ -103,7 +104,9 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
         return
     column = _ask_for_column(table, suggested, digest)
     if st.button(say("분류 시작", "Classify"), type="primary", icon=":material/play_arrow:"):
-        job = file_jobs().start(visit.person.name, uploaded.name, table, column, chosen.classifier)
+        job = file_jobs().start(
+            visit.person.name, uploaded.name, table, column, chosen.classifier, chosen.name
+        )
         st.query_params[_JOB] = st.session_state[_LAST] = job.id
 
 

@@ -55,7 +55,7 @@ def show_several(visit: Visit, chosen: ChosenModel, lines: Sequence[str], *, ask
         visit,
         kept.result,
         labels=chosen.classifier.labels,
-        model=chosen.classifier.name,
+        model=chosen.name,
         column=column,
         source=say("한 건 분류", "one text"),
         key=key,

@@ -189,7 +189,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
     labels = chosen.classifier.labels
     if chosen.classifier.gives != "label":
         return  # several labels or a value: given on the page of a project
-    place = place_for(visit, labels, chosen.classifier.name)
+    place = place_for(visit, labels, chosen.name)
     tell_place(place)
     _show_guideline(place.task)
     # The key holds the id: every new result starts again from its own prediction.
@@ -211,7 +211,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
             suggestion=Suggestion(
                 label=result.prediction.label,
                 score=result.prediction.confidence,
-                model=chosen.classifier.name,
+                model=chosen.name,
             ),
             request_id=_request_id(result, label, visit.person.name),
         )
