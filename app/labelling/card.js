@@ -46,6 +46,7 @@ class Card {
   }
 
   remove() {
+    this.keepNote();
     this.life.abort();
     window.clearInterval(this.timer);
   }
@@ -430,7 +431,7 @@ class Card {
     // A text that waits for others is done in part.
     at.bar.value = total ? Math.max(total - open, own / annotators) / total : 0;
     const pace = paceOf(session.moments, Date.now());
-    at.pace.textContent = pace ? `${say.pace.replace("{}", pace.toLocaleString())} · ${this.timeLeft(open / pace)}` : "";
+    at.pace.textContent = pace ? `${say.pace.replace("{}", pace.toLocaleString())} · ${timeLeft(open / pace, say)}` : "";
     const { last } = session;
     const state = last && !session.outbox.has(last.act.request_id) ? say.saved : say.saving;
     const told = last ? `${last.label} ${state}` : "";
@@ -455,14 +456,6 @@ class Card {
     if (!this.others) return this.say.nothing;
     const minutes = Math.max(1, Math.round(this.data.lease / 60));
     return this.say.others.replace("{n}", this.others.toLocaleString()).replace("{m}", minutes);
-  }
-
-  timeLeft(hours) {
-    if (hours < 1 / 60) return this.say.soon;
-    const minutes = Math.round(60 * hours);
-    const whole = Math.floor(minutes / 60);
-    const sentence = whole ? this.say.left : this.say.leftMinutes;
-    return sentence.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
   }
 
   drawLabels() {

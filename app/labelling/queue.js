@@ -253,6 +253,15 @@ export function paceOf(moments, now) {
   return Math.round((recent.length - 1) / ((now - recent[0]) / 3_600_000));
 }
 
+// What `say` calls so many hours of work.
+export function timeLeft(hours, say) {
+  if (hours < 1 / 60) return say.soon;
+  const minutes = Math.round(60 * hours);
+  const whole = Math.floor(minutes / 60);
+  const sentence = whole ? say.left : say.leftMinutes;
+  return sentence.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
+}
+
 // Pieces of a text, each with the weight of its word or null; places are in characters, not in units
 // of UTF-16.
 export function weighted(text, words) {

@@ -29,13 +29,16 @@ async ({html, css, js}) => {
   const place = document.body.appendChild(document.createElement("div"));
   const root = place.attachShadow({mode: "open"});
   root.innerHTML = `<style>${css}</style><div>${html}</div>`;
-  const url = URL.createObjectURL(new Blob([js], {type: "text/javascript"}));
-  const module = await import(url);
-  window.module = module;
-  window.tell = (data) => module.default({
-    data, parentElement: root, key: "k", name: "n", setStateValue() {},
-    setTriggerValue: (name, value) => window.sent.push({name, value}),
-  });
+  window.load = async (js) => {
+    const url = URL.createObjectURL(new Blob([js], {type: "text/javascript"}));
+    const module = await import(url);
+    window.module = module;
+    window.tell = (data) => module.default({
+      data, parentElement: root, key: "k", name: "n", setStateValue() {},
+      setTriggerValue: (name, value) => window.sent.push({name, value}),
+    });
+  };
+  await window.load(js);
   window.card = root.querySelector(".card");
 }
 """
@@ -49,10 +52,14 @@ class Card:
         files = {
             name: (FILES / f"card.{name}").read_text(encoding="utf-8") for name in ("html", "css")
         }
-        js = "\n".join(
+        self.js = "\n".join(
             (FILES / name).read_text(encoding="utf-8") for name in ("queue.js", "card.js")
         )
-        page.evaluate(HOST, {**files, "js": js, "scope": scope})
+        page.evaluate(HOST, {**files, "js": self.js, "scope": scope})
+
+    def update(self) -> None:
+        """Another version of the app on the same page: a module of its own, of the same code."""
+        self.page.evaluate("(js) => window.load(js)", self.js)
 
     def tell(
         self,
@@ -265,6 +272,20 @@ def test_a_note_that_is_still_open_goes_along_with_the_label(page: "Page") -> No
     card.hand_out("셋", first=9)
     (last,) = [act for act in card.acts() if act["text_id"] == 2]
     assert last["kind"] == "note" and not [act for act in card.acts() if act["text_id"] == 9]
+
+
+def test_a_note_that_is_still_open_outlives_an_update_of_the_app(page: "Page") -> None:
+    """A later version's card takes the place of this one's, in the same elements."""
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    page.keyboard.press("v")
+    page.keyboard.type("반어 같음")
+    card.update()
+    card.hand_out("하나", "둘")
+    assert page.get_by_role("textbox", name="메모").is_hidden() and card.shown() == "하나"
+    page.keyboard.press("1")
+    acts = [(act["kind"], act["text_id"], act.get("note")) for act in card.acts()]
+    assert acts == [("note", 1, "반어 같음"), ("label", 1, None)]
 
 
 def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
