@@ -39,6 +39,7 @@ class Card {
     listen(root, "click", (event) => this.click(event));
     listen(this.at.noteForm, "submit", (event) => this.saveNote(event));
     listen(this.at.recent, "toggle", () => this.at.recent.open && this.ask("recent", true));
+    listen(window, "pagehide", () => this.keepNote());
     listen(window, "online", () => this.look());
     listen(window, "storage", (event) => this.follow(event));
     listen(document, "visibilitychange", () => this.look());
@@ -291,6 +292,7 @@ class Card {
   }
 
   openNote() {
+    this.keepNote(); // where it is open already
     this.at.noteForm.hidden = false;
     this.at.note.value = this.session.line.current.note ?? "";
     this.noted = this.session.line.current;

@@ -164,6 +164,21 @@ def test_two_people_never_label_the_same_text(
     pages[0].locator(".card .text:not(:empty)").wait_for()
 
 
+def test_a_note_that_is_still_open_outlives_a_visit_to_another_page(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(3))
+    page = open_page(chromium, server.address)
+    page.keyboard.press("v")
+    page.keyboard.type("반어 같음")
+    page.get_by_role("link", name="현황").click()
+    page.locator(".card").wait_for(state="detached")
+    page.get_by_role("link", name="라벨링").click()
+    page.locator(".card .text:not(:empty)").wait_for()
+    wait_until_saved(page)
+    assert rows(workplace, "SELECT text_id, note FROM malmoi_annotations") == [(1, "반어 같음")]
+
+
 def test_a_killed_server_loses_no_label(chromium: "Browser", workplace: Path) -> None:
     make(workplace, some(40))
     with serving(workplace) as server:

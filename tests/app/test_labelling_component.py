@@ -288,6 +288,20 @@ def test_a_note_that_is_still_open_outlives_an_update_of_the_app(page: "Page") -
     assert acts == [("note", 1, "반어 같음"), ("label", 1, None)]
 
 
+def test_a_note_that_is_still_open_is_kept_when_the_button_is_pressed_again(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out("하나", "둘")
+    note, button = page.get_by_role("textbox", name="메모"), page.locator("[data-do=note]")
+    button.click()
+    page.keyboard.type("반어")
+    button.click()
+    assert note.input_value() == "반어" and [act["note"] for act in card.acts()] == ["반어"]
+    page.keyboard.press("End")
+    page.keyboard.type(" 같음")
+    page.reload()
+    assert [act["note"] for act in card.acts()] == ["반어", "반어 같음"]
+
+
 def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     card = Card(page, multi=True)
     card.hand_out("하나", "둘")
