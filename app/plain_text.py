@@ -6,12 +6,12 @@ import re
 # bare address are found behind that, so a character that shows nothing parts them.
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _FOUND_LATER = re.compile(r"(?<=[:@.])(?=\S)|(?<=www)(?=\.)", re.IGNORECASE)
-_WORD_JOINER = "\u2060"
+WORD_JOINER = "\u2060"
 
 
 def escaped(words: str) -> str:
     """The words in one line, so that Markdown shows them as they are written."""
-    parted = _FOUND_LATER.sub(_WORD_JOINER, " ".join(words.split()))
+    parted = _FOUND_LATER.sub(WORD_JOINER, " ".join(words.split()))
     return _PUNCTUATION.sub(r"\\\1", parted)
 
 

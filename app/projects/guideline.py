@@ -5,9 +5,10 @@ import re
 import streamlit as st
 
 from app.language import say
+from app.plain_text import WORD_JOINER
 
 # A picture of another server would tell it who reads the guideline, and when. Not by a backslash,
-# which one before it would turn into a plain character.
+# which one before it would turn into a plain character, nor by an entity, which is none in code.
 _PICTURE = re.compile(r"!(?=\[)")
 
 # Tables often have long cells beside short ones; those would be a character wide. Of tables in
@@ -33,7 +34,7 @@ def show_guideline(markdown: str, *, key: str = "") -> None:
     if markdown.strip():
         with st.container(key=f"{_GUIDELINE}-{key}"):
             st.html(_TABLES)
-            st.markdown(_PICTURE.sub("&#33;", markdown))
+            st.markdown(_PICTURE.sub(f"!{WORD_JOINER}", markdown))
     else:
         st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))
 

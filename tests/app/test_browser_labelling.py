@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from app.plain_text import WORD_JOINER
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.browser
 LABELS = ("긍정", "부정", "중립")
 PATIENCE = 300_000
 ATTACK = "<script>window.hit=1</script><img src=x onerror=window.hit=2> **굵게**"
+GUIDELINE = "**좋으면** 긍정, `![x]`는 중립 ![그림](http://elsewhere.test/x.png)"
 # The text on screen at each key, as the browser saw it before the card did.
 WITNESS = """
 window.seen = [];
@@ -55,7 +57,7 @@ def make(workplace: Path, texts: list[str], **settings: Any) -> ProjectAccess:
     new = NewProject(
         name="리뷰",
         labels=[ProjectLabel(name=label) for label in LABELS],
-        guideline="**좋으면** 긍정",
+        guideline=GUIDELINE,
         settings=ProjectSettings(text_order="plain", **settings),
     )
     access = store.create(Person(name="local", is_local=True), new)
@@ -113,6 +115,10 @@ def test_fifty_texts_by_keyboard_with_undo_and_a_reload_in_the_middle(
     assert page.locator(".card .text").inner_text() == ATTACK
     assert page.evaluate("window.hit") is None
     page.get_by_text("좋으면 긍정").wait_for()
+    # As it is written, with a link for the picture.
+    assert page.get_by_role("code").inner_text().replace(WORD_JOINER, "") == "![x]"
+    assert page.get_by_role("link", name="그림").count() == 1
+    assert page.locator("[src*=elsewhere]").count() == 0
     wanted: dict[int, str] = {}
 
     def press(count: int) -> None:

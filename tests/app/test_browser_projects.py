@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.plain_text import WORD_JOINER
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore
@@ -180,7 +181,7 @@ def test_settings_are_changed_and_stay(page: "Page", workplace: Path) -> None:
 
 def _words(text: str) -> str:
     """What a button shows, without its icon and without what parts shortcodes."""
-    return text.split("\n")[-1].replace("\u2060", "")
+    return text.split("\n")[-1].replace(WORD_JOINER, "")
 
 
 def test_a_typed_name_goes_along_to_labelling(page: "Page", workplace: Path) -> None:
