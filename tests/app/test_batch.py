@@ -305,17 +305,21 @@ def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> No
     labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
     access = store.create(person, NewProject(name="리뷰", labels=labels))
     visit = Visit(store=store, person=person, open_project=None)
-    corrections = Corrections(typed={0: "부정"})
+    corrections = Corrections()
     row = {0: PredictedRow(text="별로예요", label="긍정", confidence=0.5)}
-    for expected in ((1, 0), (0, 1)):
+
+    def act(label: str | None) -> tuple[int, int]:
+        corrections.take({0: label})
         place = place_for(visit, ["긍정", "부정"], "m")
-        assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == expected
-        if corrections.typed:
-            (work,) = own_work(access)
-            assert work.request_id is not None
-            undo = Act(text_id=1, kind="undo", withdraws=work.request_id, request_id="other")
-            save_acts(access, [undo])
-            corrections.take({0: None})
+        return save(visit, place, corrections, row, ("m", "리뷰.csv", "k"))
+
+    assert act("부정") == act("긍정") == (1, 0)
+    (work,) = own_work(access)
+    undo = Act(text_id=1, kind="undo", withdraws=work.request_id, request_id="other")
+    save_acts(access, [undo])
+    # The one before it holds again.
+    assert [work.labels for work in own_work(access)] == [("부정",)]
+    assert act(None) == (0, 1)
     assert own_work(access) == []
 
 
