@@ -166,7 +166,7 @@ def _ask_for_name() -> str:
         placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
         max_chars=_LONGEST_NAME,
     )
-    name = (name or "").strip()[:_LONGEST_NAME]
+    name = (name or "").strip()[:_LONGEST_NAME].strip()
     write_to_address(NAME, name)
     return name
 

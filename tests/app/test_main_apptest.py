@@ -380,6 +380,12 @@ def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:
     assert lease_texts(other, 2) == []
 
 
+def test_a_name_that_is_cut_ends_without_a_space(workplace: Path) -> None:
+    """A link may hold a longer one than the field takes."""
+    page = open_page("projects", name=f" {'가' * 59} 나")
+    assert in_address(page.query_params["name"]) == "가" * 59
+
+
 def test_the_address_names_the_project_that_is_open(workplace: Path) -> None:
     """Also the first of the list: for whoever gets the link, another may be the first."""
     store = ProjectStore()
