@@ -30,7 +30,7 @@ const KOREAN = {
   "Past Year": "지난 1년",
   "Past 2 Years": "지난 2년",
   "Stopping...": "멈추는 중…",
-  "Bad message format": "서버의 말을 알아들을 수 없습니다",
+  "Bad message format": "서버의 응답을 읽을 수 없습니다. 페이지를 새로 고쳐 주세요.",
   "Connection timed out.": "서버가 제때 대답하지 않습니다. 대답하면 저절로 이어집니다.",
   "streamlit run yourscript.py": "streamlit run app/main.py",
 };
