@@ -16,6 +16,9 @@ def share_interval(share: float, texts: int, quantile: float = TWO_SIDED_95) -> 
         share: from 0 to 1.
         texts: that it was measured on; without any the interval is 0 to 1.
         quantile: of the normal distribution.
+
+    Returns:
+        The lower and the upper end of the interval, both from 0 to 1.
     """
     if texts <= 0:
         return 0.0, 1.0

@@ -111,14 +111,14 @@ def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
     step = timedelta(days=1) if by == "day" else timedelta(hours=1)
     counts: dict[tuple[str, str], int] = {}
     if hours:
-        east = local_time(hours[0].begins) - hours[0].begins
-        first, last = (pick(hour.begins for hour in hours) + east for pick in (min, max))
+        offset = local_time(hours[0].begins) - hours[0].begins
+        first, last = (pick(hour.begins for hour in hours) + offset for pick in (min, max))
         time = min(first, last - (_FEWEST_BARS - 1) * step)
         while time.strftime(written) != last.strftime(written):
             counts[time.strftime(written), hours[0].name] = 0
             time += step
     for hour in hours:
-        key = (hour.begins + east).strftime(written), hour.name
+        key = (hour.begins + offset).strftime(written), hour.name
         counts[key] = counts.get(key, 0) + hour.labels
     rows = [(time, name, number) for (time, name), number in counts.items()]
     return pd.DataFrame(rows, columns=["time", "name", "number"])
