@@ -15,7 +15,7 @@ import streamlit as st
 from app.batch import Corrections, SavedLabel
 from app.explanation import explain
 from app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
-from app.language import language, say
+from app.language import language, number_of, say
 from app.plain_text import escaped
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
@@ -249,15 +249,15 @@ def _button(new: int, emptied: int) -> str:
     """What it says, by how many labels are to be saved and taken back."""
     if not emptied:
         return (
-            say(f"고친 라벨 {new:,}개 저장", f"Save {new:,} corrections")
+            say(f"고친 라벨 {new:,}개 저장", f"Save {number_of(new, 'correction')}")
             if new
             else say("고친 라벨 저장", "Save corrections")
         )
     if not new:
-        return say(f"저장한 라벨 {emptied:,}개 취소", f"Take {emptied:,} labels back")
+        return say(f"저장한 라벨 {emptied:,}개 취소", f"Take {number_of(emptied, 'label')} back")
     return say(
         f"고친 라벨 {new:,}개 저장, {emptied:,}개 취소",
-        f"Save {new:,} corrections, take {emptied:,} back",
+        f"Save {number_of(new, 'correction')}, take {emptied:,} back",
     )
 
 
@@ -305,14 +305,14 @@ def tell_saved(key: str) -> None:
     saved, emptied = told
     if saved:
         st.success(
-            say(f"라벨 {saved:,}개를 저장했습니다.", f"{saved:,} labels saved."),
+            say(f"라벨 {saved:,}개를 저장했습니다.", f"{number_of(saved, 'label')} saved."),
             icon=":material/check:",
         )
     if emptied:
         st.success(
             say(
                 f"라벨 {emptied:,}개를 취소했습니다. 글은 라벨 없이 작업에 남습니다.",
-                f"{emptied:,} labels taken back. The texts stay in the project without them.",
+                f"Labels taken back: {emptied:,}. The texts stay in the project unlabelled.",
             ),
             icon=":material/undo:",
         )

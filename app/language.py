@@ -17,6 +17,11 @@ def language() -> Language:
     return "en" if chosen == "en" else "ko"
 
 
+def number_of(number: int, noun: str) -> str:
+    """An English count: "1 text", "2,000 texts". The noun is one that takes an s for several."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say(korean: str, english: str) -> str:
     """One of two sentences that say the same."""
     return english if language() == "en" else korean

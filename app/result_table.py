@@ -18,7 +18,7 @@ from app.corrections import (
 )
 from app.downloads import offer_table
 from app.keeping import place_for, tell_place
-from app.language import say
+from app.language import number_of, say
 from app.visit import Visit
 from malmoi.free_names import free_name
 
@@ -64,7 +64,7 @@ def _tell_counts(result: BatchResult) -> None:
     st.success(
         say(
             f"{done:,}건을 {took}에 분류했습니다(초당 {rate:,.0f}건).",
-            f"{done:,} texts in {result.seconds:.1f} s ({rate:,.0f} a second).",
+            f"{number_of(done, 'text')} in {result.seconds:.1f} s ({rate:,.0f} a second).",
         ),
         icon=":material/check:",
     )
@@ -75,15 +75,15 @@ def _tell_counts(result: BatchResult) -> None:
             say(
                 f"글이 비었거나 주소·태그뿐인 행이 {len(result.empty_rows):,}개 있습니다. 예측을 "
                 f"비운 채로 그대로 두었습니다: {listed}{more}번째 행",
-                f"{len(result.empty_rows):,} rows have no text, or addresses and tags only. They "
-                f"stay without a label: rows {listed}{more}",
+                f"Rows without text, or with addresses and tags only: {len(result.empty_rows):,}. "
+                f"They stay without a label: {listed}{more}",
             )
         )
     if result.cut:
         st.info(
             say(
                 f"긴 글 {result.cut:,}건은 언어 모델이 앞부분만 읽고 예측했습니다.",
-                f"Of {result.cut:,} long texts the encoder read the beginning only.",
+                f"The encoder read only the beginning of {number_of(result.cut, 'long text')}.",
             ),
             icon=":material/content_cut:",
         )

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.as_of import local_time
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.plain_text import escaped
 from app.reviewing.one_text import joined
 from app.visit import OpenProject
@@ -79,7 +79,7 @@ def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: i
     titles = {one.name: escaped(one.title) for one in opened.project.labels if not one.retired}
     several = opened.project.kind == "multi"
     chosen = st.pills(
-        say(f"글 {number:,}건의 라벨", f"The label of {number:,} texts"),
+        say(f"글 {number:,}건의 라벨", f"The label of {number_of(number, 'text')}"),
         list(titles),
         selection_mode="multi" if several else "single",
         format_func=titles.__getitem__,
@@ -98,7 +98,7 @@ def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: i
     # One id until it is done, so that a second click is the same change.
     request_id = st.session_state.setdefault(_REQUEST, uuid.uuid4().hex)
     if st.button(
-        say(f"{number:,}건 바꾸기", f"Change {number:,} texts"),
+        say(f"{number:,}건 바꾸기", f"Change {number_of(number, 'text')}"),
         key="explore_bulk_confirm",
         type="primary",
         disabled=not labels and not several,
@@ -119,7 +119,7 @@ def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: i
             line = say(
                 f"{made.texts:,}건을 {label}(으)로 정했습니다. ‘한꺼번에 바꾼 기록’에서 되돌릴 수 "
                 "있습니다.",
-                f"{made.texts:,} texts are {label} now. Undo it under Bulk changes.",
+                f"{number_of(made.texts, 'text')} set to {label}. Undo it under Bulk changes.",
             )
             st.session_state[_DONE] = (opened.project.id, line)
         st.session_state.pop(_REQUEST, None)
@@ -133,7 +133,7 @@ def _draw_latest(opened: OpenProject) -> None:
     for one in made:
         line, button = st.columns([2, 1], vertical_alignment="center")
         when = local_time(one.created_at).strftime("%m-%d %H:%M")
-        number = say(f"{one.texts:,}건", f"{one.texts:,} texts")
+        number = say(f"{one.texts:,}건", number_of(one.texts, "text"))
         line.text(f"{when} {one.person}: {number} → {joined(one.labels)}")
         if one.undone:
             button.text(say("되돌림", "undone"))
@@ -152,5 +152,5 @@ def _undo(opened: OpenProject, relabelling_id: int) -> None:
     except InputError as error:
         st.session_state[_FAILED] = error
         return
-    line = say(f"{number:,}건을 전으로 되돌렸습니다.", f"{number:,} texts are as before.")
+    line = say(f"{number:,}건을 전으로 되돌렸습니다.", f"{number_of(number, 'text')} restored.")
     st.session_state[_DONE] = (opened.project.id, line)

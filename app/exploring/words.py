@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.as_of import kept_result
 from app.charts import bars
-from app.language import say
+from app.language import number_of, say
 from app.visit import OpenProject
 from malmoi.labels.project import PALETTE
 from malmoi.labels.typical_words import typical_words
@@ -33,7 +33,8 @@ def draw_words(opened: OpenProject) -> None:
             f"라벨이 있는 글 가운데 무작위로 뽑은 {found.texts:,}건에서, 그 라벨의 글에 유난히 "
             "많은 명사·동사·형용사입니다 (로그 우도비, 클수록 뚜렷함).",
             f"Nouns, verbs and adjectives that stand in the texts of a label more than in others, "
-            f"over {found.texts:,} labelled texts drawn at random (log-likelihood ratio).",
+            f"over {number_of(found.texts, 'labelled text')} drawn at random (log-likelihood "
+            "ratio).",
         )
     )
     colors = {label.name: label.color for label in opened.project.labels}

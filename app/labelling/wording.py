@@ -93,7 +93,7 @@ def _text() -> dict[str, str]:
         "previous": say("지금 붙어 있는 라벨:", "Its label now:"),
         "skipped": say("건너뜀", "skipped"),
         "together": say(
-            "거의 같은 글 {}건에도 같은 라벨 붙이기", "The same label for {} texts nearly the same"
+            "거의 같은 글 {}건에도 같은 라벨 붙이기", "The same label for texts nearly the same: {}"
         ),
         "recent": say("내가 붙인 라벨 보기", "My last labels"),
         "noWork": say("아직 없습니다.", "None yet."),
@@ -108,7 +108,7 @@ def _text() -> dict[str, str]:
         "others": say(
             "남은 글 {n}건은 다른 사람이 맡고 있습니다. 그 사람이 그만하거나 {m}분 동안 쉬면 "
             "여기로 돌아옵니다. 20초마다 다시 찾아봅니다.",
-            "The last {n} texts are with other people. They come here when those stop or rest for "
+            "The last texts are with other people: {n}. They come here when those stop or rest for "
             "{m} min. It looks again every 20 s.",
         ),
         "lookAgain": say("다시 찾아보기", "Look again"),

@@ -92,7 +92,7 @@ def _told(state: learning.LearningState) -> str:
     if result is not None and result["status"] == "learnt":
         return say(
             f"라벨 {result['labels']:,}개로 {result['seconds']:.0f}초 만에 배웠습니다.",
-            f"It learnt from {result['labels']:,} labels in {result['seconds']:.0f} seconds.",
+            f"It learnt from {result['labels']:,} labels in {result['seconds']:.0f} s.",
         )
     return say(
         f"새 라벨 {LABELS_A_ROUND}개마다 저절로 배웁니다.",
@@ -104,7 +104,7 @@ def _what_is_missing(result: dict[str, Any]) -> str:
     if result["missing"]:
         return say(
             f"배우려면 라벨이 {result['missing']}개 더 필요합니다 (지금 {result['labels']}개).",
-            f"It needs {result['missing']} more labels to learn ({result['labels']} so far).",
+            f"Labels that it still needs: {result['missing']} ({result['labels']} so far).",
         )
     if result["left_out"]:
         return say(

@@ -5,7 +5,7 @@ import streamlit as st
 
 from app.as_of import kept_result
 from app.charts import confusion
-from app.language import say
+from app.language import number_of, say
 from app.measuring.behind import SHOWN, draw_texts
 from app.visit import OpenProject
 from malmoi.labels.model_comparison import (
@@ -86,7 +86,7 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
     name = say("무작위 표본", "Random sample") if in_sample else say("모두", "All")
     share = agreed_share(counts)
     st.metric(
-        say(f"{name} · 라벨 {total:,}", f"{name} · {total:,} labels"),
+        say(f"{name} · 라벨 {total:,}", f"{name} · {number_of(total, 'label')}"),
         "–" if share is None else say(f"{share:.1%} 같음", f"{share:.1%} the same"),
         help=say(
             "무작위 표본은 어려운 글을 골라 붙인 라벨에 치우치지 않아 정직한 값입니다.",

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.as_of import kept_result, local_time
 from app.charts import bars, over_time
-from app.language import say
+from app.language import number_of, say
 from app.visit import OpenProject
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 
@@ -44,7 +44,7 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
         share,
         text=say(
             f"글 {done.texts:,}건 가운데 {done.finished:,}건이 끝났습니다 ({share:.0%}).",
-            f"{done.finished:,} of {done.texts:,} texts are finished ({share:.0%}).",
+            f"Finished: {done.finished:,} of {number_of(done.texts, 'text')} ({share:.0%}).",
         ),
     )
     metrics = [

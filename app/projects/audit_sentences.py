@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.language import say
+from app.language import number_of, say
 from app.projects.overview import ROLES
 from app.projects.settings_work import ORDERS
 from malmoi.labels.projects import AuditEntry
@@ -29,7 +29,8 @@ def sentence(entry: AuditEntry) -> str:
                 return say(
                     f"글을 가져왔습니다: {details['rows']:,}행, 새 글 {details['new_texts']:,}건, "
                     f"뺀 행 {details['bad_rows']:,}개",
-                    f"Imported {details['rows']:,} rows: {details['new_texts']:,} new texts, "
+                    f"Imported {number_of(details['rows'], 'row')}: "
+                    f"{number_of(details['new_texts'], 'new text')}, "
                     f"{details['bad_rows']:,} left out",
                 )
             case "guideline":
@@ -53,12 +54,12 @@ def sentence(entry: AuditEntry) -> str:
                 named = ", ".join(details["labels"]) or say("라벨 없음", "no label")
                 return say(
                     f"글 {details['texts']:,}건의 라벨을 한꺼번에 정했습니다: {named}",
-                    f"Decided {details['texts']:,} texts at once: {named}",
+                    f"Decided {number_of(details['texts'], 'text')} at once: {named}",
                 )
             case "undo relabel":
                 return say(
                     f"한꺼번에 정한 라벨을 되돌렸습니다: 글 {details['texts']:,}건",
-                    f"Took back what was decided at once: {details['texts']:,} texts",
+                    f"Took back what was decided at once: {number_of(details['texts'], 'text')}",
                 )
     except (KeyError, TypeError, ValueError):
         pass

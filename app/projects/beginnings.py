@@ -8,7 +8,7 @@ import streamlit as st
 from sqlalchemy.orm import Session
 
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.projects.imports import ImportOrder
 from app.projects.new_project import make_project
 from app.projects.preview import look_at
@@ -132,7 +132,7 @@ def _draw_saved(visit: Visit) -> None:
             range(len(found)),
             format_func=lambda one: (
                 f"{', '.join(found[one].labels)} · "
-                + say(f"글 {found[one].texts:,}건", f"{found[one].texts:,} texts")
+                + say(f"글 {found[one].texts:,}건", number_of(found[one].texts, "text"))
             ),
             key="begin_saved",
         )

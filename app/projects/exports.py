@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from app.downloads import XLSX_MIME
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.projects.imports import draw_bar
 from app.projects.running import Key, Running, works
 from app.projects.uploads import UploadFolder
@@ -175,7 +175,7 @@ def _offer(done: WrittenExport, name: str) -> None:
     st.success(
         say(
             f"{title} 파일에 글 {done.texts:,}건을 담았습니다 ({size:,.1f} MB).",
-            f"{title}: {done.texts:,} texts ({size:,.1f} MB).",
+            f"{title}: {number_of(done.texts, 'text')} ({size:,.1f} MB).",
         ),
         icon=":material/check:",
     )

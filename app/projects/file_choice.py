@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.plain_text import escaped
 from app.projects.imports import ImportOrder
 from app.projects.preview import FilePreview, look_at
@@ -114,9 +114,12 @@ def _pasted(text: str, key: str) -> list[ChosenFile]:
         return []
     equal = len(lines) - len(set(lines))
     st.caption(
-        say(f"글 {len(lines):,}건", f"{len(lines):,} texts")
+        say(f"글 {len(lines):,}건", number_of(len(lines), "text"))
         + (
-            say(f" (같은 글 {equal:,}건은 하나로 합칩니다)", f" ({equal:,} equal ones become one)")
+            say(
+                f" (같은 글 {equal:,}건은 하나로 합칩니다)",
+                f" (repeated, and kept once: {equal:,})",
+            )
             if equal
             else ""
         )

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.batch import to_csv
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.learning import after_import, find_alike
 from app.projects.counts import count_again
 from app.projects.opening import Destination, open_project
@@ -214,21 +214,21 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
 
 
 def _draw_outcome(outcome: ImportOutcome) -> None:
-    parts = [say(f"새 글 {outcome.new_texts:,}건", f"{outcome.new_texts:,} new texts")]
+    parts = [say(f"새 글 {outcome.new_texts:,}건", number_of(outcome.new_texts, "new text"))]
     if outcome.duplicates:
         parts.append(
             say(
                 f"이미 있던 글과 같은 행 {outcome.duplicates:,}개",
-                f"{outcome.duplicates:,} rows whose text was there",
+                f"{number_of(outcome.duplicates, 'row')} whose text was there",
             )
         )
     if outcome.labels:
-        parts.append(say(f"라벨 {outcome.labels:,}개", f"{outcome.labels:,} labels"))
+        parts.append(say(f"라벨 {outcome.labels:,}개", number_of(outcome.labels, "label")))
     if outcome.known:
         parts.append(
             say(
                 f"전에 가져온 파일 {outcome.known}개",
-                f"{outcome.known} files that were imported before",
+                f"{number_of(outcome.known, 'file')} imported before",
             )
         )
     if outcome.rows or outcome.known:
@@ -244,7 +244,7 @@ def _draw_bad_rows(lines: Sequence[str], count: int) -> None:
     st.warning(
         say(
             f"읽지 못해 뺀 것이 {count:,}개 있습니다. 나머지는 모두 가져왔습니다.",
-            f"{count:,} rows or files could not be read and were left out; all else is there.",
+            f"Rows or files left out, as they cannot be read: {count:,}. All else is there.",
         ),
         icon=":material/report:",
     )

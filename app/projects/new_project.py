@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.explanation import explain
 from app.found_models import names_for
-from app.language import say
+from app.language import number_of, say
 from app.plain_text import escaped
 from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_label_columns
 from app.projects.guideline import edit_guideline
@@ -134,7 +134,9 @@ def _missing(name: str, names: Sequence[str], kind: TaskKind) -> str:
         return say("이름을 적어 주세요.", "Give it a name.")
     fewest = 1 if kind == "multi" else 2
     if len(names) < fewest:
-        return say(f"라벨을 {fewest}개 이상 적어 주세요.", f"Give {fewest} labels or more.")
+        return say(
+            f"라벨을 {fewest}개 이상 적어 주세요.", f"Give at least {number_of(fewest, 'label')}."
+        )
     return ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.explanation import explain
-from app.language import say
+from app.language import number_of, say
 from app.plain_text import escaped
 from app.projects.counts import counted
 from app.projects.opening import Destination, open_project
@@ -77,7 +77,7 @@ def _draw_row(visit: Visit, project: Project) -> None:
         share = done.finished / done.texts if done.texts else 0.0
         how_far = say(
             f"글 {done.texts:,} · 끝남 {done.finished:,} ({share:.0%})",
-            f"{done.texts:,} texts · {done.finished:,} finished ({share:.0%})",
+            f"{number_of(done.texts, 'text')} · {done.finished:,} finished ({share:.0%})",
         )
         bar.progress(
             share, text=how_far if done.texts else say("아직 글이 없습니다", "No texts yet")

@@ -11,7 +11,7 @@ from app.batch import default_text_column
 from app.explanation import explain
 from app.file_jobs import FileJob, file_jobs
 from app.found_models import short_name
-from app.language import say
+from app.language import number_of, say
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
 from app.visit import LOCAL_NAME, Visit
@@ -130,7 +130,8 @@ def _ask_for_column(table: pd.DataFrame, suggested: str, digest: str) -> str:
     st.caption(
         say(
             f"{len(table):,}행 · {len(columns)}열. 앞의 {shown}행:",
-            f"{len(table):,} rows, {len(columns)} columns. The first {shown}:",
+            f"{number_of(len(table), 'row')}, {number_of(len(columns), 'column')}. "
+            f"The first {shown}:",
         )
     )
     st.dataframe(table.head(_PREVIEW_ROWS), hide_index=True, key="file_preview")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.explanation import explain, for_visitors
 from app.found_models import available_models, model_name
-from app.language import say
+from app.language import number_of, say
 from app.model_choice import use_model
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
 from app.visit import OpenProject, Visit
@@ -91,7 +91,9 @@ def _show_running(job: TrainingJob) -> None:
         st.rerun()
     minutes = (time.time() - job.started_at) / 60
     progress = job.progress()
-    started = say(f"{minutes:.0f}분째 학습 중입니다.", f"Training for {minutes:.0f} minutes.")
+    started = say(
+        f"{minutes:.0f}분째 학습 중입니다.", f"Training for {number_of(round(minutes), 'minute')}."
+    )
     if progress is None or not progress.total:
         st.progress(0.0, text=say(f"{started} 준비하고 있습니다…", f"{started} Preparing…"))
     else:

@@ -107,7 +107,7 @@ def test_corrections_stay_with_their_rows_in_another_order_and_language(result: 
     table = page.data_editor[0].value
     assert dict(zip(table["리뷰"], right_labels(page), strict=True))["그냥저냥"] == "부정"
     next(one for one in page.button_group if one.label == "언어").set_value("en").run()
-    assert save_button(page).label == "Save 1 corrections"
+    assert save_button(page).label == "Save 1 correction"
 
 
 def test_a_label_of_another_person_stays(trained_workplace: Path) -> None:
