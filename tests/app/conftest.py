@@ -1,5 +1,6 @@
-"""A tiny classifier with its tokenizer, made in place of a trained one."""
+"""A tiny classifier in place of a trained one, folders to work in, and the running app."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from transformers import (
     ElectraForSequenceClassification,
     PreTrainedTokenizerFast,
 )
+
+from tests.app.servers import Server, serving
 
 LABELS = ["긍정", "부정", "중립"]
 
@@ -71,3 +74,16 @@ def trained_workplace(workplace: Path) -> Path:
     """A working directory with one fine-tuning run."""
     make_model(workplace / "runs" / "finetune" / "x")
     return workplace
+
+
+@pytest.fixture
+def server(workplace: Path) -> Iterator[Server]:
+    """The running app, started in that directory."""
+    with serving(workplace) as running:
+        yield running
+
+
+@pytest.fixture
+def address(server: Server) -> str:
+    """Of the running app."""
+    return server.address

@@ -1,6 +1,7 @@
 """What the tests of the pages 작업 and 설정 share: projects, and a page with its elements."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
 from app.projects.running import import_key, works
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
@@ -43,12 +45,10 @@ def store() -> ProjectStore:
 
 
 def made(
-    *texts: str, name: str = "리뷰", labels: str = "긍정,부정,중립", kind: str = "single"
+    *texts: str, name: str = "리뷰", labels: str = "긍정,부정,중립", **more: Any
 ) -> ProjectAccess:
     new = NewProject(
-        name=name,
-        labels=[ProjectLabel(name=one) for one in labels.split(",")],
-        kind=kind,  # type: ignore[arg-type]
+        name=name, labels=[ProjectLabel(name=one) for one in labels.split(",")], **more
     )
     access = store().create(LOCAL, new)
     if texts:
@@ -64,6 +64,16 @@ def finish(
     works().forget(import_key(access.project_id))
     assert isinstance(running.result, ImportOutcome)
     return running.result
+
+
+def vote(access: ProjectAccess, name: str, labels: Sequence[str]) -> None:
+    """Label the first texts as this person, each with one label."""
+    own = store().access(Person(name=name, is_local=True), access.project_id)
+    acts = [
+        Act(text_id=place, kind="label", labels=[label], request_id=f"{name}{place}")
+        for place, label in enumerate(labels, 1)
+    ]
+    save_acts(own, acts)
 
 
 def by_label(elements: Any, label: str) -> Any:

@@ -1,4 +1,4 @@
-"""Real servers of the app, each in a process of its own."""
+"""Real servers of the app, each in a process of its own, and pages of a browser to visit them."""
 
 import re
 import socket
@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.speed import app_server
 from benchmarks.speed.app_server import ROOT, free_port
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 _LISTENING = "0A"
+PATIENCE = 300_000  # ms
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ def serving(
 ) -> Iterator[Server]:
     """Start the app without settings of the machine's own, and wait until it answers.
 
+    At the end what it said is looked through for errors.
+
     Args:
         cwd: where the command is given.
         script: what is run.
@@ -59,7 +66,18 @@ def serving(
     port = port or free_port()
     own = {"HOME": str(cwd), **(settings or {})}
     with app_server.serving(cwd, port, own, script=script, flags=flags) as process:
-        yield Server(process, port, cwd / app_server.LOG)
+        server = Server(process, port, cwd / app_server.LOG)
+        yield server
+        # Before the server ends, which may meet a page that is still being imported.
+        server.check_log()
+
+
+def new_page(chromium: "Browser", *, width: int = 1280, height: int = 800) -> "Page":
+    """A page of a Korean browser, which waits as long as a slow machine needs."""
+    context = chromium.new_context(locale="ko-KR", viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
 
 
 def listening_on(port: int) -> set[str]:

@@ -3,14 +3,13 @@
 import io
 import re
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 
-from tests.app.servers import serving
+from tests.app.servers import new_page, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -21,19 +20,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def address(trained_workplace: Path) -> Iterator[str]:
-    """The running app, started in a directory of its own."""
-    with serving(trained_workplace) as server:
-        yield server.address
-        # Before the server ends, which may meet a page that is still being imported.
-        server.check_log()
-
-
-@pytest.fixture
-def page(chromium: "Browser", address: str) -> "Page":
+def page(chromium: "Browser", trained_workplace: Path, address: str) -> "Page":
     """A page of the app for one text, loaded."""
-    page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(40_000)
+    page = new_page(chromium)
     page.goto(f"{address}/single")
     page.get_by_label("분류할 글").wait_for()
     return page
@@ -106,12 +95,12 @@ def test_a_server_that_is_gone_is_told_of_in_korean(
 ) -> None:
     """By Streamlit's own dialog, whose words are not ours."""
     with serving(trained_workplace) as server:
-        page = chromium.new_context(locale="ko-KR").new_page()
+        page = new_page(chromium)
         # As on a machine of one's own, of which the dialog says more.
         page.goto(server.address.replace("127.0.0.1", "localhost"))
-        page.get_by_text("작업", exact=True).first.wait_for(timeout=120_000)
+        page.get_by_text("작업", exact=True).first.wait_for()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_text("말모이 서버가 꺼졌거나").wait_for(timeout=120_000)
+    dialog.get_by_text("말모이 서버가 꺼졌거나").wait_for()
     told = dialog.inner_text().replace("streamlit run app/main.py", "")
     assert not re.search(r"[A-Za-z]{2}", told), told
 

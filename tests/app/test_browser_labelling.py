@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -19,7 +18,7 @@ from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
-from tests.app.servers import ROOT, Server, serving
+from tests.app.servers import ROOT, Server, new_page, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 LABELS = ("긍정", "부정", "중립")
-PATIENCE = 300_000
 ATTACK = "<script>window.hit=1</script><img src=x onerror=window.hit=2> **굵게**"
 GUIDELINE = "**좋으면** 긍정, `![x]`는 중립 ![그림](http://elsewhere.test/x.png)"
 # The text on screen at each key, as the browser saw it before the card did.
@@ -70,17 +68,8 @@ def some(count: int) -> list[str]:
     return [f"{number}번째 손님: 배송이 빨라요" for number in range(count)]
 
 
-@pytest.fixture
-def server(workplace: Path) -> Iterator[Server]:
-    """The app, with the working folder's database."""
-    with serving(workplace) as running:
-        yield running
-    running.check_log()
-
-
 def open_page(chromium: "Browser", address: str, name: str = "지은") -> "Page":
-    page = chromium.new_context(locale="ko-KR").new_page()
-    page.set_default_timeout(PATIENCE)
+    page = new_page(chromium)
     page.add_init_script(WITNESS)
     page.goto(f"{address}/labelling?{urlencode({'project': '리뷰', 'name': name})}")
     page.locator(".card .text:not(:empty)").wait_for()

@@ -1,20 +1,15 @@
 """Streamlit's own words are Korean, those of people are as they wrote them, and none is cut."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
-from malmoi.labels.annotating import Act, save_act
-from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore
-from malmoi.labels.text_import import import_texts
-from malmoi.text.reading.sources import source_of_upload
-from tests.app.servers import serving
+from malmoi.labels.project import ProjectSettings
+from tests.app.project_pages import made, vote
+from tests.app.servers import new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -40,32 +35,13 @@ IS_CUT = """(one) => [one, ...one.querySelectorAll("*")]
 
 
 @pytest.fixture
-def address(workplace: Path) -> Iterator[str]:
-    """The running app, with a project whose two annotators differ on its only text."""
-    access = ProjectStore().create(
-        Person(name="관리자", is_local=True),
-        NewProject(
-            name="리뷰",
-            labels=[ProjectLabel(name=one) for one in LABELS],
-            guideline=GUIDELINE,
-            settings=ProjectSettings(annotators_per_text=2),
-        ),
-    )
-    import_texts(access, [source_of_upload("글.txt", "배송이 빨라요".encode())])
-    for name, label in (("지은", "긍정"), ("민수", "Format")):
-        own = ProjectStore().access(Person(name=name, is_local=True), access.project_id)
-        save_act(own, Act(text_id=1, kind="label", labels=[label], request_id=name))
-    with serving(workplace) as server:
-        yield server.address
-    server.check_log()
-
-
-@pytest.fixture
-def page(chromium: "Browser") -> "Page":
-    context = chromium.new_context(locale="ko-KR", viewport={"width": 820, "height": 1180})
-    page = context.new_page()
-    page.set_default_timeout(300_000)
-    return page
+def page(chromium: "Browser", workplace: Path) -> "Page":
+    """In a place with a project whose two annotators differ on its only text."""
+    settings = ProjectSettings(annotators_per_text=2)
+    access = made("배송이 빨라요", labels=",".join(LABELS), guideline=GUIDELINE, settings=settings)
+    vote(access, "지은", ["긍정"])
+    vote(access, "민수", ["Format"])
+    return new_page(chromium, width=820, height=1180)
 
 
 def test_only_people_write_english_on_a_korean_page(page: "Page", address: str) -> None:

@@ -12,7 +12,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.project import new_project_of_task
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.tasks import read_task
-from tests.app.servers import ROOT, serving
+from tests.app.servers import ROOT, new_page, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,8 +33,7 @@ def test_suggestions_come_after_twenty_labels(chromium: "Browser", workplace: Pa
     access = store.create(Person(name="지은", is_local=True), new_project_of_task(task))
     add_texts(access, list(known), "memos.csv")
     with serving(workplace) as server:
-        page = chromium.new_context(locale="ko-KR").new_page()
-        page.set_default_timeout(300_000)
+        page = new_page(chromium)
         page.goto(f"{server.address}/labelling?project={quote(task.name)}&name={quote('지은')}")
         text = page.locator(".card .text:not(:empty)")
         for _ in range(LABELLED):
@@ -46,4 +45,3 @@ def test_suggestions_come_after_twenty_labels(chromium: "Browser", workplace: Pa
             page.get_by_role("button", name="건너뛰기").click()
             page.wait_for_timeout(2_000)
         assert "%" in suggestion.inner_text()
-    server.check_log()

@@ -12,7 +12,7 @@ import pytest
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, set_member
-from tests.app.servers import Server, free_port, serving
+from tests.app.servers import Server, free_port, new_page, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 ADMIN, ANNOTATOR = "minsu@example.com", "jieun@example.com"
-_PATIENCE = 120_000  # milliseconds
 
 
 @pytest.fixture
@@ -51,15 +50,11 @@ def server(workplace: Path) -> Iterator[Server]:
         )
         with serving(workplace, port=port) as app:
             yield app
-            # Before the server ends, which may meet a page that is still being imported.
-            app.check_log()
 
 
 @pytest.fixture
-def page(chromium: "Browser", server: Server) -> "Page":
-    page = chromium.new_context(locale="ko-KR").new_page()
-    page.set_default_timeout(_PATIENCE)
-    return page
+def page(chromium: "Browser") -> "Page":
+    return new_page(chromium)
 
 
 def log_in(page: "Page", server: Server, name: str, path: str = "") -> None:

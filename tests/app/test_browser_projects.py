@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.review import texts_with_votes
-from tests.app.servers import serving
+from tests.app.servers import new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -22,22 +21,12 @@ pytestmark = pytest.mark.browser
 
 LOCAL = Person(name="지은", is_local=True)
 NAME = "가을 <script>document.title='뚫림'</script> **굵게** [a](http://b.kr) :smile: $x$"
-WAIT = 300_000
-
-
-@pytest.fixture
-def address(workplace: Path) -> Iterator[str]:
-    """The running app, started in a directory of its own."""
-    with serving(workplace) as server:
-        yield server.address
-    server.check_log()
 
 
 @pytest.fixture
 def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
-    page = chromium.new_context(locale="ko-KR", accept_downloads=True).new_page()
-    page.set_default_timeout(WAIT)
+    page = new_page(chromium)
     page.goto(address)
     page.get_by_role("textbox", name="이름", exact=True).wait_for()
     return page

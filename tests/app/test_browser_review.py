@@ -1,21 +1,15 @@
 """검수 and 살펴보기 as a reviewer meets them: a real server, a real Chromium."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 
-from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, save_act
-from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore, set_member
-from malmoi.labels.text_import import import_texts
-from malmoi.text.reading.sources import source_of_upload
-from tests.app.servers import serving
+from malmoi.labels.project import ProjectSettings
+from tests.app.project_pages import made, vote
+from tests.app.servers import PATIENCE, new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,36 +21,12 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def address(workplace: Path) -> Iterator[str]:
-    """The running app, with a project on whose second and third text two people differ."""
-    access = ProjectStore().create(
-        Person(name="관리자", is_local=True),
-        NewProject(
-            name="리뷰",
-            labels=[ProjectLabel(name=one) for one in ("긍정", "부정", "중립")],
-            settings=ProjectSettings(annotators_per_text=2),
-        ),
-    )
-    import_texts(access, [source_of_upload("글.txt", "\n".join(TEXTS).encode())])
-    for name, labels in {"지은": "긍정 긍정 긍정 부정", "민수": "긍정 부정 중립 부정"}.items():
-        set_member(access, name, "annotator")
-        person = Person(name=name)
-        own = ProjectAccess(engine=access.engine, project_id=access.project_id, person=person)
-        for text_id, label in enumerate(labels.split(), 1):
-            request_id = f"{name}{text_id}"
-            act = Act(text_id=text_id, kind="label", labels=[label], request_id=request_id)
-            save_act(own, act)
-    with serving(workplace) as server:
-        yield server.address
-    server.check_log()
-
-
-@pytest.fixture
-def page(chromium: "Browser") -> "Page":
-    context = chromium.new_context(locale="ko-KR", viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(300_000)
-    return page
+def page(chromium: "Browser", workplace: Path) -> "Page":
+    """In a place with a project on whose second and third text two people differ."""
+    access = made(*TEXTS, settings=ProjectSettings(annotators_per_text=2))
+    vote(access, "지은", ["긍정", "긍정", "긍정", "부정"])
+    vote(access, "민수", ["긍정", "부정", "중립", "부정"])
+    return new_page(chromium)
 
 
 def decisions(workplace: Path) -> list[tuple[Any, ...]]:
@@ -73,7 +43,7 @@ def choose(page: "Page", label: str) -> None:
     from playwright.sync_api import expect
 
     button = page.get_by_role("button", name=label)
-    expect(button).to_have_count(1, timeout=300_000)
+    expect(button).to_have_count(1, timeout=PATIENCE)
     button.click()
 
 
