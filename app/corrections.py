@@ -275,8 +275,8 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
             say(
                 f"라벨 {len(unknown):,}개는 이 작업에 없는 라벨({names})이라 저장하지 않습니다. 그 "
                 "라벨이 있는 작업을 열거나 칸을 고쳐 주세요.",
-                f"{len(unknown):,} labels are not saved, for this project does not have them "
-                f"({names}). Open one that has, or correct the cells.",
+                f"Labels that are not saved, for this project does not have them ({names}): "
+                f"{len(unknown):,}. Open one that has, or correct the cells.",
             )
         )
     saved = corrections.saved_in(place.id)
@@ -292,7 +292,7 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         st.caption(
             say(
                 f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",
-                f"{len(others):,} labels of emptied cells are another person's ({names}) and stay.",
+                f"Labels of emptied cells that stay, as {names} gave them: {len(others):,}.",
             )
         )
 
