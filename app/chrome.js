@@ -103,6 +103,9 @@ function exchange(node) {
 
 export default function ({ data, setTriggerValue }) {
   document.documentElement.lang = data.language;
+  // Streamlit cleans up when a component goes, not when it is drawn again: in another language the
+  // observer of the one before would go on.
+  window.malmoi?.stop?.();
   // For components within a fragment, whose own messages reach nobody before the page is drawn.
   window.malmoi = { drawAnew: () => setTriggerValue("anew", Date.now()) };
   name(data.language);
@@ -120,8 +123,9 @@ export default function ({ data, setTriggerValue }) {
     }
   });
   observer.observe(document.body, { childList: true, subtree: true, characterData: true });
-  return () => {
+  window.malmoi.stop = () => {
     observer.disconnect();
     window.clearTimeout(waits);
   };
+  return window.malmoi.stop;
 }
