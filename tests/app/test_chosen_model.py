@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 MEMOS = "malmoi-small-memos"
 CHOSEN, RANDOM = f"checkpoints/{MEMOS}", "runs/finetune/무작위"
 LABELS = ["꿈", "일기", "일정", "메모", "오류"]
-PATIENCE = 500.0
+PATIENCE = 1_500.0
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 LABELS = ["꿈", "일기", "일정", "메모", "오류"]
 TEXTS = 60
 # A round takes seconds; a machine may be many times slower.
-PATIENCE = 500.0
+PATIENCE = 1_500.0
 
 
 @pytest.fixture(scope="module")

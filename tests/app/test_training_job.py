@@ -27,7 +27,7 @@ from malmoi.text.reading.sources import source_of_upload
 
 ROOT = Path(__file__).parents[2]
 LABELS = ["꿈", "일정", "오류"]
-PATIENCE = 600.0
+PATIENCE = 1_500.0
 ME = Person(name="관리자", is_local=True)
 
 
