@@ -41,7 +41,7 @@ def test_label_correct_and_save(page: "Page", trained_workplace: Path) -> None:
     page.get_by_test_id("stButtonGroup").get_by_text(other, exact=True).click()
     page.get_by_test_id("stButton").get_by_text("저장", exact=True).dblclick()
     page.get_by_text(f"→ {other}").wait_for()
-    assert _acts(trained_workplace) == [(text, "label", predicted, "지은", "x")]
+    assert _acts(trained_workplace) == [(text, "label", predicted, "지은", "runs/finetune/x")]
 
     # Whoever labels is kept in the address, and so survives a refresh.
     page.reload()
