@@ -149,7 +149,6 @@ def draw_import(project: OpenProject, *, with_end: bool) -> None:
 def _draw_running(key: Key) -> None:
     running = works().of(key)
     if running is None or not running.is_on:
-        count_again()
         st.rerun()
     assert running is not None
     draw_bar(running, say("글을 가져오는 중입니다", "Importing texts"))

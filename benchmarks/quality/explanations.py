@@ -28,6 +28,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from benchmarks.data import RATED_REVIEWS, DataSettings
+from benchmarks.encoder_alone import encoder_alone
 from benchmarks.quality.tasks import rated_reviews
 from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
@@ -71,8 +72,9 @@ def main(settings: ExplanationSettings) -> None:
         )
     RATED_REVIEWS.find(settings.folder)
     texts = _unlearnt(settings)
-    classifier = Classifier.load(settings.model, settings.engine)
-    gradient = _Gradient(local_source(settings.model))
+    model = encoder_alone(settings.model)
+    classifier = Classifier.load(model, settings.engine)
+    gradient = _Gradient(str(model))
     ways: dict[str, Weigh] = {
         "explain": lambda text, label: [w.weight for w in classifier.explain(text).words],
         "gradient x input": gradient.weights,

@@ -23,13 +23,13 @@ from tokenizers import Tokenizer
 from transformers import pipeline
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.encoder_alone import encoder_alone
 from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import PUBLISHED_FILES
-from malmoi.model_folders import local_source
 from malmoi.publishing.folder import export_folder
 from malmoi.text.reading.records import iter_records
 
@@ -55,13 +55,14 @@ def main(settings: ExportedLabelsSettings) -> None:
     texts = [record.text for record in islice(iter_records(path), settings.texts)]
     if not texts:
         raise InputError(f"expected --texts of at least 1, found {settings.texts}")
-    classifier = Classifier.load(settings.model, "torch-fp32")
+    model = encoder_alone(settings.model)
+    classifier = Classifier.load(model, "torch-fp32")
     expected = np.array([list(found.probabilities.values()) for found in classifier.predict(texts)])
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "exported"
-        export_folder(settings.model, folder)
+        export_folder(model, folder)
         arms = {
-            "pipeline, the model as it is": _by_pipeline(local_source(settings.model), texts),
+            "pipeline, the model as it is": _by_pipeline(str(model), texts),
             "pipeline, exported folder": _by_pipeline(str(folder), texts),
             "tokenizers and onnxruntime, fp32": _by_onnx(folder, "onnx-fp32", texts),
             "tokenizers and onnxruntime, int8": _by_onnx(folder, "onnx-int8", texts),

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 from benchmarks.data import NSMC_TEST, DataSettings
+from benchmarks.encoder_alone import encoder_alone
 from benchmarks.result_files import write_result
 from benchmarks.speed.stock_prediction import StockPrediction
 from malmoi.command_line import run_command
@@ -38,7 +39,6 @@ from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.opening import open_classifier
 from malmoi.inference.running import logits_by_length
-from malmoi.model_folders import local_source
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 from pretrain.model.cost import hardware_flops, matrix_seconds
@@ -82,9 +82,9 @@ def main(settings: PredictionSpeedSettings) -> None:
         raise InputError(
             f"expected at least {settings.slices * _WARMING} texts, found {len(texts)}"
         )
-    folder = local_source(settings.model)
+    folder = str(encoder_alone(settings.model))
     classifiers = {
-        name: Classifier.load(settings.model, name, threads=settings.threads) for name in ENGINES
+        name: Classifier.load(folder, name, threads=settings.threads) for name in ENGINES
     }
     stock = StockPrediction(folder, settings.threads)
     sizes = stock.seconds_by_batch_size(texts[:_CHOOSING])

@@ -370,6 +370,18 @@ def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Pa
     assert running.result.new_texts == 4_000 and running.total == 4_000
 
 
+def test_the_list_counts_what_an_import_has_brought_once_it_has_ended(workplace: Path) -> None:
+    """Whoever presses what, and where: a count is kept for some seconds otherwise."""
+    access = made("배송이 빨라요")
+    (bar,) = open_page().get("progress")
+    assert bar.proto.text.startswith("글 1 · 끝남 0")
+    file = source_of_upload("더.txt", "별로예요\n그냥 그래요".encode())
+    running = start_import(access, ImportOrder(groups=[(WayOfReading(), [file])]))
+    assert running.wait(120) and running.error is None
+    (bar,) = open_page().get("progress")
+    assert bar.proto.text.startswith("글 3 · 끝남 0")
+
+
 def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace: Path) -> None:
     access = made()
     lines = "\n".join(f"글 {number}번입니다" for number in range(5_000)).encode()

@@ -22,7 +22,7 @@ from malmoi.inference.exported import published_entry_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
 from tests.finetune.conftest import LABELS, separable
-from tests.malmoi.publishing.conftest import RELEASED
+from tests.malmoi.publishing.conftest import RELEASED, ROOT
 
 FILES = {
     "README.md",
@@ -161,7 +161,7 @@ def test_networks_that_cannot_be_read_are_made_again(
     damaged: Path, classifier_directory: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
-    monkeypatch.setenv("MALMOI_HOME", str(RELEASED.parents[1]))
+    monkeypatch.setenv("MALMOI_HOME", str(ROOT))
     expected = Classifier.load(classifier_directory, "torch-fp32").predict(["내일 회의"])[0].label
     for _ in range(2):  # the second time it is found, and for auto measured
         assert Classifier.load(damaged, engine).predict(["내일 회의"])[0].label == expected
@@ -204,7 +204,7 @@ def test_auto_measures_once_and_keeps_it_apart_from_exports(
     exported: Exported, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
-    monkeypatch.setenv("MALMOI_HOME", str(RELEASED.parents[1]))
+    monkeypatch.setenv("MALMOI_HOME", str(ROOT))
     said: list[str] = []
     folder = exported(classifier_directory)
     first = Classifier.load(folder, say=said.append)
@@ -376,7 +376,7 @@ def test_what_is_no_classifier_is_refused(
 ) -> None:
     assert main(["export", str(tmp_path / "none"), f"--output={tmp_path / 'out'}"]) == 2
     assert "no model directory" in capsys.readouterr().err
-    encoder = RELEASED.parent / "malmoi-small"
+    encoder = ROOT / "checkpoints" / "malmoi-small"
     assert main(["export", str(encoder), f"--output={tmp_path / 'out'}"]) == 2
     assert "is not a finished classifier" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
