@@ -156,10 +156,10 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     if not versions:
         st.info(
             say(
-                f"아직 배운 적이 없습니다. 라벨이 {LABELS_A_ROUND}개가 되면 첫 점수가 여기에 "
-                "나옵니다.",
-                "Nothing was learnt yet. The first score will be here after "
-                f"{LABELS_A_ROUND} labels.",
+                f"아직 배운 적이 없습니다. 라벨 {LABELS_A_ROUND}개로 처음 배우고 나면 점수가 "
+                "여기에 나옵니다.",
+                "Nothing was learnt yet. The score will be here once "
+                f"{LABELS_A_ROUND} labels were learnt from.",
             ),
             icon=":material/show_chart:",
         )

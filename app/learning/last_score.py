@@ -23,8 +23,8 @@ def draw_last_score(open_project: OpenProject) -> None:
     if last is None:
         st.caption(
             say(
-                f"라벨이 {LABELS_A_ROUND}개가 되면 첫 점수가 여기에 나옵니다.",
-                f"The first score will be here after {LABELS_A_ROUND} labels.",
+                f"라벨 {LABELS_A_ROUND}개로 처음 배우고 나면 점수가 여기에 나옵니다.",
+                f"The score will be here once {LABELS_A_ROUND} labels were learnt from.",
             )
         )
     else:
