@@ -218,7 +218,7 @@ def test_a_curve_says_which_model_suggests_and_the_page_of_numbers_its_last_scor
     access = store.create(me, NewProject(name="글", labels=labels, settings=settings))
     assert "아직 만들지 않았습니다" in shown(open_page("status"))
     write_scores(access, "*내* 모델", [])
-    assert "첫 점수가 여기에" in shown(open_page("status"))
+    assert "여기에 나옵니다" in shown(open_page("status"))
     quality = ModelQuality(labels=40, cross_validated_f1=0.41, chosen_f1=0.83)
     write_scores(access, "*내* 모델", [], quality)
     page = open_page("status")
