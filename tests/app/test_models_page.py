@@ -202,7 +202,7 @@ def test_a_project_of_several_labels_a_text_has_a_curve(workplace: Path) -> None
     me = Person(name="local", is_local=True)
     new = NewProject(name="글", labels=[ProjectLabel(name="가")], kind="multi")
     access = store.create(me, new)
-    assert "라벨이 20개가 되면" in shown(open_page("models", section="curve"))
+    assert "아직 배운 적이 없습니다" in shown(open_page("models", section="curve"))
     write_scores(access, "quick-20", [], ModelQuality(labels=20, cross_validated_f1=0.41))
     page = open_page("models", section="curve")
     assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
