@@ -80,6 +80,25 @@ def new_page(chromium: "Browser", *, width: int = 1280, height: int = 800) -> "P
     return page
 
 
+def upload(page: "Page", name: str, data: bytes) -> None:
+    """Choose a file, as people do: once the page stands still, and again where it was not taken.
+
+    A field that is drawn anew at that moment, on a page that still loads, keeps nothing.
+    """
+    from playwright.sync_api import TimeoutError as NotShown
+
+    field = page.get_by_test_id("stFileUploaderDropzoneInput")
+    for patience in (20_000, PATIENCE):
+        page.locator("[data-test-script-state=notRunning]").wait_for()
+        field.set_input_files({"name": name, "mimeType": "text/csv", "buffer": data})
+        try:
+            page.get_by_test_id("stFileChipName").first.wait_for(timeout=patience)
+        except NotShown:
+            continue
+        return
+    raise AssertionError(f"{name} was not taken")
+
+
 def listening_on(port: int) -> set[str]:
     """The addresses on which this machine listens at a port; "any" for all of its interfaces."""
     table = Path("/proc/net/tcp")

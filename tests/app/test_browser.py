@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from tests.app.servers import new_page, serving
+from tests.app.servers import new_page, serving, upload
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -61,9 +61,7 @@ def test_words_are_never_markup(page: "Page") -> None:
 def test_a_file_job_outlives_its_page(page: "Page", address: str) -> None:
     data = "번호,리뷰\r\n1,배송이 빨라요\r\n2,\r\n3,똠방각하 별로예요\r\n".encode("cp949")
     page.get_by_role("link", name="파일 분류").click()
-    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
-        {"name": "리뷰.csv", "mimeType": "text/csv", "buffer": data}
-    )
+    upload(page, "리뷰.csv", data)
     page.get_by_role("button", name="분류 시작").click()
     page.get_by_text("2건을").wait_for()
     page.reload()

@@ -12,7 +12,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.review import texts_with_votes
-from tests.app.servers import new_page
+from tests.app.servers import new_page, upload
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -45,12 +45,6 @@ def fill_new(page: "Page", name: str, labels: str) -> None:
     page.get_by_role("textbox", name="이름", exact=True).fill(name)
     page.get_by_role("textbox", name="라벨 (한 줄에").fill(labels)
     page.get_by_role("textbox", name="라벨 (한 줄에").press("Control+Enter")
-
-
-def upload(page: "Page", name: str, data: bytes) -> None:
-    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
-        {"name": name, "mimeType": "text/csv", "buffer": data}
-    )
 
 
 def download(page: "Page", button: str) -> bytes:
