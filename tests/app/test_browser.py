@@ -66,7 +66,7 @@ def test_a_file_job_outlives_its_page(page: "Page", address: str) -> None:
     page.get_by_text("2건을").wait_for()
     page.reload()
     page.get_by_text("2건을").wait_for()
-    assert page.get_by_text("글이 비었거나 주소·태그뿐인 행이 1개").is_visible()
+    page.get_by_text("글이 비었거나 주소·태그뿐인 행이 1개").wait_for()
     # Its address is of no use to somebody else.
     stranger = page.context.new_page()
     stranger.goto(page.url + "&name=%EB%AF%BC%EC%88%98")
@@ -85,7 +85,7 @@ def test_a_file_job_outlives_its_page(page: "Page", address: str) -> None:
         assert table["예측"].isna().tolist() == [False, True, False]
         assert set(table["예측"].dropna()) <= set(LABELS)
     # Downloading does not lose the result.
-    assert page.get_by_text("2건을").is_visible()
+    page.get_by_text("2건을").wait_for()
 
 
 def test_a_server_that_is_gone_is_told_of_in_korean(

@@ -106,7 +106,7 @@ def test_fifty_texts_by_keyboard_with_undo_and_a_reload_in_the_middle(
     page.get_by_text("좋으면 긍정").wait_for()
     # As it is written, with a link for the picture.
     assert page.get_by_role("code").inner_text().replace(WORD_JOINER, "") == "![x]"
-    assert page.get_by_role("link", name="그림").count() == 1
+    page.get_by_role("link", name="그림").wait_for()
     assert page.locator("[src*=elsewhere]").count() == 0
     wanted: dict[int, str] = {}
 

@@ -67,7 +67,7 @@ def test_only_people_write_english_on_a_korean_page(page: "Page", address: str) 
     page.get_by_role("button", name="찾은 글 모두 라벨 정하기").click()
     dialog = page.get_by_role("dialog", name="라벨 정하기")
     dialog.get_by_text("Format", exact=True).wait_for()
-    assert dialog.get_by_text("Close", exact=True).count() == 1
+    dialog.get_by_text("Close", exact=True).wait_for()
     dialog.get_by_role("button", name="닫기").click()
 
     # The names follow the visitor to the other language.

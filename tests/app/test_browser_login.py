@@ -82,7 +82,7 @@ def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None
         "우리 작업"
     )
     # It stands where it is said that there is none, and nowhere else.
-    assert page.get_by_text("남의 작업").count() == 1
+    page.get_by_text("남의 작업").wait_for()
     assert "볼 수 없습니다" in page.get_by_text("남의 작업").inner_text()
 
 

@@ -52,8 +52,8 @@ def test_a_disagreement_of_two_people_is_reviewed(
 ) -> None:
     page.goto(f"{address}/review?project={quote('리뷰')}&name={quote('보람')}")
     page.get_by_text("그냥 그래요", exact=True).wait_for()
-    assert page.get_by_text("지은", exact=True).is_visible()
-    assert page.get_by_text("민수", exact=True).is_visible()
+    page.get_by_text("지은", exact=True).wait_for()
+    page.get_by_text("민수", exact=True).wait_for()
     note = page.get_by_label("결정의 까닭")
     note.fill("만족이 없음")
     note.press("Control+Enter")
