@@ -43,6 +43,9 @@ def wide_enough(
         share: see `share_interval`.
         texts: see there; without any an interval of some width holds, and one without is 0 to 1.
         quantile: of the normal distribution.
+
+    Returns:
+        The lower and the upper end.
     """
     if texts <= 0 and low < high:
         return low, high

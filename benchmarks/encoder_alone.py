@@ -16,6 +16,9 @@ def encoder_alone(model: str) -> Path:
 
     Args:
         model: name, folder or Hub id.
+
+    Raises:
+        InputError: there is no such model.
     """
     source = Path(local_source(model))
     copy = Path(_scratch().name) / source.name
