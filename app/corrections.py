@@ -134,7 +134,7 @@ def offer_saving(
     """
     key = about[2]
     new = len(corrections.waiting(place.id, place.labels))
-    emptied = len(_own_emptied(visit.person, place, corrections))
+    emptied = len(_to_take_back(visit.person, place, corrections))
     if not st.button(
         _button(new, emptied),
         icon=":material/save:",
@@ -178,7 +178,6 @@ def save(
     """
     model, source, key = about
     name = visit.person.name
-    emptied = _own_emptied(visit.person, place, corrections)
     waiting = corrections.waiting(place.id, place.labels)
     rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
@@ -205,23 +204,28 @@ def save(
             )
             saved[row] = (*saved.get(row, ()), given)
             corrections.times[row] = corrections.times.get(row, 0) + 1
-    saved = corrections.saved_in(place.id)
-    own = {row: _own(visit.person, saved.get(row, ())) for row in rows}
-    nameless = {row: [one for one in own[row] if one.person != name] for row in rows}
-    _take_back(place, corrections, nameless | emptied)
-    return len(rows), len(emptied)
+    gone = _to_take_back(visit.person, place, corrections)
+    _take_back(place, corrections, gone)
+    return len(rows), len(gone.keys() - set(rows))
 
 
-def _own(person: Person, labels: Sequence[SavedLabel]) -> list[SavedLabel]:
-    return [one for one in labels if may_take_back(person, one.person)]
-
-
-def _own_emptied(
+def _to_take_back(
     person: Person, place: Place, corrections: Corrections
 ) -> dict[int, list[SavedLabel]]:
-    """The labels of emptied rows that the person may take back, by row."""
-    saved = corrections.saved_in(place.id)
-    found = {row: _own(person, saved.get(row, ())) for row in corrections.emptied(place.id)}
+    """The person's labels of emptied rows, and those from before a name that have got another one.
+
+    By row. Told from what is saved, so that what failed once is done the next time.
+    """
+    emptied = set(corrections.emptied(place.id))
+    found = {
+        row: [
+            one
+            for one in given
+            if may_take_back(person, one.person)
+            and (row in emptied or one.person != given[-1].person == person.name)
+        ]
+        for row, given in corrections.saved_in(place.id).copy().items()
+    }
     return {row: labels for row, labels in found.items() if labels}
 
 

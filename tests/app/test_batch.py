@@ -299,6 +299,24 @@ def test_a_label_from_before_a_name_does_not_stay_beside_the_one_that_replaces_i
     assert votes() == [{}, {}]
 
 
+def test_what_was_not_taken_back_is_the_next_time(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ThreeRows()
+    assert table.act("local", {0: "부정"}) == (1, 0)
+
+    def busy(*_: Any) -> None:
+        raise InputError("the label database is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.corrections.take_labels_back", busy)
+        with pytest.raises(InputError, match="busy"):
+            table.act("지은", {0: "중립"})
+    assert table.votes() == [{"local": "부정", "지은": "중립"}]
+    assert table.act("지은", {}) == (0, 1)
+    assert table.votes() == [{"지은": "중립"}]
+
+
 def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> None:
     store = ProjectStore()
     person = Person(name="지은", is_local=True)

@@ -26,11 +26,10 @@ def test_the_interval_holds_what_comes_and_is_wider_with_noise() -> None:
     inside = widths = 0.0
     rounds = 200
     for _ in range(rounds):
-        # More than the chance of a share of as many texts.
-        points = [(n, curve(n) + draw.normal(0, 0.06)) for n in range(20, 320, 20)]
+        points = [(n, curve(n) + draw.normal(0, 0.02)) for n in range(20, 320, 20)]
         found = forecast(points)
         assert found is not None
-        inside += found.low[2] <= curve(found.labels[2]) + draw.normal(0, 0.06) <= found.high[2]
+        inside += found.low[2] <= curve(found.labels[2]) + draw.normal(0, 0.02) <= found.high[2]
         widths += found.high[2] - found.low[2]
     assert 0.8 <= inside / rounds <= 0.98
     assert widths / rounds > 0.06

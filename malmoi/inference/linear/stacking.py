@@ -24,7 +24,7 @@ _LIBRARIES = ({"morphemes", "vectors"}, {"encoder"})
 _TEXTS_TO_CHOOSE_BY = 20_000
 # Pulls the weights of standardised logits towards 0, for few texts (assumption).
 _DECAY = 1e-3
-# Of standardised logits, where no part deserves a weight: 5 labels get some 0.16 to 0.24.
+# Of standardised logits, where no part deserves a weight (assumption): 5 labels get 0.16 to 0.24.
 _LEAST = 0.1
 
 
@@ -51,7 +51,7 @@ def learn_stack(
         label_ids: int64 [N].
         always: parts that cost nothing more, for they are there anyhow.
     """
-    parts = [name for name, values in logits.items() if float(np.std(values)) > 0]
+    parts = [name for name, values in logits.items() if _spread(values) > 0]
     if not parts:
         return Stack(dict.fromkeys(logits, 1.0))
     step = max(1, len(label_ids) // _TEXTS_TO_CHOOSE_BY)
@@ -64,7 +64,12 @@ def learn_stack(
     weights, _ = _fit([np.asarray(logits[name], dtype=np.float64) for name in best[1]], label_ids)
     found = {name: w for name, w in zip(best[1], weights.tolist(), strict=True) if w > 0}
     # Where none is surer than chance, the labels get nearly equal probabilities, but in an order.
-    return Stack(found or {name: _LEAST / float(np.std(logits[name])) for name in best[1]})
+    return Stack(found or {name: _LEAST / _spread(logits[name]) for name in best[1]})
+
+
+def _spread(logits: np.ndarray) -> float:
+    """Standard deviation of logits around the mean of each text, which no probability depends on."""
+    return float((logits - logits.mean(axis=1, keepdims=True)).std())
 
 
 def _price(parts: set[str]) -> float:
