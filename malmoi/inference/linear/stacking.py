@@ -68,7 +68,7 @@ def learn_stack(
 
 
 def _spread(logits: np.ndarray) -> float:
-    """Standard deviation of logits around the mean of each text, which no probability depends on."""
+    """Standard deviation around the mean of each text, on which no probability depends."""
     return float((logits - logits.mean(axis=1, keepdims=True)).std())
 
 

@@ -71,7 +71,8 @@ def test_where_nothing_is_surer_than_chance_the_labels_still_have_an_order(
 ) -> None:
     """As with a handful of labels: equal ones would be a suggestion of whichever comes first."""
     # What is added to all labels of a text changes nothing.
-    logits = {"characters": said(np.random.default_rng(5), label_ids, -1) * 20 + 500}
+    offsets = np.arange(len(label_ids))[:, None]
+    logits = {"characters": said(np.random.default_rng(5), label_ids, -1) * 20 + offsets}
     combined = learn_stack(logits, label_ids).combined(logits)
     assert np.array_equal(combined.argmax(axis=1), logits["characters"].argmax(axis=1))
     shares = np.exp(combined) / np.exp(combined).sum(axis=1, keepdims=True)
