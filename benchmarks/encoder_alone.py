@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from malmoi.inference.classifier import CALIBRATION
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, local_source
 
 
@@ -12,7 +13,7 @@ from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, local_source
 def encoder_alone(model: str) -> Path:
     """A copy of a model's folder, under its name, that has the encoder only.
 
-    It goes when the process ends.
+    Without the temperature, too, which is that of the sum. It goes when the process ends.
 
     Args:
         model: name, folder or Hub id.
@@ -21,8 +22,8 @@ def encoder_alone(model: str) -> Path:
         InputError: there is no such model.
     """
     source = Path(local_source(model))
-    copy = Path(_scratch().name) / source.name
-    left_out = shutil.ignore_patterns(LINEAR, LINEAR_WEIGHTS)
+    copy = Path(tempfile.mkdtemp(dir=_scratch().name)) / source.name
+    left_out = shutil.ignore_patterns(LINEAR, LINEAR_WEIGHTS, CALIBRATION)
     return shutil.copytree(source, copy, ignore=left_out)
 
 

@@ -33,7 +33,6 @@ import numpy as np
 import psutil
 
 from benchmarks.data import NSMC_TEST, DataSettings
-from benchmarks.encoder_alone import encoder_alone
 from benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
@@ -115,12 +114,11 @@ def main(settings: ServingSettings) -> None:
         raise InputError("expected --turn-seconds of at most --seconds")
     path = NSMC_TEST.find(settings.folder)
     texts = [record.text for record in islice(iter_records(path), _TEXTS)]
-    model = encoder_alone(settings.model)
-    classifier = Classifier.load(model, settings.engine, threads=settings.threads)
+    classifier = Classifier.load(settings.model, settings.engine, threads=settings.threads)
     classifier.predict(texts[:_TEXTS_IN_PROCESS])
     turns = max(1, round(settings.seconds / settings.turn_seconds))
     load_before = os.getloadavg()[0]
-    with _server(settings, str(model), classifier.engine) as server:
+    with _server(settings, classifier.engine) as server:
         same = _same_labels(server, classifier, texts, settings.texts_per_request)
         many = _take_turns(settings, classifier, texts, server, settings.texts_per_request, turns)
         one = _take_turns(settings, classifier, texts, server, 1, max(1, turns // 3))
@@ -138,9 +136,9 @@ def main(settings: ServingSettings) -> None:
 
 
 @contextmanager
-def _server(settings: ServingSettings, model: str, engine: str) -> Iterator[Served]:
+def _server(settings: ServingSettings, engine: str) -> Iterator[Served]:
     """A server in a process of its own."""
-    command = [sys.executable, "-m", "malmoi", "serve", model, "--port=0"]
+    command = [sys.executable, "-m", "malmoi", "serve", settings.model, "--port=0"]
     command += [f"--engine={engine}", f"--threads={settings.threads}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
