@@ -171,7 +171,7 @@ def take_labels_back(
         requests: (text, request id) of each.
 
     Raises:
-        InputError: the labels are another person's, who are not of `may_take_back`.
+        InputError: the labels are another person's; see `may_take_back`.
     """
     if may_take_back(access.person, giver):
         access = replace(access, person=replace(access.person, name=giver))

@@ -12,6 +12,7 @@ import time
 import streamlit as st
 
 from app.explanation import explain
+from app.language import say
 from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -28,15 +29,20 @@ def main() -> None:
         return
     try:
         # What follows takes long to import the first time: the page stands before that.
-        with st.spinner("여는 중입니다…"):
+        with st.spinner(say("여는 중입니다…", "Opening…")):
             navigation = importlib.import_module("app.navigation")
         navigation.draw()
     except InputError as error:
-        explain("입력을 처리할 수 없습니다.", error)
+        explain(say("입력을 처리할 수 없습니다.", "The input cannot be used."), error)
     except Exception:
         # Streamlit's own page for this is in English. Its control flow is not an Exception.
         logger.exception("unexpected error")
-        st.error("예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.")
+        st.error(
+            say(
+                "예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.",
+                "Something unexpected happened. Load the page again; if it goes on, send the log.",
+            )
+        )
 
 
 def _open_to_all() -> bool:

@@ -58,7 +58,13 @@ def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
     path = choose_name(models, labels)
     changed = stamp(path)
     try:
-        classifier = load_model(str(path), changed)
+        with st.spinner(
+            say(
+                "모델을 읽는 중입니다… 처음 한 번은 가장 빠른 계산 방식을 재느라 30초쯤 걸립니다.",
+                "Loading the model… The first time the engines are compared, for half a minute.",
+            )
+        ):
+            classifier = load_model(str(path), changed)
     except InputError as error:
         explain(
             say(
@@ -197,10 +203,7 @@ def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
     return 0
 
 
-@st.cache_resource(
-    max_entries=2,
-    show_spinner="모델을 읽는 중입니다… 처음 한 번은 가장 빠른 계산 방식을 재느라 30초쯤 걸립니다.",
-)
+@st.cache_resource(max_entries=2, show_spinner=False)
 def load_model(path: str, changed: float) -> Classifier:
     """Load a model once for all sessions.
 

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.as_of import local_time
+from app.found_models import short_name
 from app.language import say
 from app.reviewing.one_text import joined
 from app.visit import OpenProject
@@ -126,7 +127,7 @@ def _suggested(act: TextAct) -> str:
     if act.suggested_label is None:
         return ""
     score = "" if act.suggested_score is None else f" {act.suggested_score:{_PERCENT}}"
-    return f"{act.suggested_label}{score} ({act.suggested_model})"
+    return f"{act.suggested_label}{score} ({short_name(act.suggested_model or '')})"
 
 
 def _draw_sources(history: TextHistory) -> None:

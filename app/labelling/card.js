@@ -317,7 +317,8 @@ class Card {
     if (this.at.noteForm.hidden) return;
     const note = this.at.note.value.trim();
     this.closeNote();
-    if (note === (this.noted.note ?? "")) return;
+    // An earlier version of the card, updated with the form open, did not say of which text.
+    if (!this.noted || note === (this.noted.note ?? "")) return;
     this.noted.note = note;
     this.add(this.noted, { kind: "note", note });
   }

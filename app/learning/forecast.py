@@ -78,10 +78,13 @@ def forecast(
     noise = float(((scores - curve(labels, *found)) ** 2).sum() / max(1, len(points) - 3))
     spread = _spread(curve, asked, found, covariance, noise)
     today, doubled = curve(np.array([last, 2 * last]), *found)
+    # A score on so many labelled texts is at least as unsure as a share of them.
     low, high = np.transpose(
         [
-            wide_enough(f1 - half, f1 + half, min(1.0, max(0.0, f1)), int(number), TWO_SIDED_90)
-            for f1, half, number in zip(expected, TWO_SIDED_90 * spread, asked, strict=True)
+            wide_enough(f1 - half, f1 + half, f1, int(number), TWO_SIDED_90)
+            for f1, half, number in zip(
+                _as_shares(expected), TWO_SIDED_90 * spread, asked, strict=True
+            )
         ]
     )
     return Forecast(
