@@ -315,6 +315,6 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
         print("the linear model does not help and is left out", flush=True)
     else:
         if TRAINED not in added.stack.weights:
-            print("the encoder does not help; --quick fits the linear model alone, in seconds")
+            print("the encoder does not help; --quick fits the linear model alone")
         added.part.save(work / MODEL, {"macro_f1": added.describe()})
     return added
