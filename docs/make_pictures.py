@@ -21,7 +21,7 @@ from urllib.parse import quote
 from PIL import Image
 
 from app.learning.rounds import Learner
-from benchmarks.speed.app_server import ROOT, chromium, free_port, own_data, serving
+from benchmarks.speed.app_server import ROOT, chromium, free_port, link_models, own_data, serving
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.found_texts import add_texts
@@ -204,8 +204,7 @@ def _write(png: bytes, name: str) -> None:
 @contextmanager
 def _app(home: Path) -> Iterator[str]:
     """The app with the released models and the project that was made; gives its address."""
-    for name in ("checkpoints", "corpora"):
-        (home / name).symlink_to(ROOT / name)
+    link_models(home)
     port = free_port()
     settings = own_data(home, home / "runs" / "labels.db") | {"PYTHONPATH": str(ROOT)}
     with serving(home, port, settings):

@@ -102,6 +102,12 @@ def own_data(folder: Path, database: Path) -> dict[str, str]:
     return {"MALMOI_DATABASE": f"sqlite:///{database}", "MALMOI_HOME": str(folder)}
 
 
+def link_models(home: Path) -> None:
+    """Put the released models into a home, and the corpora that their engines are tried on."""
+    for name in ("checkpoints", "corpora"):
+        (home / name).symlink_to(ROOT / name)
+
+
 def _wait(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and process.poll() is None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from benchmarks.result_files import write_result
-from benchmarks.speed.app_server import ROOT, chromium, free_port, own_data, serving
+from benchmarks.speed.app_server import chromium, free_port, link_models, own_data, serving
 from benchmarks.speed.review_pages import LABELS, fill
 from malmoi.command_line import run_command
 from malmoi.labels.people import Person
@@ -107,8 +107,7 @@ def _load() -> float:
 def _served(home: Path, texts: int, labels: int) -> Iterator[int]:
     """The port of the app with a project of so many texts and labels."""
     home.mkdir()
-    for name in ("checkpoints", "corpora"):
-        (home / name).symlink_to(ROOT / name)
+    link_models(home)
     database = home / "clicks.db"
     new = NewProject(
         name=_PROJECT,
