@@ -286,16 +286,16 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
     saved = corrections.saved_in(place.id)
     labels = {row: saved.get(row, ()) for row in corrections.emptied(place.id)}
     others = {
-        row: one.person
+        (row, one.person)
         for row in labels
         for one in labels[row]
         if not may_take_back(visit.person, one.person)
     }
     if others:
-        names = escaped(", ".join(sorted(set(others.values()))))
+        names = escaped(", ".join(sorted({person for _, person in others})))
         st.caption(
             say(
-                f"비운 칸 {len(others):,}개의 라벨은 다른 사람({names})이 붙여서 그대로 둡니다.",
+                f"비운 칸의 라벨 {len(others):,}개는 다른 사람({names})이 붙여서 그대로 둡니다.",
                 f"Labels of emptied cells that stay, as {names} gave them: {len(others):,}.",
             )
         )
