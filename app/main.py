@@ -13,6 +13,7 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
+from app.warming import warming
 from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -48,8 +49,8 @@ def main() -> None:
 def _open_to_all() -> bool:
     """Whether a browser is connected to a server that nobody told which address to listen on.
 
-    Streamlit listens on every interface then. It happens where its settings were not found, as by
-    way of a link to this file; an address that somebody gave is theirs to give.
+    Streamlit listens on every interface then. It happens where its settings were not found, as in
+    a copy without hidden folders; an address that somebody gave is theirs to give.
     """
     return bool(st.context.headers) and not st.get_option("server.address")
 
@@ -71,3 +72,5 @@ def _refuse() -> None:
 
 if __name__ == "__main__":
     main()
+elif __name__ == "main":  # as `streamlit run` imports it, once, to start the server
+    app = st.App(__file__, lifespan=warming)

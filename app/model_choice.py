@@ -21,6 +21,7 @@ from app.plain_text import escaped
 from app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.opening import is_compared
 from malmoi.labels.tasks import task_named
 
 MODEL = "model"
@@ -201,6 +202,17 @@ def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
         if wanted and (found := best(same_labels(models, wanted))) is not None:
             return models.index(found)
     return 0
+
+
+def load_first() -> None:
+    """Load the model that the app begins with, where its engines are compared already.
+
+    The comparison takes both cores for long: it waits until somebody wants a prediction.
+    """
+    models = available_models()
+    path = models[preferred(models)] if models else None
+    if path is not None and is_compared(path):
+        load_model(str(path), stamp(path))
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)

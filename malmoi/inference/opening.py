@@ -80,7 +80,7 @@ def open_classifier(
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
     published = find_published(folder)
-    place = entry_path(folder) if published is None else published_entry_path(folder)
+    place = _measurement_place(folder, published)
     if choice == "auto":
         choice = measured_engine(place) or "auto"
     if choice == "auto":
@@ -88,6 +88,15 @@ def open_classifier(
     if choice in ("onnx-fp32", "onnx-int8"):
         return _with_onnx(folder, published, [choice], threads, say)[choice]
     return open_stock(_load(folder), choice)
+
+
+def is_compared(folder: Path) -> bool:
+    """Whether the fastest engine of the classifier in a folder is known on this machine."""
+    return measured_engine(_measurement_place(folder, find_published(folder))) is not None
+
+
+def _measurement_place(folder: Path, published: Exported | None) -> Path:
+    return entry_path(folder) if published is None else published_entry_path(folder)
 
 
 def _torch_is_there() -> bool:

@@ -5,14 +5,16 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from malmoi.errors import InputError
 from tests.app.conftest import make_model
-from tests.app.servers import ROOT, listening_on, new_page, serving
+from tests.app.servers import ROOT, Server, listening_on, new_page, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -110,16 +112,56 @@ def test_a_named_home_wins(repository: Path, elsewhere: Path, tmp_path: Path) ->
 def test_a_server_that_found_no_settings_ends_at_the_first_visit(
     chromium: "Browser", elsewhere: Path
 ) -> None:
-    """Through a link Streamlit looks for settings beside the link, and finds none."""
-    (elsewhere / "desk_link.py").symlink_to(ROOT / "app" / "main.py")
-    with serving(elsewhere, script="desk_link.py") as server:
+    """Such as a copy without its hidden folders."""
+    copy = elsewhere / "copy" / "app"
+    shutil.copytree(ROOT / "app", copy, ignore=shutil.ignore_patterns(".streamlit", "__pycache__"))
+    with serving(elsewhere, script=copy / "main.py") as server:
         page = new_page(chromium)
         page.goto(server.address)
         page.get_by_text("모든 네트워크에 열려 있어 끝냅니다").wait_for()
         assert page.get_by_label("분류할 글").count() == 0
         server.process.wait(timeout=60)
         (line,) = [one for one in server.said().splitlines() if "expected an address" in one]
-        assert f"streamlit run {ROOT / 'app' / 'main.py'}" in line
+        assert f"streamlit run {copy / 'main.py'}" in line
+
+
+def test_a_link_starts_no_server(elsewhere: Path) -> None:
+    """Streamlit looks for settings beside the link, and would listen on every interface."""
+    (elsewhere / "desk_link.py").symlink_to(ROOT / "app" / "main.py")
+    with (
+        pytest.raises(InputError, match="expected the app to answer"),
+        serving(elsewhere, script="desk_link.py"),
+    ):
+        pass
+
+
+def test_pages_and_a_model_are_there_before_anybody_comes(
+    repository: Path, elsewhere: Path
+) -> None:
+    """The model only once its engines are compared, which takes both cores for long."""
+    home = {"MALMOI_HOME": str(repository)}
+    with serving(elsewhere, settings=home) as server:
+        _wait_for_library(server, "pandas")
+    compared = (
+        "from pathlib import Path; from malmoi.model_folders import local_source; "
+        "from malmoi.inference.exported import entry_path, write_measurement; "
+        "write_measurement(entry_path(Path(local_source('x'))), {'engine': 'torch-fp32'})"
+    )
+    own = {**os.environ, **home, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", compared], cwd=elsewhere, env=own, check=True)
+    with serving(elsewhere, settings=home) as server:
+        _wait_for_library(server, "libtorch_cpu")
+
+
+def _wait_for_library(server: Server, name: str) -> None:
+    """Wait until the process of a server has a library in its memory."""
+    maps = Path(f"/proc/{server.process.pid}/maps")
+    if not maps.is_file():
+        pytest.skip("no /proc on this machine to read the libraries of a process from")
+    end = time.monotonic() + 300
+    while name not in maps.read_text(encoding="utf-8"):
+        assert time.monotonic() < end, f"{name} was not loaded"
+        time.sleep(0.2)
 
 
 def _visit(repository: Path, folder: Path, settings: dict[str, str]) -> None:
