@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.explanation import explain
 from app.language import say
-from app.warming import warming
+from app.warming import page_drawn, warming
 from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,8 @@ def main() -> None:
                 "Something unexpected happened. Load the page again; if it goes on, send the log.",
             )
         )
+    finally:
+        page_drawn.set()
 
 
 def _open_to_all() -> bool:

@@ -10,6 +10,12 @@ import streamlit as st
 
 logger = logging.getLogger(__name__)
 
+# A browser that Streamlit opens itself has come by then.
+_SECONDS_ALONE = 5
+
+page_drawn = threading.Event()
+"""Set once the first visitor has a page."""
+
 
 @asynccontextmanager
 async def warming(app: st.App) -> AsyncIterator[None]:
@@ -24,8 +30,16 @@ async def warming(app: st.App) -> AsyncIterator[None]:
 
 def _warm() -> None:
     try:
-        for page in importlib.import_module("app.navigation").PAGES:
-            importlib.import_module(f"app.views.{page.module}")
+        first, *others = importlib.import_module("app.navigation").PAGES
+        _import(first.module)
+        # A visitor who came at once would wait for all that follows, which holds Python's lock.
+        page_drawn.wait(_SECONDS_ALONE)
+        for page in others:
+            _import(page.module)
         importlib.import_module("app.model_choice").load_first()
     except Exception:  # the page that needs it says what is wrong
         logger.debug("nothing loaded ahead", exc_info=True)
+
+
+def _import(page: str) -> None:
+    importlib.import_module(f"app.views.{page}")
