@@ -32,6 +32,9 @@ from finetune.training.encoders import load_encoder_tokenizer, load_for_classifi
 from finetune.training.fit import TrainingData, hidden_size, train
 from malmoi.devices import choose_device
 from malmoi.inference.batching import tokenize_all
+from malmoi.inference.linear.cross_fitting import fit_linear as fit_linear_part
+from malmoi.inference.linear.fitting import CountedTexts, count_texts, fit_part, inputs_of
+from malmoi.inference.linear.stacking import learn_stack
 from malmoi.inference.tasks import Task
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.model_loading import longest_input
@@ -148,6 +151,64 @@ def score_encoder(fitted: FittedEncoder, comparison: Comparison, rows: Rows) -> 
     return percent(
         score_task(comparison.task, rows.targets, found, comparison.labels, fitted.thresholds)
     )
+
+
+def score_both(
+    fitted: FittedEncoder, comparison: Comparison, learn: Rows, held: Rows, test: Rows
+) -> dict[str, Any]:
+    """Scores in percent of an encoder and a linear model beside it, added up as kfold.py does.
+
+    Args:
+        fitted: learnt from `learn`.
+        comparison: of one label a text.
+        learn: what both learn from.
+        held: what they say of these says how much each counts; the linear model that is scored has
+            learnt from these, too.
+        test: what is scored.
+
+    Returns:
+        Those of both, and `alone`: the main score of the encoder and of the linear model.
+    """
+    counted = count_texts([*learn.texts, *held.texts])
+    said = _ask_logits(fitted, held)
+    linear = _say_of_rest(counted, learn, len(comparison.labels))
+    of_test = _ask_logits(fitted, test)
+    targets = np.concatenate([learn.targets, held.targets])
+
+    def add_up(parts: dict[str, np.ndarray], encoder: str | None) -> np.ndarray:
+        stack = learn_stack(parts, held.targets, {encoder} if encoder else ())
+        print(", ".join(f"{name} {weight:.2f}" for name, weight in stack.weights.items()))
+        part = fit_linear_part(counted, targets, comparison.labels, stack, encoder=encoder)
+        own = part.logits(test.texts)
+        return (part.added(of_test, own) if encoder else own).argmax(axis=1)
+
+    predicted = {
+        "encoder": of_test.argmax(axis=1),
+        "linear": add_up(linear, None),
+        "both": add_up({"encoder": said} | linear, "encoder"),
+    }
+    scores = {name: score_labels(comparison, test, one) for name, one in predicted.items()}
+    both: dict[str, Any] = scores.pop("both")
+    alone = {name: one[comparison.metric] for name, one in scores.items()}
+    return both | {"alone": alone}
+
+
+def _ask_logits(fitted: FittedEncoder, rows: Rows) -> np.ndarray:
+    """Logarithms of the probabilities, float32 [N, K]."""
+    found = ask_encoder(fitted.model, fitted.tokenizer, rows, max_length=fitted.max_length)
+    return np.log(np.maximum(found, np.finfo(np.float32).tiny))
+
+
+def _say_of_rest(texts: CountedTexts, learn: Rows, labels: int) -> dict[str, np.ndarray]:
+    """What each linear part, learnt from the first of the texts, says of the others; [N, K]."""
+    places = np.arange(len(learn.texts))
+    rest = np.arange(len(learn.texts), texts.texts)
+    return {
+        str(part): fit_part(texts, part, places, learn.targets, labels).logits(
+            inputs_of(texts, part, rest)
+        )
+        for part in texts.parts
+    }
 
 
 def score_spoilt(fitted: FittedEncoder, comparison: Comparison, test: Rows) -> dict[str, float]:

@@ -3,6 +3,7 @@
     python -m benchmarks.quality.score --model runs/pretrain/NAME --tasks nsmc,three
     python -m benchmarks.quality.score --model runs/pretrain/NAME --random-weights
     python -m benchmarks.quality.score --linear
+    python -m benchmarks.quality.score --model NAME --with-linear --tasks nsmc,hate
 
 Learning rate and epochs are chosen on a part of the training file, or on the dev file where there
 is one, with one seed; only then is the whole training file learnt, with every seed, and the test
@@ -39,6 +40,8 @@ from malmoi.files import file_sha256
 RESULTS = Path(__file__).parents[1] / "results" / "quality.json"
 FOLDS = 5
 LINEAR = "characters, linear SVM"
+# Part of the training file that says how much an encoder and its linear part count.
+HELD_OUT = 10
 # Tasks whose test texts are scored once more, spoilt in all ways.
 SPOILT_TASKS = ("nsmc",)
 # What is chosen on a part of the training file.
@@ -57,6 +60,9 @@ class QualitySettings(DataSettings):
     """Start from random weights of the same shape instead."""
     linear: bool = False
     """Character n-grams and a linear model instead of an encoder."""
+    with_linear: bool = False
+    """Add the linear part that kfold.py adds (one label a text, with a test file); a tenth of the
+    training file is kept from the encoder to say how much each counts."""
     tasks: str = ",".join(name for name in TASKS if name != "three-all")
     """Comma-separated tasks; three-all (all rated reviews) takes hours on a CPU and is left out."""
     seeds: int = 3
@@ -112,6 +118,8 @@ def _name(settings: QualitySettings) -> str:
     if settings.linear:
         return LINEAR
     name = settings.name or encoder_name(_source(settings))
+    if settings.with_linear:
+        name += " + linear"
     return f"{name}, random weights" if settings.random_weights else name
 
 
@@ -138,17 +146,27 @@ def _check(settings: QualitySettings) -> None:
         if number < low:
             raise InputError(f"expected --{flag} of at least {low}, found {number}")
     if settings.linear:
-        for flag in ("model", "name", "random_weights", "keep"):
+        for flag in ("model", "name", "random_weights", "with_linear", "keep"):
             if getattr(settings, flag):
                 raise InputError(
                     f"--linear has no encoder, so --{flag.replace('_', '-')} has no effect; leave "
                     "it out"
                 )
+    unfit = [name for name in settings.tasks.split(",") if not _takes_linear(name)]
+    if settings.with_linear and unfit:
+        raise InputError(
+            f"--with-linear is for one label a text and a test file, found {unfit[0]}; leave it out"
+        )
     if settings.random_weights and settings.layer_decays is not None:
         raise InputError(
             "--random-weights has nothing that a smaller rate in lower layers would keep, found "
             "--layer-decays; leave it out"
         )
+
+
+def _takes_linear(name: str) -> bool:
+    comparison = TASKS.get(name)
+    return comparison is None or (comparison.task == "single" and comparison.test is not None)
 
 
 def _choices(settings: QualitySettings) -> list[dict[str, Any]]:
@@ -314,12 +332,16 @@ def _fit(
     With `spoil` also `spoilt`: for each perturbation the main score of the first test texts with
     it, beside theirs without ("as written").
     """
-    from benchmarks.quality.fitting import fit_encoder, score_encoder, score_spoilt
+    from benchmarks.quality.fitting import fit_encoder, score_both, score_encoder, score_spoilt
     from malmoi.model_loading import save_model
 
     # Random weights have nothing that a smaller rate in lower layers would keep.
     if settings.random_weights:
         choice = choice | {"layer_decay": 1.0}
+    if settings.with_linear:
+        order = np.random.default_rng(seed).permutation(len(learn.texts))
+        tenth = len(order) // HELD_OUT
+        held, learn = learn.at(np.sort(order[:tenth])), learn.at(np.sort(order[tenth:]))
     fitted = fit_encoder(
         _source(settings),
         learn,
@@ -333,9 +355,12 @@ def _fit(
         if fitted.thresholds is not None:
             fitted.model.config.thresholds = fitted.thresholds.tolist()
         save_model(fitted.model, fitted.tokenizer, keep)
-    scores: dict[str, Any] = score_encoder(fitted, comparison, test)
+    if settings.with_linear:
+        scores = score_both(fitted, comparison, learn, held, test)
+    else:
+        scores = score_encoder(fitted, comparison, test)
     scores["seconds"] = round(fitted.seconds, 1)
-    if spoil:
+    if spoil and not settings.with_linear:
         scores["spoilt"] = score_spoilt(fitted, comparison, test)
     return scores
 
