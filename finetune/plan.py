@@ -10,6 +10,9 @@ from malmoi.inference.tasks import Task
 _SMALL_WIDTH = 256
 # (learning rate, layer decay): ELECTRA paper, Appendix B, small; KcELECTRA's fine-tuning of base.
 _SMALL, _WIDE = (3e-4, 0.8), (5e-5, 1.0)
+# Passes by the number of texts. ELECTRA paper, Appendix B: 10 for its small data sets, 3 for the
+# others; docs/decisions/finetune.md.
+_EPOCHS, _EPOCHS_OF_MANY, _MANY_TEXTS = 10, 3, 20_000
 # Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
 _THRESHOLD_FRACTION = 0.1
 
@@ -254,6 +257,7 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
             values.training,
             hidden_size=found.hidden_size,
             longest_input=found.longest_input,
+            texts=found.texts,
             task=settings.task,
             random_weights=random_weights,
         ),
@@ -276,21 +280,25 @@ def plan_training(
     *,
     hidden_size: int,
     longest_input: int,
+    texts: int,
     task: Task = "single",
     random_weights: bool = False,
 ) -> TrainingPlan:
-    """Decide what `settings` leaves open, by the encoder and the task.
+    """Decide what `settings` leaves open, by the encoder, the texts and the task.
 
     Args:
         settings: checked.
         hidden_size: of the encoder.
         longest_input: tokens that it was trained on and has positions for.
+        texts: how many there are, those that are held out included.
         task: `multi` keeps texts out of training to choose its thresholds.
         random_weights: they have nothing that a smaller rate in lower layers would keep.
     """
     rate, decay = _SMALL if hidden_size <= _SMALL_WIDTH else _WIDE
     given = asdict(settings)
     given["max_length"] = min(settings.max_length, longest_input)
+    if settings.epochs is None:
+        given["epochs"] = epochs_for(texts)
     if settings.learning_rate is None:
         given["learning_rate"] = rate
     if settings.layer_decay is None:
@@ -299,3 +307,8 @@ def plan_training(
     if not dev_fraction and task == "multi":
         dev_fraction = _THRESHOLD_FRACTION
     return TrainingPlan(**given, dev_fraction=dev_fraction)
+
+
+def epochs_for(texts: int) -> int:
+    """Passes over so many labelled texts where nothing is said."""
+    return _EPOCHS if texts < _MANY_TEXTS else _EPOCHS_OF_MANY

@@ -66,8 +66,9 @@ class StartKeys:
 class TrainSettings:
     """How to fine-tune; the defaults follow ELECTRA and KcELECTRA."""
 
-    epochs: int = 10
-    """Passes over the training texts (ELECTRA paper, Appendix B: 10 for its small data sets)."""
+    epochs: int | None = None
+    """Passes over the training texts; by default fewer, the more there are: see
+    `finetune.plan.epochs_for`."""
     learning_rate: float | None = None
     """Highest learning rate; by default 3e-4 for encoders up to 256 wide (ELECTRA paper,
     Appendix B, small) and 5e-5 for wider ones (KcELECTRA's fine-tuning of base)."""
@@ -109,7 +110,7 @@ class TrainSettings:
             InputError: naming the first bad value and what was expected.
         """
         bounds: list[tuple[str, bool, str]] = [
-            ("epochs", self.epochs >= 1, "at least 1"),
+            ("epochs", self.epochs is None or self.epochs >= 1, "at least 1"),
             ("learning_rate", _fraction(self.learning_rate), "above 0 and at most 1"),
             ("layer_decay", _fraction(self.layer_decay), "above 0 and at most 1"),
             ("warmup_fraction", 0 <= self.warmup_fraction < 1, "from 0 to below 1"),
@@ -325,7 +326,8 @@ class KfoldSettings:
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the smallest released one. Of a finished classifier the head is left out."""
     epochs: int | None = None
-    """Passes over the training texts; by default 10, or what the recipe says."""
+    """Passes over the training texts; by default by their number (10 for some thousands, 3 from
+    20,000 on), or what the recipe says."""
     learning_rate: float | None = None
     """Highest learning rate; by default 3e-4 for encoders up to 256 wide and 5e-5 for wider ones,
     or what the recipe says."""

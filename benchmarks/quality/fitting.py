@@ -99,6 +99,7 @@ def fit_encoder(
         training,
         hidden_size=hidden_size(model),
         longest_input=longest_input(model, tokenizer),
+        texts=len(learn.texts),
         task=task,
         random_weights=random_weights,
     )

@@ -131,6 +131,7 @@ def _one_fold(settings: KfoldSpeedSettings) -> dict[str, float]:
         TrainSettings(epochs=settings.epochs, learning_rate=3e-4, layer_decay=1.0),
         hidden_size=256,
         longest_input=TrainSettings.max_length,
+        texts=len(examples.texts),
     )
     fold_of = np.array(
         assign_folds(strata_of(examples.task, examples.targets), settings.folds, SEED)

@@ -102,7 +102,7 @@ def train_classifier(
         model: sequence classifier of K labels.
         texts: cleaned texts.
         label_ids: 0 to K - 1, one a text.
-        settings: what they leave open is decided by the model's width.
+        settings: what they leave open is decided by the model's width and the texts.
         progress: called with (steps done, steps in all) after every step.
         seed: of dropout and the order of texts.
         device: a GPU if there is one, when None.
@@ -114,6 +114,7 @@ def train_classifier(
         settings,
         hidden_size=hidden_size(model),
         longest_input=longest_input(model, tokenizer),
+        texts=len(texts),
     )
     targets = np.asarray(label_ids, dtype=np.int64)
     data = TrainingData(

@@ -40,8 +40,10 @@ def planned(found: Found = FOUND, *, keys: tuple[str, ...] = (), **flags: Any) -
         ({"keys": ("training.layer_decay=0.5",)}, {"layer_decay": 0.5}),
         ({"recipe": "few-texts"}, {"learning_rate": 5e-4, "layer_decay": 1.0, "epochs": 10}),
         # A flag holds before the recipe, also where it is the default.
-        ({"recipe": "many-texts", "epochs": 10}, {"epochs": 10}),
-        ({"recipe": "many-texts"}, {"epochs": 3, "learning_rate": 3e-4}),
+        ({"recipe": "few-texts", "epochs": 3}, {"epochs": 3}),
+        ({"found": {"texts": 20_000}}, {"epochs": 3, "learning_rate": 3e-4}),
+        ({"found": {"texts": 19_999}}, {"epochs": 10}),
+        ({"found": {"texts": 20_000}, "epochs": 10}, {"epochs": 10}),
         ({}, {"dev_fraction": 0.0, "patience": 2}),
         ({"keys": ("training.early_stopping_fraction=0.2",)}, {"dev_fraction": 0.2}),
     ],

@@ -42,6 +42,7 @@ def planned(hidden_size: int = 32, *, random_weights: bool = False, **given: Any
         TrainSettings(**given),
         hidden_size=hidden_size,
         longest_input=64,
+        texts=len(TEXTS),
         random_weights=random_weights,
     )
 
