@@ -18,11 +18,8 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
 from malmoi.text.corpus.clean_corpus import corpus_hash
-from malmoi.text.public.catalog import SOURCES as PUBLIC
 from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
 from pretrain.config.settings import PretrainSettings, read_config
-from release.check import read_json
-from release.public_texts import FILES, LICENCES, REVIEWS, SOURCES, sources_of
 from tests.release.conftest import (
     CORPUS,
     RATED,
@@ -316,24 +313,6 @@ def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
     hashes = release.hashes_of(tmp_path, ["kote"])
     assert hashes == {"val.tsv": "of val.tsv"}
     assert release.sources_of(["reviews_rated.tsv.gz", *hashes]) == ("kote",)
-
-
-def test_files_of_every_source_lead_back_to_it_alone_and_have_a_licence() -> None:
-    names = [name for files in FILES.values() for name in files]
-    assert len(set(names)) == len(names)
-    for source, files in FILES.items():
-        assert sources_of(files) == (source,)
-        assert set(files) <= {file.name for file in PUBLIC[source].files}
-    for name in (*names, REVIEWS):
-        assert len([beginning for beginning in LICENCES if name.startswith(beginning)]) == 1
-
-
-def test_a_new_encoder_reads_no_source_in_which_tests_stand_or_that_is_share_alike() -> None:
-    assert set(SOURCES) == FILES.keys() - {"chatbot"}
-    assert not any("SA" in PUBLIC[source].licence for source in SOURCES)
-    # The texts of an encoder that read less.
-    files = read_json(Path(__file__).parents[2] / "checkpoints" / "malmoi-small" / "corpus.json")
-    assert sources_of(files["sha256"]) == ("kote", "petitions")
 
 
 def test_only_a_tiny_encoder_from_nothing_has_the_recipes_own_batch(release: ModuleType) -> None:
