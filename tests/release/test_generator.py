@@ -72,7 +72,7 @@ def test_a_generator_is_trained_after_the_encoder_and_again_for_the_released_one
         seen: list[float] = []
         patch.setattr(small, "_train_generator", lambda *arguments: seen.append(arguments[3]))
         small.remake_generator(replace(settings, tokens=None))
-        assert seen == [STEPS * 512] and sources[-1] == (("chatbot", "kote"),)
+        assert seen == [STEPS * 512] and sources[-1] == (("chatbot", "kote", "korean_safety"),)
     assert not settings.work.exists()
     first = generator_losses(released)
     small.remake_generator(settings)

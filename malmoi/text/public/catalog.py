@@ -9,17 +9,23 @@ from malmoi.text.public import (
     curse_detection,
     goemotions_ko,
     hgtods,
+    johngrib_notes,
     kmhas,
+    korean_folktales,
     korean_hate_speech,
     korean_safety,
     korsts,
     kote,
     malicious_comments,
+    national_petitions,
+    naver_movies,
     naver_shopping,
     nsmc,
     nsmc_rated,
     okt_tweets,
+    petition_titles,
     petitions,
+    president_speeches,
     question_pair,
     steam,
 )
@@ -29,7 +35,8 @@ _MODULES = (
     *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
     *(korsts, question_pair, chatbot, petitions),
     *(goemotions_ko, korean_safety, hgtods, curse_detection, malicious_comments),
-    *(okt_tweets, boddari_tales),
+    *(okt_tweets, boddari_tales, korean_folktales, johngrib_notes),
+    *(petition_titles, national_petitions, president_speeches, naver_movies),
 )
 
 SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}

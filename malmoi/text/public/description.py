@@ -46,7 +46,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Making:
-    """How one file is made of many of a repository.
+    """How one file is made of others of a repository.
 
     Attributes:
         members: the ends of the paths of those that it is made of, as `PurePath.match` takes them,
@@ -72,8 +72,8 @@ class RemoteFile:
         variants: files that a mirror may have in its place.
         layout: how it is read; None: as any file of its kind.
         making: how it is made, where no server has it as it is: `url` is then the `.tar.gz` of a
-            repository at a commit, and `sha256` and `size` are those of the file that is made of
-            it, because servers may pack the same files differently.
+            repository at a commit, or the one file that it is made of; `sha256` and `size` are
+            those of the file that is made, because servers may pack the same files differently.
     """
 
     name: str

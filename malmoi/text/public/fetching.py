@@ -16,7 +16,7 @@ from malmoi.text.public.download import Download, Retries
 from malmoi.text.public.fetch_progress import Advance, FetchProgress
 from malmoi.text.public.fetched import Fetched, FetchedFile, read_fetched, write_fetched
 from malmoi.text.public.mirror import Mirror, NotInMirrorError
-from malmoi.text.public.repository_files import archive_members, write_made
+from malmoi.text.public.repository_files import downloaded_members, write_made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,10 +204,10 @@ class _Fetch:
         client: httpx2.Client,
         advance: Advance,
     ) -> None:
-        archive = part.with_name(file.name.rsplit("/", 1)[-1] + ".tar.gz.part")
+        original = part.with_name(file.name.rsplit("/", 1)[-1] + ".original.part")
         # Servers make archives as they are asked for: no size, no hash, nothing to go on with.
         download = Download(
-            *(file.url, archive),
+            *(file.url, original),
             size=None,
             resume=False,
             patience=self._patience,
@@ -215,9 +215,9 @@ class _Fetch:
         )
         try:
             download.run(client)
-            write_made(making, archive_members(archive, making), part)
+            write_made(making, downloaded_members(file.url, original, making), part)
         finally:
-            archive.unlink(missing_ok=True)
+            original.unlink(missing_ok=True)
 
     def _note(self, file: RemoteFile, path: Path, sha256: str, variant: Variant | None) -> None:
         entry = FetchedFile(

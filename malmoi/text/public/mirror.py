@@ -10,6 +10,7 @@ from malmoi.files import file_sha256, walk_once
 from malmoi.text.public.catalog import SOURCES
 from malmoi.text.public.description import Making, RemoteFile, Variant
 from malmoi.text.public.repository_files import (
+    ARCHIVE,
     archive_members,
     folder_members,
     is_member,
@@ -111,7 +112,9 @@ class Mirror:
     def _make(self, file: RemoteFile, making: Making, sha256: str | None, part: Path) -> None:
         """Make a file of the repository's archive, or of a folder of its files."""
         # Browsers and curl save archives as NAME-COMMIT.tar.gz or COMMIT.tar.gz.
-        archive = next((p for p in self._sizes if p.name.endswith(_name_there(file))), None)
+        end = _name_there(file)
+        archives = (path for path in self._sizes if path.name.endswith(end))
+        archive = next(archives, None) if end.endswith(ARCHIVE) else None
         paths = [path for path in self._sizes if is_member(path, making)]
         if archive is not None:
             write_made(making, archive_members(archive, making), part)

@@ -1,14 +1,28 @@
-"""A file that is made of many files of a repository, read from its archive or from a folder."""
+"""A file that is made of files of a repository: of its archive, of one file or of a folder."""
 
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from malmoi.errors import InputError
 from malmoi.text.public.description import Making
 
 Members = Iterator[tuple[str, bytes]]
+
+ARCHIVE = ".tar.gz"
+
+
+def downloaded_members(url: str, path: Path, making: Making) -> Members:
+    """Those of the archive that was downloaded from there, or the one file that it is.
+
+    Raises:
+        InputError: as `archive_members`.
+    """
+    if url.endswith(ARCHIVE):
+        return archive_members(path, making)
+    return iter([(PurePosixPath(unquote(urlsplit(url).path)).name, path.read_bytes())])
 
 
 def archive_members(archive: Path, making: Making) -> Members:

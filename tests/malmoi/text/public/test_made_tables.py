@@ -1,12 +1,28 @@
 """Tables that are made of a repository's files."""
 
+import io
 import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
 
+import pandas
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.text.public import naver_movies
 from malmoi.text.public.curse_detection import curse_table
+from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public.fetching import fetch_source
 from malmoi.text.public.hgtods import dialogue_table
+from malmoi.text.public.johngrib_notes import note_lines
+from malmoi.text.public.korean_folktales import tale_lines
+from malmoi.text.public.naver_movies import review_table
+from malmoi.text.public.petition_titles import SOURCE as PETITION_TITLES
+from malmoi.text.public.petition_titles import title_table
+from malmoi.text.public.president_speeches import speech_table
+from tests.malmoi.text.public.test_fetching import Server, answer, sha256
+from tests.malmoi.text.public.test_fetching import server as server  # the fixture
 
 MUSIC = [{"turns": [{"user_message": "노래  틀어줘", "system_message": "네\n틀게요"}]}]
 MANUAL = {
@@ -52,3 +68,158 @@ def test_utterances_of_both_kinds_stand_once_in_whatever_order_files_come() -> N
 def test_a_file_without_dialogues_is_named(content: bytes) -> None:
     with pytest.raises(InputError, match=r"^hg/dev\.json: expected dialogues with turns"):
         list(dialogue_table(iter([("a/hg/dev.json", content)])))
+
+
+def page(body: str, public: str = "true") -> bytes:
+    return f"---\nlayout  : wiki\npublic  : {public}\n---\n* TOC\n{{:toc}}\n{body}".encode()
+
+
+NOTE = """
+## 제목은 남기지 않는다
+심심해서 [텔레그램](https://telegram.org) 봇을  `만들어` **보았다**.[^1]
+* 1. [[/cmd/man]]을 쓰는 [[/cmd/ls]]{다른 명령어}
+> 남의 글을 그대로 옮긴 것
+```sh
+# 파일을 지우는 명령어
+```
+| 명령어는 | 표에도 있다 |
+짧다
+[^1]: 어느 책의 몇 번째 쪽
+"""
+
+
+def test_of_a_note_its_own_prose_is_left() -> None:
+    members = [
+        ("blog-1/_wiki/cmd/b.md", page(NOTE)),
+        ("blog-1/_wiki/a.md", page("남에게 보이지 않는 글이다.\n", public="false")),
+        ("blog-1/_posts/2017/c.md", page("심심해서 텔레그램 봇을 만들어 보았다.\n")),
+    ]
+    lines = list(note_lines(iter(members)))
+    assert lines == ["심심해서 텔레그램 봇을 만들어 보았다.\n", "man을 쓰는 다른 명령어\n"]
+    elsewhere = [(f"/mirror/{name}", content) for name, content in reversed(members)]
+    assert list(note_lines(iter(elsewhere))) == lines
+
+
+@pytest.mark.parametrize("content", [b"", "글만 있다.\n".encode(), "---\n머리\n".encode()])
+def test_a_page_without_a_head_is_named(content: bytes) -> None:
+    with pytest.raises(InputError, match=r"^_wiki/a\.md: expected a page that begins with its"):
+        list(note_lines(iter([("x/_wiki/a.md", content)])))
+
+
+def test_korean_lines_of_a_tale_stand_once() -> None:
+    members = [
+        ("l-1/books/korean_folktales/v2/a.md", "# A\n두더지의  딸\n\n- 새 줄\n".encode()),
+        ("l-1/books/korean_folktales/v1/a.md", "# A TALE\n\n## 두더지의 딸\n\nA mole.\n".encode()),
+    ]
+    lines = ["두더지의 딸\n", "새 줄\n"]
+    assert list(tale_lines(iter(members))) == lines
+    assert list(tale_lines(iter(reversed(members)))) == lines
+
+
+def test_tales_without_korean_are_named() -> None:
+    with pytest.raises(InputError, match=r"^v1/a\.md: expected tales in Korean, found none"):
+        list(tale_lines(iter([("books/v1/a.md", b"# A TALE\n")])))
+
+
+def speeches(*rows: tuple[int, str, str]) -> bytes:
+    columns = zip(*rows, strict=True)
+    table = dict(zip(("division_number", "president", "speech_text"), columns, strict=True))
+    pandas.DataFrame(table).to_parquet(packed := io.BytesIO())
+    return packed.getvalue()
+
+
+def test_speeches_are_cut_into_sentences_with_and_without_spaces() -> None:
+    content = speeches(
+        (2, "노무현", "한.미 관계가 2.5배 좋아졌습니다.고맙습니다!\r\n\n‘잘했다.’ 하고"),
+        (1, "김대중", "국민 여러분! 반갑습니다."),
+        (3, "이승만", "오래된 말입니다."),
+    )
+    assert list(speech_table(iter([("speech.parquet", content)]))) == [
+        "president\ttext\n",
+        *("김대중\t국민 여러분!\n", "김대중\t반갑습니다.\n"),
+        *("노무현\t한.미 관계가 2.5배 좋아졌습니다.\n", "노무현\t고맙습니다!\n"),
+        "노무현\t‘잘했다.’ 하고\n",
+    ]
+
+
+def test_a_file_without_speeches_is_named() -> None:
+    pandas.DataFrame({"text": ["글"]}).to_parquet(other := io.BytesIO())
+    for content in (b"x", other.getvalue()):
+        with pytest.raises(InputError, match=r"^speech\.parquet: expected speeches with president"):
+            list(speech_table(iter([("speech.parquet", content)])))
+
+
+def zipped(name: str, content: str) -> bytes:
+    with zipfile.ZipFile(packed := io.BytesIO(), "w") as file:
+        file.writestr(name, content)
+    return packed.getvalue()
+
+
+def test_titles_stand_with_their_categories() -> None:
+    table = 'id,category,title\n1,행정,"불법건축물,  양성화"\n2,기타, \n'
+    packed = zipped("data/petition_data.csv", table)
+    assert list(title_table(iter([("data.zip", packed)]))) == [
+        "category\ttitle\n",
+        "행정\t불법건축물, 양성화\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        zipped("other.csv", "category,title\n"),
+        zipped("data/petition_data.csv", "title\n제목\n"),
+        zipped("data/petition_data.csv", "title,category\n제목만\n,\n").replace(b"PK", b"KP"),
+    ],
+)
+def test_an_archive_without_titles_is_named(content: bytes) -> None:
+    with pytest.raises(InputError, match=r"^data\.zip: expected a \.zip with data/petition_data"):
+        list(title_table(iter([("data.zip", content)])))
+
+
+REVIEWS = "id,title,review,score,sentiment\n"
+
+
+def test_a_later_review_is_left_out_if_a_test_review_says_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class HeldOut:
+        def holds(self, _: str, text: str) -> bool:
+            return text == "감동적인 영화입니다."
+
+    monkeypatch.setattr(naver_movies, "HeldOutReviews", HeldOut)
+    rows = '1,왕,"명작,\n이다 ",10.0,\n2,왕,감동적인  영화입니다.,9.0,\n3,왕,,8.0,\n'
+    assert list(review_table(iter([("reviews.csv", (REVIEWS + rows).encode())]))) == [
+        "id\trating\treview\n",
+        "1\t10\t명작, 이다\n",
+    ]
+
+
+@pytest.mark.parametrize("content", ["id,review\n1,글\n", f"{REVIEWS}1,왕,글,높음,\n"])
+def test_a_table_without_ratings_is_named(content: str) -> None:
+    with pytest.raises(InputError, match=r"^reviews\.csv: expected a table with id, review and"):
+        list(review_table(iter([("reviews.csv", content.encode())])))
+
+
+def test_a_table_is_made_of_the_one_file_that_the_server_sends(
+    server: Server, tmp_path: Path
+) -> None:
+    """Not of an archive only: a repository can be hundreds of times as large as what is wanted."""
+    (file,) = PETITION_TITLES.files
+    packed = zipped("data/petition_data.csv", "category,title\n행정,제목\n")
+    made = b"category\ttitle\n" + "행정\t제목\n".encode()
+    ours = replace(file, url=f"{server.url}/data.zip", sha256=sha256(made), size=len(made))
+    source = replace(PETITION_TITLES, files=(ours,))
+    server.plan = [answer(200, packed)]
+    fetch_source(source, tmp_path / "out", progress=FetchProgress())
+    assert (tmp_path / "out" / file.name).read_bytes() == made
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["SOURCE.json", file.name]
+    # From a mirror by its own folder: many a file is called data.zip.
+    assert file.making is not None
+    for folder in ("other/data", file.making.members[0].rpartition("/")[0]):
+        path = tmp_path / "mirror" / folder / "data.zip"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(packed if folder != "other/data" else b"other")
+    fetch_source(source, tmp_path / "b", progress=FetchProgress(), mirror=tmp_path / "mirror")
+    assert (tmp_path / "b" / file.name).read_bytes() == made

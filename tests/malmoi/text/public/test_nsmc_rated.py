@@ -89,14 +89,14 @@ def test_the_table_is_made_of_the_archive_that_the_server_sends(
 ) -> None:
     packed = archive()
     server.plan = [answer(200, packed, Content_Type="application/x-gzip")]
-    out = tmp_path / "out"
-    assert fetch_source(source(server.url), out, progress=FetchProgress()).fetched == (NAME,)
+    out, nsmc = tmp_path / "out", source(f"{server.url}.tar.gz")
+    assert fetch_source(nsmc, out, progress=FetchProgress()).fetched == (NAME,)
     assert (out / NAME).read_text(encoding="utf-8") == MADE
     assert sorted(path.name for path in out.iterdir()) == ["SOURCE.json", NAME]
     assert "SHA-256 verified" in capsys.readouterr().out
     labels = [record.label for record in iter_records(out)]
     assert labels == ["9", "10"]
-    assert fetch_source(source(server.url), out, progress=FetchProgress()).kept == (NAME,)
+    assert fetch_source(nsmc, out, progress=FetchProgress()).kept == (NAME,)
 
 
 @pytest.mark.usefixtures("held_out")
@@ -127,7 +127,7 @@ def test_raw_files_that_make_another_table_are_refused(tmp_path: Path) -> None:
 
 def test_a_cut_archive_leaves_nothing(server: Server, tmp_path: Path) -> None:
     server.plan = [answer(200, archive()[:-40], Content_Type="application/x-gzip")]
-    message = error_of(source(server.url), tmp_path / "out")
+    message = error_of(source(f"{server.url}.tar.gz"), tmp_path / "out")
     assert "expected a .tar.gz of a repository, found something else or a damaged one" in message
     assert not (tmp_path / "out").exists()
 

@@ -16,6 +16,7 @@ from malmoi.text.public.description import PublicSource, RemoteFile
 from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetching import fetch_source
 from malmoi.text.public.kote import EMOTIONS
+from malmoi.text.public.repository_files import ARCHIVE
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
 
@@ -43,13 +44,15 @@ def test_a_source_says_what_it_is(source: PublicSource) -> None:
 def test_a_file_can_be_fetched_verified_and_read(source: PublicSource, file: RemoteFile) -> None:
     url = urlsplit(file.url)
     # A commit, not a branch: what has a hash must not change.
-    if file.making is None:
-        assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
-        assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
-    else:
+    if file.making is not None:
+        assert file.sha256 is not None
+    if file.url.endswith(ARCHIVE):
+        assert file.making is not None
         assert (url.scheme, url.hostname) == ("https", "github.com")
         assert re.fullmatch(r"/[^/]+/[^/]+/archive/[0-9a-f]{40}\.tar\.gz", url.path)
-        assert file.sha256 is not None
+    else:
+        assert (url.scheme, url.hostname) == ("https", "raw.githubusercontent.com")
+        assert re.fullmatch("[0-9a-f]{40}", url.path.split("/")[3])
     assert is_supported(file.name)
     assert not Path(file.name).is_absolute()
     assert ".." not in file.name
@@ -111,6 +114,16 @@ WRITTEN = {
     "hgtods": ("utterances.tsv", "speaker\ttext\nuser\t노래 틀어줘\n"),
     "okt_tweets": ("example_tweets.txt", "투표......ㅋㅋ\n@user 안녕\n"),
     "boddari_tales": ("fairytale01.csv", 'title,writer,body\n오리,누구,"옛날,\n오리가 살았다."\n'),
+    "johngrib_notes": ("notes.txt", '"뭐"라고 하는 글\n다음 글\n'),
+    "korean_folktales": ("tales.txt", '"이리 와," 했다\n'),
+    "petition_titles": ("titles.tsv", "category\ttitle\n행정\t바꿔 주세요\n"),
+    "national_petitions": (
+        "briefing.csv",
+        "num,category,title,petition_overview,petition_answer\n"
+        '1785,인권/성평등,제목,"\n바꿔\n주세요",답\n',
+    ),
+    "president_speeches": ("speeches.tsv", "president\ttext\n노무현\t반갑습니다.\n"),
+    "naver_movies": ("naver_2022.tsv", 'id\trating\treview\n17998769\t10\t"명작, 이다\n'),
     "petitions": (
         "petitions_2018-01.jsonl",
         '{"category": "육아/교육", "content": "바꿔\\n주세요", "num_agree": 1, "title": "제목"}\n',
@@ -165,6 +178,18 @@ READ = {
         ("example_tweets.txt:2", "@user 안녕", None),
     ],
     "boddari_tales": [("fairytale01.csv:2", "옛날,\n오리가 살았다.", None)],
+    "johngrib_notes": [
+        ("notes.txt:1", '"뭐"라고 하는 글', None),
+        ("notes.txt:2", "다음 글", None),
+    ],
+    "korean_folktales": [("tales.txt:1", '"이리 와," 했다', None)],
+    "petition_titles": [("titles.tsv:2", "바꿔 주세요", "행정")],
+    "national_petitions": [
+        ("briefing.csv:2:title", "제목", "인권/성평등"),
+        ("briefing.csv:2:petition_overview", "\n바꿔\n주세요", "인권/성평등"),
+    ],
+    "president_speeches": [("speeches.tsv:2", "반갑습니다.", "노무현")],
+    "naver_movies": [("17998769", '"명작, 이다', "10")],
     "petitions": [("petitions_2018-01.jsonl:1", "바꿔\n주세요", "육아/교육")],
 }
 
