@@ -108,13 +108,11 @@ class LinearPlan:
     Attributes:
         enabled: it is fitted; only of one label a text.
         kiwi: its parts may be Kiwi's morphemes and word vectors, too.
-        frozen_encoder: what an encoder that is not trained makes of a text may be a part, too.
         balanced: texts of rare labels count more, as in the encoder's loss.
     """
 
     enabled: bool
     kiwi: bool
-    frozen_encoder: bool
     balanced: bool
 
 
@@ -266,9 +264,6 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
         linear=LinearPlan(
             enabled=values.linear.enabled and settings.task == "single",
             kiwi=values.linear.kiwi,
-            frozen_encoder=(
-                values.linear.frozen_encoder and not random_weights and not found.keep_head
-            ),
             balanced=values.training.class_weights == "balanced",
         ),
         compared=ComparisonPlan(

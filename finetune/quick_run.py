@@ -124,7 +124,6 @@ def _plan(
         linear=LinearPlan(
             enabled=True,
             kiwi=values.linear.kiwi,
-            frozen_encoder=encoder is not None,
             balanced=values.training.class_weights == "balanced",
         ),
         execution=KfoldExecution(device=choose_device(settings.device).type, jobs=1),

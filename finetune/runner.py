@@ -1,7 +1,6 @@
 """A whole run of fine-tuning: k-fold, then once more on all the data, and what is written of it."""
 
 import json
-import shutil
 import time
 from collections import Counter
 from dataclasses import asdict
@@ -29,20 +28,16 @@ from finetune.training.cross_validation import (
     result_path,
 )
 from finetune.training.fold_processes import run_jobs
-from finetune.training.linear_folds import TRAINED, Added, add_linear, is_few, try_frozen
+from finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.command_line import raise_if_stopped
 from malmoi.files import directory_at_once
 from malmoi.inference.learnt_texts import text_keys, write_learnt
-from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.tasks import Task, main_score, score_name
 from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
-
-# Beside MODEL in the work folder: the classifier with the encoder as it is.
-_FROZEN = "frozen"
 
 
 def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
@@ -69,7 +64,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
         encoder = _train(prepared.experiment, work, settings.jobs, whose)
         with worth_keeping():
             added = _add_linear(prepared, encoder, work)
-            result = encoder if added is None else added.result
+            result = encoder if added is None else added.both
             print_average(result)
             print(fold_table(result), flush=True)
             measured = _measure(prepared, result, added, work)
@@ -81,19 +76,13 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
                 learnt=prepared.left_out,
                 cut=prepared.experiment.data.tokens.beginnings().cut,
                 reading=prepared.notes.as_json(),
-                final_training=_final_training(added, work),
+                final_training=model_facts(work),
             )
             report["seconds"] = round(time.monotonic() - started, 3)
             _write(prepared, result, measured, report, work, output)
     if measured.calibration is not None:
         print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
-
-
-def _final_training(added: Added | None, work: Path) -> dict[str, Any]:
-    if added is not None and added.instead is not None:
-        return {"weights": added.instead.weights}
-    return model_facts(work)
 
 
 def new_run(data: Path | LabelDatabase) -> Path:
@@ -129,7 +118,7 @@ def _measure(
     rows: list[Baseline] = []
     summaries: list[dict[str, Any]] = []
     curve: list[CurvePoint] = []
-    encoder, both = (result, None) if added is None else (added.encoder, added.result)
+    encoder, both = (result, None) if added is None else (added.encoder, added.both)
     if wanted.baselines:
         rows, summaries = compare(examples, experiment, encoder, work, prepared.llm, both)
     if wanted.learning_curve:
@@ -154,19 +143,17 @@ def _write(
 ) -> None:
     """Make the folder of the run, whole or not at all."""
     examples = prepared.examples
-    is_frozen = measured.added is not None and measured.added.instead is not None
-    model = work / (_FROZEN if is_frozen else MODEL)
     with directory_at_once(output) as scratch:
         alone = {} if measured.added is None else measured.added.alone()
         write_predictions(scratch / "predictions.csv", examples, result, alone)
         write_report(scratch / "report.json", report)
         if measured.calibration is not None:
             write_page(scratch / "report.html", prepared.plan, examples, result, measured)
-            save_temperature(model, measured.calibration.temperature)
+            save_temperature(work / MODEL, measured.calibration.temperature)
         keys = text_keys(examples.texts, examples.pairs)
-        write_learnt(model, keys, prepared.beginning.learnt)
+        write_learnt(work / MODEL, keys, prepared.beginning.learnt)
         check_free(output)  # hours have passed
-        model.rename(scratch / "model")
+        (work / MODEL).rename(scratch / "model")
 
 
 def _absent_labels(experiment: Experiment, examples: Examples) -> list[str]:
@@ -319,30 +306,15 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
             plan,
             lambda done, total: progress("linear model", done, total),
         )
-    if plan.frozen_encoder and is_few(len(prepared.examples.texts)):
-        before = FrozenEncoder.load(Path(prepared.beginning.source))
-        added = try_frozen(prepared.examples.texts, added, plan, before)
     print(added.table())
-    for fold in added.result.results:
+    for fold in added.both.results:
         print(_fold_line(fold, encoder.task), flush=True)
-    _keep_linear(added, work)
-    return added
-
-
-def _keep_linear(added: Added, work: Path) -> None:
-    """Keep the linear model beside the weights, or the classifier that takes their place."""
     for file in (LINEAR, LINEAR_WEIGHTS):
         (work / MODEL / file).unlink(missing_ok=True)
-    shutil.rmtree(work / _FROZEN, ignore_errors=True)
-    if added.instead is not None:
-        print(
-            "for so few texts the encoder as it is, with a linear model on it, is better than the "
-            "fine-tuned one and takes its place; --set linear.frozen_encoder=false keeps that one"
-        )
-        added.instead.save(work / _FROZEN, {"macro_f1": added.describe()})
-    elif added.part is None:
+    if added.part is None:
         print("the linear model does not help and is left out", flush=True)
     else:
         if TRAINED not in added.stack.weights:
             print("the encoder does not help; --quick fits the linear model alone")
         added.part.save(work / MODEL, {"macro_f1": added.describe()})
+    return added

@@ -170,8 +170,7 @@ class LinearKeys:
     kiwi: bool = True
     """Kiwi's morphemes and word vectors may be parts of it, where they help."""
     frozen_encoder: bool = True
-    """What an encoder that is not trained makes of a text may be a part, too: with `--quick`, and
-    without it in place of the fine-tuned encoder, with fewer than 1,000 texts, where better."""
+    """With `--quick`: what an encoder that is not trained makes of a text may be a part, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -509,9 +508,10 @@ class KfoldSettings:
         keys = given.values.linear
         if self.quick:
             self._check_quick(given)
-        for key in ("linear.kiwi", "linear.frozen_encoder"):
-            if not keys.enabled and key in given.by_hand:
-                raise InputError(f"{key} is a part of what linear.enabled=false leaves out")
+        elif "linear.frozen_encoder" in given.by_hand:
+            raise InputError("linear.frozen_encoder is for --quick; add that or leave it out")
+        elif not keys.enabled and "linear.kiwi" in given.by_hand:
+            raise InputError("linear.kiwi is a part of what linear.enabled=false leaves out")
 
     def _check_quick(self, given: Given[KfoldRecipe]) -> None:
         if self.task != "single":

@@ -4,11 +4,10 @@
 
 Of each task's training texts a part is kept to score on; from the others a few are drawn, as people
 would label them: at random, the same for every way. Ways are a linear SVM over characters,
-`finetune/kfold.py --quick`, `finetune/kfold.py` with a fine-tuned encoder in any case, whose
-classifier is scored whole (encoder + linear) and without its linear part, and `finetune/kfold.py`
-as it is, which with few texts may keep the encoder as it is (kfold). `--settings="--epochs 20"`
-gives kfold.py other flags, under a name of their own: settings may be chosen by this table, so test
-files have no part in it. SetFit (Tunstall et al. 2022) is one more way where it is installed.
+`finetune/kfold.py --quick`, and `finetune/kfold.py` as it is, whose classifier is scored whole
+(encoder + linear) and without its linear part. `--settings="--epochs 20"` gives kfold.py other
+flags, under a name of their own: settings may be chosen by this table, so test files have no part
+in it. SetFit (Tunstall et al. 2022) is a fifth way where it is installed.
 
 What is measured is kept, so that the same command goes on; each row is one draw.
 """
@@ -41,9 +40,6 @@ SCORED = 2_000
 # kfold.py wants one of each label in each of its five folds.
 LEAST_OF_LABEL = 5
 SVM, QUICK, ENCODER, BOTH, SETFIT = "svm", "quick", "encoder", "encoder + linear", "setfit"
-KFOLD = "kfold"
-# Flags of kfold.py for those ways that need some.
-FLAGS = {QUICK: ["--quick"], BOTH: ["--set", "linear.frozen_encoder=false"]}
 # SetFit's own first example: pairs from 20 iterations, one epoch.
 _SETFIT_ITERATIONS = 20
 
@@ -60,7 +56,7 @@ class FewLabelsSettings(DataSettings):
     """Comma-separated numbers of labelled texts."""
     draws: int = 5
     """Draws of texts for each number."""
-    ways: str = f"{SVM},{QUICK},{BOTH},{KFOLD}"
+    ways: str = f"{SVM},{QUICK},{BOTH}"
     """Comma-separated ways; the encoder alone comes with both."""
     settings: str = ""
     """Further flags of finetune/kfold.py, for the way with an encoder: --settings="--epochs 20"."""
@@ -73,7 +69,7 @@ def main(settings: FewLabelsSettings) -> None:
     tasks, ways = settings.tasks.split(","), settings.ways.split(",")
     for kind, named, known in (
         ("tasks", tasks, [name for name, one in TASKS.items() if one.task == "single"]),
-        ("ways", ways, [SVM, QUICK, BOTH, KFOLD, SETFIT]),
+        ("ways", ways, [SVM, QUICK, BOTH, SETFIT]),
     ):
         if unknown := [name for name in named if name not in known]:
             raise InputError(f"expected --{kind} of {', '.join(known)}, found {unknown[0]}")
@@ -153,7 +149,7 @@ def _score(
     if way == SETFIT:
         predicted = _by_setfit(drawn, test.texts, settings.model, seed)
         return {way: score_labels(comparison, test, predicted)["macro_f1"]}
-    flags = [*FLAGS.get(way, []), *(shlex.split(settings.settings) if way != QUICK else [])]
+    flags = ["--quick"] if way == QUICK else shlex.split(settings.settings)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _train(comparison, drawn, [*flags, "--model", settings.model, "--seed", str(seed)], folder)

@@ -189,11 +189,7 @@ def _page_rows(measured: Measured) -> list[ComparedRow]:
     ]
     if added is not None:
         # The comparison has the first two already, with their price.
-        parts = {_OWN: added.result, _ENCODER_ALONE: added.encoder, "선형 모델만": added.linear}
-        if added.instead is not None:
-            parts["학습한 인코더와 선형 모델"] = added.both
-        elif added.frozen is not None:
-            parts["학습하지 않은 인코더와 선형 모델"] = added.frozen
+        parts = {_OWN: added.both, _ENCODER_ALONE: added.encoder, "선형 모델만": added.linear}
         known = {row.name for row in rows}
         rows += [
             ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=name == _OWN)

@@ -6,9 +6,6 @@ the other folds, for the model that is kept from all. As with the temperature
 on it say of others; strictly inside each training part every encoder would have to be
 trained several times.
 
-With few texts the encoder as it is, with a linear model on what it makes of them, may be better
-than the fine-tuned one; it is measured too, and kept in its place where it is likelier to be right.
-
 Legend: N texts, K labels.
 """
 
@@ -30,16 +27,12 @@ from malmoi.inference.linear.cross_fitting import (
     stack_out_of_fold,
 )
 from malmoi.inference.linear.fitting import CountedTexts, count_texts
-from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.linear_part import LinearPart
-from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickResult, QuickTrainer
 from malmoi.inference.linear.stacking import Stack
 from malmoi.inference.prediction import softmax
 
 # Name of the fine-tuned encoder among the parts.
 TRAINED = "encoder"
-# From so many texts on the fine-tuned encoder is at least as good (docs/scores.md, "Few labels").
-FEW_TEXTS = 1_000
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
@@ -53,8 +46,6 @@ class Added:
         both: added up.
         stack: weights of what is kept, fitted on all texts.
         part: the linear model of all texts; None where it does not help.
-        frozen: a linear model that reads the encoder as it is; None where it was not tried.
-        instead: the classifier of all texts that `frozen` is of, where that is the better one.
     """
 
     encoder: CrossValidation
@@ -62,13 +53,6 @@ class Added:
     both: CrossValidation
     stack: Stack
     part: LinearPart | None
-    frozen: CrossValidation | None = None
-    instead: QuickResult | None = None
-
-    @property
-    def result(self) -> CrossValidation:
-        """What is kept, in the folds."""
-        return self.both if self.frozen is None or self.instead is None else self.frozen
 
     def describe(self) -> dict[str, Any]:
         """Scores and weights, ready for JSON."""
@@ -76,14 +60,14 @@ class Added:
             name: {"mean_f1": one.mean_score, "sd_f1": one.sd_score, "fold_f1": one.fold_scores}
             for name, one in self._rows()
         }
-        return {**scores, "weights": (self.instead or self.stack).weights}
+        return {**scores, "weights": self.stack.weights}
 
     def alone(self) -> dict[str, CrossValidation]:
         """Each of the two by itself, by its name."""
-        return {name: one for name, one in self._rows() if name != "both"}
+        return {"encoder": self.encoder, "linear": self.linear}
 
     def table(self) -> str:
-        """The scores under each other."""
+        """The three scores under each other."""
         lines = [
             f"  {name:<8}{one.mean_score:.4f} ± {one.sd_score:.4f}" for name, one in self._rows()
         ]
@@ -91,8 +75,7 @@ class Added:
         return "\n".join(["macro F1 of the encoder, a linear model, and both", *lines, shown])
 
     def _rows(self) -> list[tuple[str, CrossValidation]]:
-        rows = [("encoder", self.encoder), ("linear", self.linear), ("both", self.both)]
-        return rows if self.frozen is None else [*rows, ("frozen", self.frozen)]
+        return [("encoder", self.encoder), ("linear", self.linear), ("both", self.both)]
 
 
 def add_linear(
@@ -136,49 +119,6 @@ def add_linear(
         stack=stack,
         part=part,
     )
-
-
-def try_frozen(
-    texts: Sequence[str], added: Added, plan: LinearPlan, encoder: FrozenEncoder
-) -> Added:
-    """Measure the encoder as it is, with a linear model on it, in the same folds.
-
-    Args:
-        texts: N, clean.
-        added: what is there already.
-        plan: which parts.
-        encoder: the one that was fine-tuned, as it was before.
-    """
-    trainer = QuickTrainer(encoder, kiwi=plan.kiwi)
-    result = added.encoder
-    found = [
-        trainer.fit(
-            texts,
-            [result.labels[label] for label in result.targets],
-            fold_of=result.fold_of(seed),
-            label_names=result.labels,
-            balanced=plan.balanced,
-            seed=seed,
-        )
-        for seed in result.seeds
-    ]
-    frozen = _with(result, [one.probabilities for one in found])
-    better = _log_likelihood(frozen) > _log_likelihood(added.both)
-    return replace(added, frozen=frozen, instead=found[0] if better else None)
-
-
-def is_few(texts: int) -> bool:
-    """Whether an encoder that is not trained may be the better one."""
-    return FEWEST_TEXTS <= texts < FEW_TEXTS
-
-
-def _log_likelihood(result: CrossValidation) -> float:
-    """Mean over texts and seeds of the logarithm of the right label's probability."""
-    given = [
-        result.probabilities(seed)[np.arange(len(result.targets)), result.targets]
-        for seed in result.seeds
-    ]
-    return float(np.log(np.maximum(given, _SMALLEST)).mean())
 
 
 def _of_seed(

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from finetune.evaluation.scores import macro_f1, score_task
-from finetune.plan import LinearPlan
-from finetune.training import linear_folds
-from finetune.training.cross_validation import CrossValidation, FoldResult
-from finetune.training.linear_folds import Added, is_few, try_frozen
+from finetune.evaluation.scores import macro_f1
 from malmoi.inference.classifier import Classifier, find_classifiers
-from malmoi.inference.linear.frozen_encoder import FrozenEncoder
-from malmoi.inference.linear.stacking import Stack
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.test_kfold import Run, average, kfold
 
@@ -23,7 +17,6 @@ __all__ = ["kfold"]
 
 # A network of 32 dimensions, hardly trained: what is right here the linear model knows.
 HARDLY = ["--epochs=1", "--folds=3"]
-TRAINED = "--set=linear.frozen_encoder=false"
 NO_KIWI = "--set=linear.kiwi=false"
 
 
@@ -34,7 +27,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> None:
     data = write_csv(separable())
-    code, output, errors = kfold(f"--data={data}", *HARDLY, NO_KIWI, TRAINED, linear=True)
+    code, output, errors = kfold(f"--data={data}", *HARDLY, NO_KIWI, linear=True)
     assert (code, errors) == (0, "")
     (model,) = find_classifiers()
     report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
@@ -69,7 +62,7 @@ def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> No
 
 
 def test_transformers_overlooks_the_linear_part(kfold: Run, write_csv: WriteCsv) -> None:
-    kfold(f"--data={write_csv(separable())}", *HARDLY, NO_KIWI, TRAINED, linear=True)
+    kfold(f"--data={write_csv(separable())}", *HARDLY, NO_KIWI, linear=True)
     (model,) = find_classifiers()
     assert (model / "linear.json").is_file()
     _, loading = AutoModelForSequenceClassification.from_pretrained(model, output_loading_info=True)
@@ -82,81 +75,6 @@ def test_transformers_overlooks_the_linear_part(kfold: Run, write_csv: WriteCsv)
         (model / name).unlink()
     without = Classifier.load(model).predict(["꿈에서 하늘을 날았다"])[0]
     assert without.probabilities != pytest.approx(with_it.probabilities, abs=0.05)
-
-
-@pytest.mark.parametrize("frozen_is_better", [True, False])
-def test_with_few_texts_the_likelier_of_two_encoders_is_kept(
-    kfold: Run,
-    write_csv: WriteCsv,
-    monkeypatch: pytest.MonkeyPatch,
-    frozen_is_better: bool,
-) -> None:
-    # Of the frozen encoder first, then of the fine-tuned one: which is better hangs on the texts.
-    likelihoods = iter([-0.1, -0.2] if frozen_is_better else [-0.2, -0.1])
-    monkeypatch.setattr(linear_folds, "_log_likelihood", lambda _: next(likelihoods))
-    data = write_csv(separable())
-    code, output, errors = kfold(f"--data={data}", *HARDLY, NO_KIWI, linear=True)
-    assert (code, errors) == (0, "")
-    (model,) = find_classifiers()
-    report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
-    kept = "frozen" if frozen_is_better else "both"
-    assert report["mean_f1"] == report["parts"][kept]["mean_f1"]
-    assert average(output) == pytest.approx(report["mean_f1"], abs=1e-4)
-    assert (model / "config.json").exists() is not frozen_is_better
-    assert ("linear.frozen_encoder=false" in output) is frozen_is_better
-    assert "predicted frozen" in rows_of(model.parent / "predictions.csv")[0]
-    assert sorted(path.name for path in model.parent.iterdir()) == [
-        *("model", "predictions.csv", "report.html", "report.json")
-    ]
-    texts, labels = zip(*separable(), strict=True)
-    found = [one.label for one in Classifier.load(model).predict(list(texts))]
-    assert np.mean([one == label for one, label in zip(found, labels, strict=True)]) > 0.9
-
-
-def test_the_surer_of_two_encoders_is_the_likelier(encoder: Path) -> None:
-    texts, labels = map(list, zip(*separable(), strict=True))
-    targets = np.array([LABELS.index(label) for label in labels])
-    right = np.eye(len(LABELS), dtype=np.float32)[targets]
-    plan = LinearPlan(enabled=True, kiwi=False, frozen_encoder=True, balanced=False)
-    frozen = FrozenEncoder.load(encoder)
-    for sureness, is_kept in ((0.0, True), (0.9999, False)):
-        said = sureness * right + (1 - sureness) / len(LABELS)
-        both = cross_validation(targets, said)
-        added = Added(encoder=both, linear=both, both=both, stack=Stack({}), part=None)
-        found = try_frozen(texts, added, plan, frozen)
-        assert (found.instead is not None) is is_kept
-        assert found.result is (found.frozen if is_kept else both)
-
-
-def cross_validation(targets: np.ndarray, probabilities: np.ndarray) -> CrossValidation:
-    """Two folds in which these probabilities, [N, K], were given."""
-    folds = [np.arange(len(targets))[first::2] for first in (0, 1)]
-    return CrossValidation(
-        task="single",
-        labels=LABELS,
-        targets=targets,
-        folds=2,
-        seeds=(42,),
-        results=[
-            FoldResult(
-                seed=42,
-                fold=fold,
-                places=places,
-                probabilities=probabilities[places],
-                thresholds=None,
-                scores=score_task("single", targets[places], probabilities[places], LABELS, None),
-                epochs=1,
-                best_epoch=1,
-                seconds=1.0,
-            )
-            for fold, places in enumerate(folds, 1)
-        ],
-    )
-
-
-@pytest.mark.parametrize(("texts", "few"), [(19, False), (20, True), (999, True), (1_000, False)])
-def test_the_untrained_encoder_is_tried_with_few_texts(texts: int, few: bool) -> None:
-    assert is_few(texts) is few
 
 
 def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
@@ -197,10 +115,7 @@ def test_quick_works_without_an_encoder_and_with_two_labels(
             ["--quick", "--set=linear.enabled=false"],
             "linear.enabled=false leaves it out",
         ),
-        (
-            ["--set=linear.enabled=false", "--set=linear.frozen_encoder=false"],
-            "linear.frozen_encoder is a part",
-        ),
+        (["--set=linear.frozen_encoder=false"], "linear.frozen_encoder is for --quick"),
         (["--set=linear.enabled=false", "--set=linear.kiwi=false"], "linear.kiwi is a part"),
     ],
 )
