@@ -3,6 +3,7 @@
 Nothing is loaded here, so that a mistyped path is answered before anything long is imported.
 """
 
+import difflib
 import json
 import re
 from pathlib import Path
@@ -178,6 +179,13 @@ def find_named(source: str | Path) -> Path:
     return next((place for place in places if place.is_dir()), path)
 
 
+def names_like(name: str) -> list[str]:
+    """The runs and released models here whose names are nearest to one that names nothing."""
+    places = (*runs("finetune").glob("*"), *runs("pretrain").glob("*"), *checkpoint("").glob("*"))
+    names = sorted(place.name for place in places if place.is_dir() and place.name[0] != ".")
+    return difflib.get_close_matches(name, names, 3, 0.6)
+
+
 def check_source(source: str | Path) -> str:
     """Return what transformers should load: a directory with weights, or a Hub id.
 
@@ -191,8 +199,8 @@ def check_source(source: str | Path) -> str:
     if path.is_dir():
         if is_linear_alone(path):
             raise InputError(
-                f"{path} is a linear classifier (kfold.py --quick), found no {CONFIG} of an "
-                "encoder in it; give a classifier or an encoder that was trained"
+                f"expected an encoder in {path}, found a linear classifier (kfold.py --quick) "
+                f"without {CONFIG}; give a model that was made without --quick"
             )
         if not (path / CONFIG).is_file():
             raise InputError(f"{path} is not a model: it has no {CONFIG}")

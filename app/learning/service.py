@@ -121,6 +121,7 @@ class LearningService:
                 key, forced = self._line.popitem(last=False)
                 before = self._states.get(key, LearningState())
                 self._states[key] = replace(before, status="running", since=time.time())
+                counted = self._since_round.get(key, 0)
             try:
                 after = LearningState(result=self._done(key, forced))
             except InputError as error:
@@ -128,8 +129,12 @@ class LearningService:
                 after = LearningState(result=before.result, error=str(error))
             with self._changed:
                 if after.error is None and after.result is not None and "new" in after.result:
-                    # What was counted here may have been corrections, or saved elsewhere.
-                    self._since_round[key] = after.result["new"]
+                    # What was counted here may have been corrections, or saved elsewhere; what came
+                    # while the round ran may have been too late for it.
+                    came = max(0, self._since_round.get(key, 0) - counted)
+                    self._since_round[key] = after.result["new"] + came
+                    if came and self._since_round[key] >= LABELS_A_ROUND:
+                        self._line.setdefault(key, False)
                 if key in self._line:
                     after = replace(after, status="waiting", since=time.time())
                 self._states[key] = after

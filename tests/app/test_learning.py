@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,6 +126,27 @@ def test_imported_labels_are_learnt(
     (point,) = score_versions(access)
     assert point.quality.labels == 40
     assert all(text.suggested_label in LABELS for text in lease_texts(access, 20))
+
+
+def test_labels_that_come_while_a_round_runs_are_not_forgotten(
+    service: LearningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[str] = []
+
+    def done(*_: object) -> dict[str, Any]:
+        rounds.append("round")
+        if len(rounds) > 1:
+            return {"status": "learnt"}
+        service.count("url", 1, 13)  # after the round has read the 14 that there were
+        return {"status": "few", "new": 14}
+
+    monkeypatch.setattr(service, "_done", done)
+    service.count("url", 1, 5)
+    end = time.monotonic() + 60
+    while (service.state("url", 1).result or {}).get("status") != "learnt":
+        assert time.monotonic() < end, "the labels that came meanwhile were not learnt"
+        time.sleep(0.02)
+    assert len(rounds) == 2
 
 
 def test_a_round_orders_texts_suggests_labels_and_is_a_point_of_the_curve(

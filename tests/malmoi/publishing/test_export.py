@@ -286,7 +286,7 @@ def test_an_encoder_without_a_say_is_refused(
     alone.mkdir()
     for name in ("linear.json", "linear.safetensors"):
         shutil.copy(source / name, alone)
-    for place, found in ((source, "found 0: other programs"), (alone, "is a linear classifier")):
+    for place, found in ((source, "found 0: other programs"), (alone, "found a linear classifier")):
         assert main(["export", str(place), f"--output={tmp_path / 'out'}"]) == 2
         error = capsys.readouterr().err
         assert found in error and error.count("\n") == 1
