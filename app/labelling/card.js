@@ -426,10 +426,12 @@ class Card {
     const { mine, open, total } = this.data.counts;
     const { annotators } = this.data;
     const own = mine + session.outbox.uncounted();
+    // The project was counted seconds ago; where one label is enough, it has at least these.
+    const done = Math.min(total, Math.max(total - open, annotators > 1 ? 0 : own));
     at.progress.textContent = (annotators > 1 ? say.progressOfSeveral : say.progress)
       .replace("{k}", annotators)
       .replace("{mine}", own.toLocaleString())
-      .replace("{done}", (total - open).toLocaleString())
+      .replace("{done}", done.toLocaleString())
       .replace("{total}", total.toLocaleString());
     // A text that waits for others is done in part.
     at.bar.value = total ? Math.max(total - open, own / annotators) / total : 0;

@@ -499,6 +499,12 @@ def test_a_project_of_two_annotators_moves_with_the_labels_of_one(page: "Page") 
     assert page.locator("progress").evaluate("(bar) => bar.value") == pytest.approx(0.3)
 
 
+def test_a_project_of_one_annotator_has_at_least_ones_own_labels(page: "Page") -> None:
+    card = Card(page)
+    card.tell(counts={"mine": 6, "open": 8, "total": 10}, annotators=1)
+    assert "6 / 10" in page.locator(".progress").inner_text()
+
+
 def test_without_storage_and_without_random_uuid_it_still_labels(page: "Page") -> None:
     """A browser that forbids storage; plain http, where crypto.randomUUID is missing."""
     page.evaluate(
