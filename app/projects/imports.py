@@ -203,6 +203,10 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
             type="primary",
             icon=":material/play_arrow:",
         ):
+            # Rows that were left out stay to be looked at and downloaded.
+            if isinstance(outcome, ImportOutcome) and not outcome.bad_count:
+                works().forget(key)
+                count_again()
             open_project(project.project.name, Destination.LABELLING)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
             _offer_bad_rows(outcome.bad)

@@ -382,6 +382,25 @@ def test_the_list_counts_what_an_import_has_brought_once_it_has_ended(workplace:
     assert bar.proto.text.startswith("글 3 · 끝남 0")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "stays"),
+    [("더.txt", "별로예요", False), ("더.csv", '본문,라벨\n좋아요,긍정\n"열린 따옴표', True)],
+)
+def test_how_an_import_ended_is_told_until_labelling_begins_but_bad_rows_stay(
+    workplace: Path, name: str, content: str, stays: bool
+) -> None:
+    access = made("배송이 빨라요")
+    file = source_of_upload(name, content.encode())
+    way = WayOfReading(options=ReadOptions(skip_bad_rows=True))
+    running = start_import(access, ImportOrder(groups=[(way, [file])]))
+    assert running.wait(120) and running.error is None
+    assert (running.result.bad_count > 0) is stays
+    page = open_page()
+    page.button(key=f"label-{access.project_id}").click().run()
+    assert not page.exception
+    assert (works().of(import_key(access.project_id)) is not None) is stays
+
+
 def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace: Path) -> None:
     access = made()
     lines = "\n".join(f"글 {number}번입니다" for number in range(5_000)).encode()
