@@ -203,7 +203,12 @@ def _chart(
     # A model that nobody has chosen has no place in the legend.
     shown = len(names) if names[-1] in met else len(names) - 1
     kinds = list(names[:shown])
-    x = alt.X("labels:Q", title=say("라벨 수", "Labels"), scale=alt.Scale(zero=False))
+    x = alt.X(
+        "labels:Q",
+        title=say("라벨 수", "Labels"),
+        scale=alt.Scale(zero=False),
+        axis=alt.Axis(format=",d", tickMinStep=1),
+    )
     values = [row["f1"] for row in rows]
     domain = [max(0.0, min(values, default=0) - 0.15), min(1.0, max(values, default=1) + 0.15)]
     y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=domain, nice=True))
