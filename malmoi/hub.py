@@ -54,16 +54,15 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         if isinstance(error, OSError) and is_full_disk(error):
             raise
         wanted = name if revision is None else f"{name} at revision {revision}"
-        near = names_like(name)
         why = " ".join(str(error).split()).rstrip(".")
+        near = [] if "/" in name else names_like(name)
         hint = (
-            f"did you mean {' or '.join(near)}?"
+            f"nothing here has that name, did you mean {' or '.join(near)}?"
             if near
             else "check the name and the connection, or give a directory"
         )
         raise InputError(
-            f"cannot get {flag} {wanted}: no run or released model here has that name, and the "
-            f"Hugging Face Hub did not give it ({why}); {hint}"
+            f"cannot get {flag} {wanted} from the Hugging Face Hub: {why}; {hint}"
         ) from error
     if not weight_files(discriminator_folder(directory)):
         raise InputError(_without_safetensors(name, revision, flag, directory))

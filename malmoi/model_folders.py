@@ -181,8 +181,8 @@ def find_named(source: str | Path) -> Path:
 
 def names_like(name: str) -> list[str]:
     """The runs and released models here whose names are nearest to one that names nothing."""
-    places = (*runs("finetune").glob("*"), *runs("pretrain").glob("*"), *checkpoint("").glob("*"))
-    names = sorted(place.name for place in places if place.is_dir() and place.name[0] != ".")
+    folders = (runs("finetune"), runs("pretrain"), home() / "checkpoints")
+    names = {place.name for folder in folders for place in folder.glob("[!.]*")}
     return difflib.get_close_matches(name, names, 3, 0.6)
 
 

@@ -170,16 +170,19 @@ def score_both(
     Returns:
         Those of both, and `alone`: the main score of the encoder and of the linear model.
     """
+    balanced = comparison.class_weights == "balanced"
     counted = count_texts([*learn.texts, *held.texts])
     said = _ask_logits(fitted, held)
-    linear = _say_of_rest(counted, learn, len(comparison.labels))
+    linear = _say_of_rest(counted, learn, len(comparison.labels), balanced=balanced)
     of_test = _ask_logits(fitted, test)
     targets = np.concatenate([learn.targets, held.targets])
 
     def add_up(parts: dict[str, np.ndarray], encoder: str | None) -> np.ndarray:
         stack = learn_stack(parts, held.targets, {encoder} if encoder else ())
         print(", ".join(f"{name} {weight:.2f}" for name, weight in stack.weights.items()))
-        part = fit_linear_part(counted, targets, comparison.labels, stack, encoder=encoder)
+        part = fit_linear_part(
+            counted, targets, comparison.labels, stack, encoder=encoder, balanced=balanced
+        )
         own = part.logits(test.texts)
         return (part.added(of_test, own) if encoder else own).argmax(axis=1)
 
@@ -200,12 +203,17 @@ def _ask_logits(fitted: FittedEncoder, rows: Rows) -> np.ndarray:
     return np.log(np.maximum(found, np.finfo(np.float32).tiny))
 
 
-def _say_of_rest(texts: CountedTexts, learn: Rows, labels: int) -> dict[str, np.ndarray]:
-    """What each linear part, learnt from the first of the texts, says of the others; [N, K]."""
+def _say_of_rest(
+    texts: CountedTexts, learn: Rows, labels: int, *, balanced: bool
+) -> dict[str, np.ndarray]:
+    """What each linear part, learnt from the first of the texts, says of the others.
+
+    By the part, float32 [n, K] of the n texts that are not in `learn`.
+    """
     places = np.arange(len(learn.texts))
     rest = np.arange(len(learn.texts), texts.texts)
     return {
-        str(part): fit_part(texts, part, places, learn.targets, labels).logits(
+        str(part): fit_part(texts, part, places, learn.targets, labels, balanced=balanced).logits(
             inputs_of(texts, part, rest)
         )
         for part in texts.parts

@@ -153,6 +153,10 @@ def _check(settings: QualitySettings) -> None:
                     "it out"
                 )
     unfit = [name for name in settings.tasks.split(",") if not _takes_linear(name)]
+    if settings.with_linear and settings.keep:
+        raise InputError(
+            "--keep keeps encoders with their heads, found --with-linear; leave it out"
+        )
     if settings.with_linear and unfit:
         raise InputError(
             f"--with-linear is for one label a text and a test file, found {unfit[0]}; leave it out"

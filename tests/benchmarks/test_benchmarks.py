@@ -262,6 +262,9 @@ def test_tasks_with_a_dev_file_need_it() -> None:
         ({"dev_size": 0}, "--dev-size of at least 1"),
         ({"linear": True, "random_weights": True}, "so --random-weights has no effect"),
         ({"random_weights": True, "layer_decays": "0.8"}, "found --layer-decays; leave it out"),
+        ({"with_linear": True}, "for one label a text and a test file, found memos"),
+        ({"with_linear": True, "linear": True}, "so --with-linear has no effect"),
+        ({"with_linear": True, "keep": Path("kept")}, "found --with-linear; leave it out"),
     ],
 )
 def test_no_test_file_is_wasted_on_flags_that_make_no_sense(

@@ -106,7 +106,7 @@ def test_a_repository_that_cannot_be_had_is_one_line(
     code, _, errors = pretrain_here("--init", "owner/nothing", "--max-steps", "1")
     assert code == 2
     assert len(errors.splitlines()) == 1
-    assert "cannot get --init owner/nothing: " in errors and "Hugging Face Hub" in errors
+    assert "cannot get --init owner/nothing from the Hugging Face Hub" in errors
     assert not (tmp_path / "run").exists()
 
 
