@@ -309,6 +309,16 @@ def _dev_split(comparison: Comparison, learn: Rows, settings: QualitySettings) -
     return learn.at(np.sort(rest)), learn.at(np.array(dev[:dev_size]))
 
 
+def _hold_out(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Nine tenths to learn from, and of the last tenth those whose texts are not among them."""
+    order = np.random.default_rng(seed).permutation(len(rows.texts))
+    tenth = len(order) // HELD_OUT
+    learn = rows.at(np.sort(order[tenth:]))
+    known = {*learn.texts}
+    held = [place for place in np.sort(order[:tenth]) if rows.texts[place] not in known]
+    return learn, rows.at(np.array(held))
+
+
 def _folds(comparison: Comparison, rows: Rows, seed: int) -> list[tuple[Rows, Rows]]:
     from finetune.data.folds import assign_folds, strata_of
 
@@ -343,9 +353,7 @@ def _fit(
     if settings.random_weights:
         choice = choice | {"layer_decay": 1.0}
     if settings.with_linear:
-        order = np.random.default_rng(seed).permutation(len(learn.texts))
-        tenth = len(order) // HELD_OUT
-        held, learn = learn.at(np.sort(order[:tenth])), learn.at(np.sort(order[tenth:]))
+        learn, held = _hold_out(learn, seed)
     fitted = fit_encoder(
         _source(settings),
         learn,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.quality import fitting
+from benchmarks.quality import fitting, score
 from benchmarks.quality.tasks import TASKS, Rows
 
 WORDS = ("좋아요", "별로예요")
@@ -21,6 +21,15 @@ def rows(start: int, count: int, *, told: bool = True) -> Rows:
         for place, target in enumerate(targets.tolist(), start)
     ]
     return Rows(texts=texts, targets=targets)
+
+
+def test_what_is_held_out_was_not_learnt() -> None:
+    found = rows(0, 100)
+    twice = Rows(texts=[*found.texts] * 2, targets=np.tile(found.targets, 2))
+    learn, held = score._hold_out(twice, seed=0)
+    assert len(learn.texts) == 180 and not {*held.texts} & {*learn.texts}
+    learn, held = score._hold_out(found, seed=0)
+    assert len(held.texts) == 10 and sorted([*learn.texts, *held.texts]) == sorted(found.texts)
 
 
 @pytest.mark.parametrize(
