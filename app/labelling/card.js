@@ -274,7 +274,10 @@ class Card {
   undo() {
     const { line } = this.session;
     const last = line.back();
-    if (!last) return;
+    if (!last) {
+      this.at.recent.open = true; // what was done before the page was loaded
+      return;
+    }
     const { text_id, request_id, kind, alike, again } = last.act;
     const more = { kind: "undo", withdraws: request_id, of: kind, alike, again };
     this.add({ text_id }, more);
@@ -360,7 +363,7 @@ class Card {
       button.disabled = !text;
     }
     for (const button of this.at.tools.children) {
-      if (button.dataset.do === "undo") button.disabled = !this.session.line.past.length;
+      if (button.dataset.do === "undo") button.disabled = !this.session.line.past.length && !this.data.counts.mine;
       else if (button.dataset.needs) button.disabled = !text;
       if (button.dataset.do === "flag") button.setAttribute("aria-pressed", String(text?.flagged ?? false));
       if (button.dataset.do === "note") button.classList.toggle("on", Boolean(text?.note));

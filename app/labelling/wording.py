@@ -95,15 +95,15 @@ def _text() -> dict[str, str]:
         "together": say(
             "거의 같은 글 {}건에도 같은 라벨 붙이기", "The same label for texts nearly the same: {}"
         ),
-        "recent": say("내가 붙인 라벨 보기", "My last labels"),
+        "recent": say("내가 붙이거나 건너뛴 글 보기", "What I labelled or skipped"),
         "noWork": say("아직 없습니다.", "None yet."),
         "change": say("고치기", "Change"),
         "coming": say("글을 받아 오는 중입니다…", "Fetching texts…"),
         "nothing": say(
             "지금은 라벨을 붙일 글이 남아 있지 않습니다. 다른 사람이 맡은 글이 돌아오거나 새 글이 "
-            "들어오면 이어집니다. 붙인 라벨은 아래에서 고칠 수 있습니다.",
+            "들어오면 이어집니다. 건너뛴 글과 붙인 라벨은 아래에서 다시 볼 수 있습니다.",
             "Nothing is left for you to label now. It goes on when texts of others come back or "
-            "new ones are imported. Below you can change your labels.",
+            "new ones are imported. Below are your labels and what you skipped, to look at again.",
         ),
         "others": say(
             "남은 글 {n}건은 다른 사람이 맡고 있습니다. 그 사람이 그만하거나 {m}분 동안 쉬면 "

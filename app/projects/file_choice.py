@@ -61,7 +61,20 @@ class ChosenFile:
     way: WayOfReading
 
 
-def choose_texts(key: str) -> list[ChosenFile]:
+@dataclass(frozen=True, kw_only=True)
+class ChosenTexts:
+    """What was chosen so far.
+
+    Attributes:
+        files: those that can be read.
+        unreadable: how many more were given.
+    """
+
+    files: Sequence[ChosenFile]
+    unreadable: int = 0
+
+
+def choose_texts(key: str) -> ChosenTexts:
     """Draw the fields; what is chosen so far.
 
     Args:
@@ -81,7 +94,7 @@ def choose_texts(key: str) -> list[ChosenFile]:
                 "배송이 빨라요\n포장이 찢어져 왔어요", "Arrived fast\nThe box was torn"
             ),
         )
-        return _pasted(text or "", key)
+        return ChosenTexts(files=_pasted(text or "", key))
     st.html(_KINDS % say("또는 여기에 끌어다 놓기 · 200MB까지", "or drop them here · up to 200 MB"))
     uploads = st.file_uploader(
         say(
@@ -135,7 +148,7 @@ def _pasted(text: str, key: str) -> list[ChosenFile]:
     return [ChosenFile(kept=kept[name][1], way=way)]
 
 
-def _uploaded(uploads: Sequence[Any], key: str) -> list[ChosenFile]:
+def _uploaded(uploads: Sequence[Any], key: str) -> ChosenTexts:
     kept: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
     now = {f"{key}-{upload.file_id}" for upload in uploads}
     for gone in [name for name in kept if name.startswith(f"{key}-") and name not in now]:
@@ -157,7 +170,7 @@ def _uploaded(uploads: Sequence[Any], key: str) -> list[ChosenFile]:
             )
             continue
         chosen.append(one)
-    return chosen
+    return ChosenTexts(files=chosen, unreadable=len(uploads) - len(chosen))
 
 
 def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:

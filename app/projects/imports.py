@@ -1,16 +1,14 @@
 """Files into a project: in the background, with a bar, and what was wrong with them at the end."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import pandas as pd
 import streamlit as st
 
-from app.batch import to_csv
 from app.explanation import explain
 from app.language import number_of, say
 from app.learning import after_import, find_alike
+from app.left_out import draw_left_out, offer_left_out
 from app.projects.counts import count_again
 from app.projects.opening import Destination, open_project
 from app.projects.running import Key, Running, import_key, works
@@ -20,14 +18,13 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.importing import WayOfReading, import_files
 from malmoi.labels.labelled_import import ImportPhase, LabelledImport
-from malmoi.labels.text_import import BAD_ROWS_KEPT
+from malmoi.labels.text_import import BAD_ROWS_KEPT, NoTextsError
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.whole_rows import iter_whole_rows
 
 _COUNTED_AT_ONCE = 5_000
 _REFRESH_SECONDS = 1.0
-_PLACED = re.compile(r"^(.+?:\d+(?::\d+)?): (.*)$", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +102,9 @@ def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> Impo
 
         try:
             outcome.add(import_files(access, sources, way, progress=report), len(sources))
+        except NoTextsError as error:
+            outcome.bad_count += error.count
+            outcome.tell(error.lines)
         except InputError as error:
             outcome.bad_count += 1
             outcome.tell([str(error)])
@@ -209,7 +209,7 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
                 count_again()
             open_project(project.project.name, Destination.LABELLING)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
-            _offer_bad_rows(outcome.bad)
+            offer_left_out(outcome.bad)
         if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
             works().forget(key)
             count_again()
@@ -239,77 +239,4 @@ def _draw_outcome(outcome: ImportOutcome) -> None:
             say("가져왔습니다: ", "Imported: ") + ", ".join(parts) + ".", icon=":material/check:"
         )
     if outcome.bad_count:
-        _draw_bad_rows(outcome.bad, outcome.bad_count)
-
-
-def _draw_bad_rows(lines: Sequence[str], count: int) -> None:
-    """What was left out."""
-    st.warning(
-        say(
-            f"읽지 못해 뺀 것이 {count:,}개 있습니다. 나머지는 모두 가져왔습니다.",
-            f"Rows or files left out, as they cannot be read: {count:,}. All else is there.",
-        ),
-        icon=":material/report:",
-    )
-    table = bad_rows_table(lines)
-    st.dataframe(
-        table,
-        hide_index=True,
-        height=min(240, 36 * (len(table) + 1) + 2),
-        column_config={
-            table.columns[0]: st.column_config.TextColumn(width="medium"),
-            table.columns[1]: st.column_config.TextColumn(width="large"),
-        },
-    )
-    if count > len(lines):
-        st.caption(
-            say(f"앞의 {len(lines):,}개만 보입니다.", f"Only the first {len(lines):,} are shown.")
-        )
-
-
-def _offer_bad_rows(lines: Sequence[str]) -> None:
-    table = bad_rows_table(lines)
-    st.download_button(
-        say("뺀 행 목록 내려받기 (CSV)", "Download the list (CSV)"),
-        lambda: to_csv(table),
-        "left_out.csv",
-        "text/csv",
-        on_click="ignore",
-        icon=":material/download:",
-        key="bad_rows_file",
-    )
-
-
-def bad_rows_table(lines: Sequence[str]) -> pd.DataFrame:
-    """Place and reason of each line."""
-    rows = []
-    for line in lines:
-        found = _PLACED.match(line)
-        place, why = (found[1], found[2]) if found else ("", line)
-        rows.append((place, _reason(why)))
-    return pd.DataFrame(rows, columns=[say("자리 (파일:줄)", "Place"), say("까닭", "Reason")])
-
-
-_REASONS = (
-    (
-        re.compile(r"expected a text, found an empty cell"),
-        "글이 빈칸입니다",
-    ),
-    (re.compile(r"expected a label of (.*), found '?(.*?)'?$"), "라벨 목록에 없습니다: {1}"),
-    (
-        re.compile(r"expected (\d+) (?:fields|columns|cells).*?found (\d+)"),
-        "칸 수가 다릅니다: {1}개",
-    ),
-    (re.compile(r"broken JSON"), "JSON이 깨졌습니다"),
-    (re.compile(r"the file is empty"), "빈 파일입니다"),
-    (re.compile(r"unsupported kind of file"), "읽지 않는 종류의 파일입니다"),
-)
-
-
-def _reason(english: str) -> str:
-    """The reason as a visitor reads it: the commonest ones in their language, all others as the
-    log has them."""
-    for pattern, korean in _REASONS:
-        if found := pattern.search(english):
-            return say(korean.format(*found.groups()), english)
-    return english
+        draw_left_out(outcome.bad, outcome.bad_count)

@@ -30,7 +30,7 @@ def draw_more_texts(project: OpenProject) -> None:
     if running is not None and running.is_on:
         return  # its bar stands above
     form = f"more{project.access.project_id}-{st.session_state.setdefault(_FORM, 0)}"
-    chosen = choose_texts(form)
+    chosen = choose_texts(form).files
     if any(one.way.label_column or one.way.origin != "table" for one in chosen):
         st.caption(
             say(

@@ -8,7 +8,13 @@ from app.explanation import explain
 from app.found_models import names_for
 from app.language import number_of, say
 from app.plain_text import escaped
-from app.projects.file_choice import ChosenFile, as_order, choose_texts, with_label_columns
+from app.projects.file_choice import (
+    ChosenFile,
+    ChosenTexts,
+    as_order,
+    choose_texts,
+    with_label_columns,
+)
 from app.projects.guideline import edit_guideline
 from app.projects.imports import ImportOrder, ImportOutcome, start_import
 from app.projects.label_rows import (
@@ -52,7 +58,8 @@ def draw_new_project(visit: Visit) -> None:
         )
         of_files, make, wrong = st.container(), st.container(), st.container()
     with right:
-        chosen = choose_texts(form)
+        texts = choose_texts(form)
+    chosen = texts.files
     names = typed_labels(typed or "")
     kind: TaskKind = st.session_state.get(f"{form}-kind") or "single"
     with of_files:
@@ -69,7 +76,7 @@ def draw_new_project(visit: Visit) -> None:
         width="stretch",
     ):
         return
-    missing = _missing(name or "", names, kind)
+    missing = _missing(name or "", names, kind, texts)
     if missing:
         wrong.error(missing, icon=":material/edit:")
         return
@@ -128,7 +135,7 @@ def _reset() -> None:
     st.session_state[_FORM] += 1
 
 
-def _missing(name: str, names: Sequence[str], kind: TaskKind) -> str:
+def _missing(name: str, names: Sequence[str], kind: TaskKind, texts: ChosenTexts) -> str:
     """What still has to be filled in."""
     if not name.strip():
         return say("이름을 적어 주세요.", "Give it a name.")
@@ -136,6 +143,12 @@ def _missing(name: str, names: Sequence[str], kind: TaskKind) -> str:
     if len(names) < fewest:
         return say(
             f"라벨을 {fewest}개 이상 적어 주세요.", f"Give at least {number_of(fewest, 'label')}."
+        )
+    if texts.unreadable and not texts.files:
+        return say(
+            "올린 파일을 하나도 읽을 수 없습니다. 다른 파일을 올리거나, 빼고 나서 글 없이 만들어 "
+            "주세요.",
+            "None of the files can be read. Give others, or take them out to begin without texts.",
         )
     return ""
 

@@ -12,10 +12,13 @@ from app.explanation import explain
 from app.file_jobs import FileJob, file_jobs
 from app.found_models import short_name
 from app.language import number_of, say
+from app.left_out import draw_left_out, offer_left_out
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
 from app.visit import LOCAL_NAME, Visit
 from malmoi.errors import InputError
+from malmoi.labels.text_import import BAD_ROWS_KEPT
+from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.columns import has_text_column
 from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, ReadingNotes, SourceNotes
 from malmoi.text.reading.records import load_table
@@ -35,6 +38,7 @@ class _Kept:
     key: tuple[str, ...]
     table: pd.DataFrame
     notes: SourceNotes
+    bad: BadRows
 
 
 def show(visit: Visit) -> None:
@@ -143,11 +147,16 @@ def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
     key = (PurePath(name).suffix.lower(), digest)
     kept: _Kept | None = st.session_state.get(_TABLE)
     if kept is None or kept.key != key:
-        notes = ReadingNotes()
-        kept = _Kept(key, load_table(name, data, notes=notes), notes.sources[0])
+        notes, bad = ReadingNotes(), BadRows(skip=True, keep=BAD_ROWS_KEPT)
+        table = load_table(name, data, notes=notes, bad=bad)
+        kept = _Kept(key, table, notes.sources[0], bad)
         st.session_state[_TABLE] = kept
     for line in how_read(kept.notes):
         st.caption(line)
+    if kept.bad.count:
+        lines = [str(error) for error in kept.bad.first]
+        draw_left_out(lines, kept.bad.count)
+        offer_left_out(lines)
     return kept.table
 
 

@@ -77,6 +77,9 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
         "adjudicated": say("결정함", "Decided"),
     }
     numbers = {one: _bounded(getattr(counts, one)) for one in _QUEUES}
+    # Not as the field's default, which would follow the counts while somebody works.
+    waiting = (one for one in _QUEUES[:-1] if getattr(counts, one))
+    st.session_state.setdefault("review_queue", next(waiting, "disagreeing"))
     # They go on in the next line where the page is narrow.
     row = st.container(horizontal=True, vertical_alignment="bottom")
     queue = row.segmented_control(
@@ -84,9 +87,10 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
         _QUEUES,
         format_func=lambda one: f"{names[one]} {numbers[one]}",
         key="review_queue",
-        default="disagreeing",
         required=True,
     )
+    assert queue is not None  # as it is required
+
     pair: DisagreeingPair | None = None
     if queue == "disagreeing" and counts.pairs:
         by_choice = {one.choices: one for one in counts.pairs}
@@ -135,8 +139,8 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
     if not found:
         st.success(
             say(
-                "검수할 글이 없습니다. 새로 생기면 여기에 나타납니다.",
-                "Nothing waits for review. What comes up will appear here.",
+                "이 목록에는 검수할 글이 없습니다. 새로 생기면 여기에 나타납니다.",
+                "Nothing waits in this queue. What comes up will appear here.",
             ),
             icon=":material/task_alt:",
         )

@@ -341,11 +341,11 @@ def _row_of_request(connection: Connection, request_id: str) -> dict[str, Any] |
 
 
 def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
-    """The texts that the person decided last, newest first.
+    """The texts that the person decided last, newest first, and behind them what else they skipped.
 
     Args:
         access: of an annotator, who sees nobody else's work here.
-        limit: how many texts at most.
+        limit: how many of both at most.
 
     Raises:
         AccessError: the person is no member.
@@ -371,6 +371,9 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
             .limit(limit)
         )
         rows = connection.execute(query).all()
+        last = [row[0] for row in rows]
+        skipped = query.where(PlaceRow.state == "skipped", PlaceRow.text_id.not_in(last))
+        rows = [*rows, *connection.execute(skipped).all()]
         remarks = read_remarks(connection, [row[0] for row in rows])
         found = []
         for text_id, words, state, choice, request_id in rows:

@@ -30,6 +30,20 @@ from malmoi.text.table_writing import json_line
 # A transaction of this size takes a fraction of a second, for which annotators wait.
 _ROWS, _CHARACTERS = 1_000, 2_000_000
 BAD_ROWS_KEPT = 10_000
+_SHOWN = 5
+
+
+class NoTextsError(InputError):
+    """None of the rows can be read.
+
+    Attributes:
+        lines: what is wrong with them, as those of an `ImportReport`.
+        count: how many rows and files that is.
+    """
+
+    def __init__(self, lines: Sequence[str], count: int) -> None:
+        super().__init__(f"expected texts to import, found none: {'; '.join(lines[:_SHOWN])}")
+        self.lines, self.count = lines, count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +117,8 @@ def import_texts(
         notes: gets how each file is read.
 
     Raises:
-        InputError: the person is no admin, nothing could be read, or somebody else runs the same
-            import at this moment.
+        NoTextsError: nothing could be read.
+        InputError: the person is no admin, or somebody else runs the same import at this moment.
     """
     options = replace(options or ReadOptions(), skip_bad_rows=True)
     if not sources:
@@ -126,8 +140,8 @@ def import_texts(
     if progress is not None:
         progress(run.rows)
     if not run.rows and (run.files or run.bad.count):
-        told = [*run.files, *map(str, run.bad.first)]
-        raise InputError(f"expected texts to import, found none: {'; '.join(told[:5])}")
+        lines = [*run.files, *map(str, run.bad.first)]
+        raise NoTextsError(lines, len(run.files) + run.bad.count)
     _finish(access, run)
     return run.report()
 

@@ -11,11 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.plain_text import escaped
-from app.projects.imports import (
-    ImportOrder,
-    bad_rows_table,
-    start_import,
-)
+from app.projects.imports import ImportOrder, start_import
 from app.projects.label_rows import as_typed, typed_labels
 from app.projects.preview import label_values, look_at
 from app.projects.running import Running, Works, import_key, works
@@ -64,7 +60,7 @@ def test_from_nothing_to_a_project_with_texts_of_a_cp949_file(workplace: Path) -
         "똠방각하 별로예요",
     ]
     # The row without a text is told by its file and line, under the name that was given, alone.
-    assert "새 글 2건" in shown(page) and "뺀 것이 1개" in shown(page)
+    assert "새 글 2건" in shown(page) and "1개 있습니다" in shown(page)
     table = page.dataframe[0].value
     assert table.to_numpy().tolist() == [["x.csv:3", "글이 빈칸입니다"]]
     assert not list(workplace.rglob("x.csv")) and not list(workplace.parent.glob("x.csv"))
@@ -78,6 +74,16 @@ def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) ->
     by_label(page.button, "만들고 라벨링 시작").click().run()
     assert "라벨을 2개 이상" in page.error[0].value
     assert by_label(page.text_input, "이름").value == "리뷰"
+    assert store().list(LOCAL) == []
+
+
+def test_a_project_is_not_made_without_the_texts_that_were_given(workplace: Path) -> None:
+    page = open_page()
+    page.file_uploader[0].upload("리뷰.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "text/csv")
+    fill_new(page, "리뷰", "긍정, 부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert len(page.error) == 2 and not page.exception  # of the file, and of the project
     assert store().list(LOCAL) == []
 
 
@@ -425,21 +431,6 @@ def test_work_that_fails_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     running = own.start(("x", 1, ""), fail)
     assert running.wait(60) and "ZeroDivisionError" in str(running.error)
     assert "Traceback" in caplog.text  # the log has what the page does not show
-
-
-def test_bad_rows_are_told_by_place_and_reason() -> None:
-    lines = [
-        "표.csv:3: expected a text, found an empty cell",
-        "표.xlsx:시트:12: expected a label of 긍정, 부정, found '화남'",
-        "표.csv:9: expected 3 fields as in the header, found 5; write it so",
-        "표.csv: cannot be opened (No such file); check",
-    ]
-    assert bad_rows_table(lines).to_numpy().tolist() == [
-        ["표.csv:3", "글이 빈칸입니다"],
-        ["표.xlsx:시트:12", "라벨 목록에 없습니다: 화남"],
-        ["표.csv:9", "칸 수가 다릅니다: 5개"],
-        ["", lines[3]],
-    ]
 
 
 @pytest.mark.parametrize("field", ["review", "내용"])

@@ -146,6 +146,9 @@ def test_the_queue_is_gone_through_without_deciding(project: ProjectAccess) -> N
     for text in texts_to_review(project):
         adjudicate(project, text.text_id, ["긍정"], request_id=str(text.text_id))
     assert "검수할 글이 없습니다" in words_of(page("review"))
+    act = Act(text_id=5, kind="flag", flagged=True, request_id="flag")
+    save_act(as_member(project, "지은"), act)
+    assert TEXTS[4] in words_of(page("review"))  # a page begins with what waits
 
 
 def test_an_annotator_is_told_in_one_line_that_others_review(project: ProjectAccess) -> None:

@@ -102,7 +102,11 @@ def iter_source_records(
 
 
 def load_table(
-    name: str, data: bytes, options: ReadOptions | None = None, notes: ReadingNotes | None = None
+    name: str,
+    data: bytes,
+    options: ReadOptions | None = None,
+    notes: ReadingNotes | None = None,
+    bad: BadRows | None = None,
 ) -> "pd.DataFrame":
     """An uploaded file as a table of strings, empty cells as "".
 
@@ -111,6 +115,7 @@ def load_table(
         data: its bytes.
         options: what the user said of it.
         notes: gets how it is read.
+        bad: gets rows that cannot be read; by default, options say what becomes of them.
 
     Returns:
         All columns as `str`. A plain `.txt` has the one column `text`; JSON has the union of its
@@ -122,7 +127,8 @@ def load_table(
     """
     import pandas as pd  # only the app wants tables, and it takes half a second
 
-    source, options, bad = source_of_upload(name, data), options or ReadOptions(), BadRows()
+    source, options = source_of_upload(name, data), options or ReadOptions()
+    bad = bad or BadRows(skip=options.skip_bad_rows)
     found = SourceNotes(source=name)
     held = HeldTable(source)
     if source.format in (".jsonl", ".json"):

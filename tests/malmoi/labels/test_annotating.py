@@ -252,3 +252,12 @@ def test_eight_writers_at_once_lose_and_double_nothing(make: Make, any_url: str)
     assert len(log(access)) == 8 * 30
     assert progress(access).finished == 30
     assert_places_follow_the_log(access)
+
+
+def test_what_was_skipped_long_ago_is_found_behind_the_last_work(make: Make) -> None:
+    access = make("하나", "둘", "셋")
+    save_act(access, act(1, "skip", "s1"))
+    save_acts(access, [act(2, "label", "r2", labels=["긍정"]), act(3, "skip", "s3")])
+    assert [one.text_id for one in own_work(access, limit=1)] == [3, 1]
+    save_act(access, act(1, "label", "r1", labels=["부정"]))
+    assert [one.text_id for one in own_work(access, limit=2)] == [1, 3]
