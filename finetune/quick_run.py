@@ -45,6 +45,7 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
     fold_of = _folds(plan, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
+    print(f"reading the texts and fitting in {settings.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
         found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
             examples.texts,
@@ -53,7 +54,7 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
             label_names=examples.labels,
             balanced=plan.linear.balanced,
             seed=settings.seed,
-            progress=lambda done, total: progress("linear model", done, total),
+            progress=progress,
         )
     result = _as_cross_validation(found, examples, plan, time.monotonic() - started)
     weights = ", ".join(f"{part} {weight:.2f}" for part, weight in found.weights.items())

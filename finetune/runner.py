@@ -300,12 +300,7 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
         return None
     print("fitting a linear model in the same folds", flush=True)
     with shown_progress("fits") as progress:
-        added = add_linear(
-            prepared.examples.texts,
-            encoder,
-            plan,
-            lambda done, total: progress("linear model", done, total),
-        )
+        added = add_linear(prepared.examples.texts, encoder, plan, progress)
     print(added.table())
     for fold in added.both.results:
         print(_fold_line(fold, encoder.task), flush=True)

@@ -1,6 +1,7 @@
 """The flags of a command from a dataclass, shown by `--help` in groups."""
 
 import ast
+import difflib
 import inspect
 import sys
 import textwrap
@@ -9,7 +10,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass
 from dataclasses import field as new_field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import tyro
@@ -36,9 +37,11 @@ def parse_flags(
 
     Raises:
         SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
-        InputError: a key is given as a flag.
+        InputError: a key is given as a flag, or a flag is mistyped.
     """
-    _refuse_keys(settings_class, sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    _refuse_keys(settings_class, given)
+    _refuse_mistyped(settings_class, given)
     groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
     grouped = _grouped_class(settings_class, groups)
     parsed: Any = tyro.cli(
@@ -76,9 +79,35 @@ def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
         raise InputError(f"expected --set {key}={value}, found {found}: {key} is no flag")
 
 
+def _refuse_mistyped(settings_class: type, arguments: Sequence[str]) -> None:
+    """Answer `--modle` with `--model`, which tyro does only where no other flag is missing."""
+    # Without the dashes, which make all flags alike.
+    known = {name.removeprefix("--") for name in flag_names(settings_class)}
+    for argument in takewhile(lambda argument: argument != "--", arguments):
+        name = argument.partition("=")[0].removeprefix("--").replace("_", "-")
+        if not argument.startswith("--") or name in known:
+            continue
+        if near := difflib.get_close_matches(name, known, 1, 0.6):
+            raise InputError(
+                f"expected a flag of this command, found {argument}; did you mean --{near[0]}?"
+            )
+
+
 def flag_names(settings_class: type) -> set[str]:
     """How the flags of a command are typed: `--max-length`."""
-    return {"--" + item.name.replace("_", "-") for item in fields(settings_class)}
+    hints = typing.get_type_hints(settings_class, include_extras=True)
+    names = {"--help"}
+    for item in fields(settings_class):
+        hint = hints[item.name]
+        inside, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if isinstance(inside, type) and is_dataclass(inside):
+            names |= flag_names(inside)
+        elif tyro.conf.Positional not in extras:
+            # What tyro.conf.arg calls it, as `--from`, which no field can be called.
+            called = (getattr(extra, "name", None) for extra in extras)
+            name = next(filter(None, called), item.name)
+            names.add(("--no-" if item.default is True else "--") + name.replace("_", "-"))
+    return names
 
 
 def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) -> type:

@@ -149,6 +149,21 @@ def test_speeds_in_a_readme_are_those_measured(path: Path) -> None:
         assert re.search(rf"\b{ratio:.1f}\D", text)
 
 
+def test_the_hours_of_a_cluster_follow_from_the_speed_measured() -> None:
+    page = (ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
+    found = re.search(r"^([\d,]+) ÷ ([\d,]+) texts/s", page, re.MULTILINE)
+    assert found
+    texts, a_core = (int(number.replace(",", "")) for number in found.groups())
+    speeds = result("prediction.json")["throughput"]
+    assert a_core == speeds["onnx-int8 and the linear part"]["texts_per_second"] // 2
+    assert f"{speeds['onnx-int8']['texts_per_second']:,} texts/s there" in page
+    rows = re.findall(r"^\|.*\| (\d+) \| ([\d.]+)(?: \(.*\))? \| (\d+) \|", page, re.MULTILINE)
+    assert len(rows) == 4
+    for cores, hours, core_hours in rows:
+        assert float(hours) == pytest.approx(texts / a_core / 3600 / int(cores), rel=0.02)
+        assert float(core_hours) == pytest.approx(texts / a_core / 3600, abs=0.5)
+
+
 def test_scores_are_those_of_the_cards() -> None:
     """Their numbers come from benchmarks/results, which other tests assert."""
     page = (ROOT / "docs" / "scores.md").read_text(encoding="utf-8")

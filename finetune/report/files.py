@@ -125,7 +125,9 @@ def fold_table(result: CrossValidation) -> str:
     columns = _COLUMNS[result.task]
     seeds = len(result.seeds) > 1
     header = [*(["seed"] if seeds else []), "fold", "texts", *(name for _, name in columns)]
-    rows = [[*header, "epoch", "seconds"]]
+    # A linear model has none.
+    epochs = any(fold.epochs for fold in result.results)
+    rows = [[*header, *(["epoch"] if epochs else []), "seconds"]]
     for fold in result.results:
         rows.append(
             [
@@ -133,7 +135,7 @@ def fold_table(result: CrossValidation) -> str:
                 str(fold.fold),
                 f"{len(fold.places):,}",
                 *(f"{fold.scores[key]:.4f}" for key, _ in columns),
-                str(fold.best_epoch),
+                *([str(fold.best_epoch)] if epochs else []),
                 f"{fold.seconds:.1f}",
             ]
         )

@@ -21,7 +21,6 @@ from finetune.evaluation.scores import score_task
 from finetune.plan import LinearPlan
 from finetune.training.cross_validation import CrossValidation
 from malmoi.inference.linear.cross_fitting import (
-    OnFit,
     fit_linear,
     out_of_fold_logits,
     stack_out_of_fold,
@@ -30,6 +29,7 @@ from malmoi.inference.linear.fitting import CountedTexts, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.stacking import Stack
 from malmoi.inference.prediction import softmax
+from malmoi.progress import Progress, no_progress
 
 # Name of the fine-tuned encoder among the parts.
 TRAINED = "encoder"
@@ -82,7 +82,7 @@ def add_linear(
     texts: Sequence[str],
     result: CrossValidation,
     plan: LinearPlan,
-    progress: OnFit | None = None,
+    progress: Progress = no_progress,
 ) -> Added:
     """Fit a linear model in the folds of every seed, and add it to the encoder.
 
@@ -126,7 +126,7 @@ def _of_seed(
     result: CrossValidation,
     plan: LinearPlan,
     seed: int,
-    progress: OnFit | None,
+    progress: Progress,
 ) -> tuple[np.ndarray, np.ndarray, Stack]:
     """Out-of-fold probabilities of the linear model and of both, [N, K], and the final weights."""
     fold_of = result.fold_of(seed)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import tyro
 
+from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
 
 ABOUT = (
@@ -31,9 +32,21 @@ class ExplainSettings:
 
 
 def main(settings: ExplainSettings) -> None:
-    """Print the label and a line for every word."""
-    from malmoi.inference.classifier import Classifier
+    """Print the label and a line for every word.
 
+    Raises:
+        InputError: the text, of a pair both, is empty once it is clean; or the model or the label
+            cannot be used.
+    """
+    from malmoi.inference.classifier import Classifier
+    from malmoi.text.cleaning.cleaner import clean_text
+
+    # As `malmoi predict` leaves such a row without a label.
+    if not clean_text(settings.text) and not clean_text(settings.pair or ""):
+        raise InputError(
+            "expected a text to explain, found one that is empty once it is clean; give one with "
+            "words"
+        )
     classifier = Classifier.load(
         settings.model, settings.engine, say=lambda line: print(line, file=sys.stderr, flush=True)
     )

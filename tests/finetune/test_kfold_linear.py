@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,22 @@ def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
     texts, labels = zip(*separable(), strict=True)
     found = [one.label for one in Classifier.load(model).predict(list(texts))]
     assert np.mean([one == label for one, label in zip(found, labels, strict=True)]) > 0.9
+
+
+def test_quick_says_which_fold_it_is_at_and_speaks_of_no_epochs(
+    kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.progress.SECONDS_BETWEEN_LINES", 0)
+    data = write_csv(separable())
+    _, output, _ = kfold(f"--data={data}", "--quick", "--folds=2", NO_KIWI, linear=True)
+    assert re.findall(r"linear model, (.*), \d+ s", output) == [
+        "fold 1, characters: 1 of 4 (25%) fits",
+        "fold 1, encoder: 2 of 4 (50%) fits",
+        "fold 2, characters: 3 of 4 (75%) fits",
+        "fold 2, encoder: 4 of 4 (100%) fits",
+    ]
+    assert "in 2 folds, then on all texts\n" in output
+    assert "epoch" not in output
 
 
 def test_quick_works_without_an_encoder_and_with_two_labels(

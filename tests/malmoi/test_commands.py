@@ -1,5 +1,6 @@
 """Every command answers at once, in one line where something is wrong, with the right exit code."""
 
+import importlib
 import os
 import re
 import signal
@@ -8,13 +9,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
 from finetune.settings import KfoldSettings
 from malmoi.command_line import run_command, run_one_of
-from malmoi.flags import parse_flags
+from malmoi.errors import InputError
+from malmoi.flags import flag_names, parse_flags
 from pretrain.config.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,15 @@ SLOW = (
     *("torch", "transformers", "pandas", "sklearn", "scipy", "matplotlib", "kiwipiepy"),
     *("fastapi", "onnxruntime"),
 )
+
+
+def settings_of(command: list[str]) -> Any:
+    """The class of a command's flags."""
+    if command[0] != "-m":
+        return PretrainSettings if command[0].startswith("pretrain") else KfoldSettings
+    commands = importlib.import_module(f"{command[1]}.__main__").COMMANDS
+    main = importlib.import_module(commands[command[2]][0]).main
+    return next(iter(get_type_hints(main).values()))
 
 
 def run(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -63,7 +74,10 @@ def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
             "found ./nowhere and no nowhere/discriminator/config.json",
         ),
         (["pretrain/run.py", "--corpus", "corpora/comments", "--epochs", "0"], "--epochs of 1"),
-        (["pretrain/run.py", "--corpsu", "corpora/comments"], "--corpus"),
+        (
+            ["pretrain/run.py", "--corpsu", "corpora/comments"],
+            "error: expected a flag of this command, found --corpsu; did you mean --corpus?",
+        ),
         (["finetune/kfold.py", "--labels", "a,b", "--data", "nowhere"], "folder: nowhere"),
         (["finetune/kfold.py", "--labels", "긍정,부정"], "no sample of the project has the labels"),
         (
@@ -156,6 +170,38 @@ def test_every_flag_is_shown_once(settings: type, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     flags = re.findall(r"^[│ ] {1,2}(--[\w.-]+)", printed, re.MULTILINE)
     assert len(flags) == len(set(flags)) >= 20
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_flags_of_a_command_are_known_as_they_are_typed(command: list[str]) -> None:
+    done = run(*command, "--help", env={**os.environ, "COLUMNS": "200"})
+    shown = set(re.findall(r"^[│ ] +(?:-h, )?(--[\w-]+)", done.stdout, re.MULTILINE))
+    assert shown == flag_names(settings_of(command))
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "found", "meant"),
+    [
+        (["-m", "malmoi", "predict"], ["reviews.csv", "--modle", "x"], "--modle", "--model"),
+        (["-m", "malmoi", "predict"], ["--txt_column=x"], "--txt_column=x", "--text-column"),
+        (["-m", "malmoi", "fetch"], ["--frmo", "x"], "--frmo", "--from"),
+        (["-m", "malmoi", "clean"], ["--no-fix-mojibak"], "--no-fix-mojibak", "--no-fix-mojibake"),
+        (["-m", "tokenizer", "train"], ["--ouptut", "x"], "--ouptut", "--output"),
+    ],
+)
+def test_a_mistyped_flag_has_its_hint_whatever_is_missing(
+    command: list[str], flags: list[str], found: str, meant: str
+) -> None:
+    with pytest.raises(InputError, match=rf"found {found}; did you mean {meant}\?"):
+        parse_flags(settings_of(command), program="it", about="", arguments=flags)
+
+
+def test_what_is_like_no_flag_or_behind_the_dashes_is_no_mistyped_one() -> None:
+    explain = settings_of(["-m", "malmoi", "explain"])
+    flags = ["--model", "x", "--", "--modle"]
+    assert parse_flags(explain, program="it", about="", arguments=flags).text == "--modle"
+    with pytest.raises(SystemExit):
+        parse_flags(explain, program="it", about="", arguments=["--고구마"])
 
 
 class Broken(Exception):

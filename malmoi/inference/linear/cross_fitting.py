@@ -5,7 +5,7 @@ Legend: N texts, K labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,13 +21,11 @@ from malmoi.inference.linear.fitting import (
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.parts import NgramPart, VectorPart
 from malmoi.inference.linear.stacking import Stack, learn_stack
+from malmoi.progress import Progress, no_progress
 
 # N-grams that a classifier keeps of each kind, at most. Measured on 136,000 film reviews with
 # 479,000 of them: 200,000 kept gave a macro F1 of 0.872 on 9,700 others, as all did; 100,000 0.866.
 _MOST_NGRAMS = 200_000
-
-# Called after every fit with (fits done, fits in all).
-OnFit = Callable[[int, int], None]
 
 
 def out_of_fold_logits(
@@ -38,7 +36,7 @@ def out_of_fold_logits(
     *,
     balanced: bool = False,
     seed: int = 42,
-    progress: OnFit | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, np.ndarray]:
     """What each part says of every text after it learnt from the other folds.
 
@@ -49,7 +47,7 @@ def out_of_fold_logits(
         fold_of: int64 [N].
         balanced: see `malmoi.inference.linear.fitting.fit_part`.
         seed: see there.
-        progress: called after every fit.
+        progress: called after every fit, with its fold and part.
 
     Returns:
         By the part, float32 [N, K].
@@ -61,8 +59,7 @@ def out_of_fold_logits(
         rest, held_out = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         fitted = fit_part(texts, part, rest, label_ids[rest], labels, balanced=balanced, seed=seed)
         found[part][held_out] = fitted.logits(inputs_of(texts, part, held_out))
-        if progress is not None:
-            progress(done, len(jobs))
+        progress(f"linear model, fold {fold}, {part}", done, len(jobs))
     return {str(part): values for part, values in found.items()}
 
 

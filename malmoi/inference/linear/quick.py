@@ -21,7 +21,6 @@ from malmoi.files import directory_at_once, write_at_once
 from malmoi.inference.classifier import CALIBRATION, Classifier
 from malmoi.inference.linear.alone import ENCODER, open_alone
 from malmoi.inference.linear.cross_fitting import (
-    OnFit,
     fit_linear,
     out_of_fold_logits,
     stack_out_of_fold,
@@ -30,6 +29,7 @@ from malmoi.inference.linear.fitting import CountedTexts, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.morphemes import EojeolReader
 from malmoi.inference.prediction import softmax
+from malmoi.progress import Progress, no_progress
 from malmoi.text.cleaning.cleaner import clean_batch
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class QuickTrainer:
         balanced: bool = False,
         name: str = "quick",
         seed: int = 42,
-        progress: OnFit | None = None,
+        progress: Progress = no_progress,
     ) -> QuickResult:
         """Fit a classifier of one label a text, and measure it in folds.
 

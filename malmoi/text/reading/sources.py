@@ -16,6 +16,7 @@ import zstandard
 
 from malmoi.errors import InputError
 from malmoi.files import walk_once
+from malmoi.model_folders import discriminator_folder, has_weights, is_linear_alone
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ def find_sources(path: str | Path) -> list[Source]:
 
     Raises:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
-            the folder holds no readable file.
+            the folder is a model or holds no readable file.
     """
     path = Path(path)
     if path.is_dir():
@@ -256,8 +257,14 @@ def _readable(name: str) -> str:
 
 
 def _sources_in_folder(folder: Path) -> list[Source]:
+    files = sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts)
+    if has_weights(discriminator_folder(folder)) or is_linear_alone(folder):
+        raise InputError(
+            f"{folder}: expected texts, found a model; give it as --model (to pretrain/run.py as "
+            "--init), and here a file or folder of texts"
+        )
     sources = []
-    for file in sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts):
+    for file in files:
         if is_supported(file.name):
             name = file.relative_to(folder).as_posix()
             sources.append(Source(name=_readable(name), shown=_readable(str(file)), path=file))

@@ -186,3 +186,24 @@ def test_the_command(classifier_directory: Path, capsys: pytest.CaptureFixture[s
     assert [line.split()[-1] for line in lines] == ["내일", "병원", "예약"]
     assert main(["explain", "내일", f"--model={classifier_directory}", "--label=꽃"]) == 2
     assert "expected a label of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\u200b", "<br>"])
+def test_the_command_refuses_a_text_that_predict_leaves_without_a_label(
+    classifier_directory: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert Classifier.load(classifier_directory).predict_rows([text])[0][0] is None
+    assert main(["explain", text, f"--model={classifier_directory}"]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.startswith("error: expected a text to explain, found ")
+    assert said.err.count("\n") == 1
+
+
+def test_the_command_explains_a_pair_with_one_text(
+    pairs_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "", "--pair=내일 병원", f"--model={pairs_model}"]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        "내일",
+        "병원",
+    ]

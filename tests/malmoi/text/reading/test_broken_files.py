@@ -15,6 +15,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.text.reading.records import iter_records, load_table
+from malmoi.text.reading.sources import find_sources
 
 
 def parquet(frame: pd.DataFrame) -> bytes:
@@ -305,6 +306,27 @@ def test_upload_with_twin_and_nameless_columns() -> None:
     with pytest.raises(InputError, match="expected different column names, found text twice"):
         load_table("a.csv", b"text,text\n1,2\n")
     assert list(load_table("a.csv", b"text,,x\n1,2,3\n").columns) == ["text", "column 2", "x"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("config.json", "model.safetensors"),
+        ("config.json", "model.safetensors.index.json"),
+        ("discriminator/config.json", "discriminator/model.safetensors", "run.json"),
+        ("linear.json", "linear.safetensors"),
+    ],
+    ids=["classifier", "in shards", "run of pre-training", "linear"],
+)
+def test_a_model_is_no_folder_of_texts(tmp_path: Path, files: tuple[str, ...]) -> None:
+    write(tmp_path / "tokenizer.json", '{"added_tokens": [{"content": "[PAD]"}]}')
+    write(tmp_path / "index.txt", "글")
+    assert len(find_sources(tmp_path)) == 2
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        write(tmp_path / file, "{}")
+    with pytest.raises(InputError, match=r"expected texts, found a model; give it as --model"):
+        find_sources(tmp_path)
 
 
 def test_missing_path_and_empty_folder(tmp_path: Path) -> None:
