@@ -11,8 +11,8 @@ _SMALL_WIDTH = 256
 # (learning rate, layer decay): ELECTRA paper, Appendix B, small; KcELECTRA's fine-tuning of base.
 _SMALL, _WIDE = (3e-4, 0.8), (5e-5, 1.0)
 # Passes by the number of texts. ELECTRA paper, Appendix B: 10 for its small data sets, 3 for the
-# others; docs/decisions/finetune.md.
-_EPOCHS, _EPOCHS_OF_MANY, _MANY_TEXTS = 10, 3, 20_000
+# others; between them as many as teach so many texts in all (docs/decisions/finetune.md).
+_MOST_EPOCHS, _FEWEST_EPOCHS, _LEARNT_IN_ALL = 10, 3, 200_000
 # Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
 _THRESHOLD_FRACTION = 0.1
 
@@ -311,4 +311,4 @@ def plan_training(
 
 def epochs_for(texts: int) -> int:
     """Passes over so many labelled texts where nothing is said."""
-    return _EPOCHS if texts < _MANY_TEXTS else _EPOCHS_OF_MANY
+    return max(_FEWEST_EPOCHS, min(_MOST_EPOCHS, round(_LEARNT_IN_ALL / max(texts, 1))))

@@ -39,6 +39,9 @@ from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
 
+# With 50 texts --quick was ahead on three of four tasks, with 100 on none (docs/scores.md).
+_FEW_TEXTS = 100
+
 
 def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     """Cross-validate, train on all texts, and save the run.
@@ -231,6 +234,12 @@ def _print_header(prepared: Prepared) -> None:
     print(f"settings: folds {plan.folds.folds}, {shown}", flush=True)
     for line in describe_beginning(prepared.beginning, examples, prepared.left_out):
         print(line, flush=True)
+    if plan.linear.enabled and len(examples.texts) < _FEW_TEXTS:
+        print(
+            f"{len(examples.texts)} texts are few to train an encoder on: --quick is often better "
+            "with so few, and takes seconds (docs/scores.md, Few labels)",
+            flush=True,
+        )
 
 
 def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossValidation:

@@ -326,8 +326,8 @@ class KfoldSettings:
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the smallest released one. Of a finished classifier the head is left out."""
     epochs: int | None = None
-    """Passes over the training texts; by default by their number (10 for some thousands, 3 from
-    20,000 on), or what the recipe says."""
+    """Passes over the training texts; by default by their number (10 up to 20,000, 4 of
+    50,000, 3 of more), or what the recipe says."""
     learning_rate: float | None = None
     """Highest learning rate; by default 3e-4 for encoders up to 256 wide and 5e-5 for wider ones,
     or what the recipe says."""

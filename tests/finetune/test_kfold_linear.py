@@ -31,6 +31,7 @@ def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> No
     code, output, errors = kfold(f"--data={data}", *HARDLY, NO_KIWI, linear=True)
     assert (code, errors) == (0, "")
     (model,) = find_classifiers()
+    assert "--quick" in output  # so few texts are told that it may be better
     report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
     parts = report["parts"]
     assert report["mean_f1"] == parts["both"]["mean_f1"] == pytest.approx(average(output), abs=1e-4)

@@ -41,9 +41,10 @@ def planned(found: Found = FOUND, *, keys: tuple[str, ...] = (), **flags: Any) -
         ({"recipe": "few-texts"}, {"learning_rate": 5e-4, "layer_decay": 1.0, "epochs": 10}),
         # A flag holds before the recipe, also where it is the default.
         ({"recipe": "few-texts", "epochs": 3}, {"epochs": 3}),
-        ({"found": {"texts": 20_000}}, {"epochs": 3, "learning_rate": 3e-4}),
-        ({"found": {"texts": 19_999}}, {"epochs": 10}),
-        ({"found": {"texts": 20_000}, "epochs": 10}, {"epochs": 10}),
+        ({"found": {"texts": 20_000}}, {"epochs": 10, "learning_rate": 3e-4}),
+        ({"found": {"texts": 50_000}}, {"epochs": 4}),
+        ({"found": {"texts": 600_000}}, {"epochs": 3}),
+        ({"found": {"texts": 600_000}, "epochs": 10}, {"epochs": 10}),
         ({}, {"dev_fraction": 0.0, "patience": 2}),
         ({"keys": ("training.early_stopping_fraction=0.2",)}, {"dev_fraction": 0.2}),
     ],
