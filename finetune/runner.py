@@ -39,7 +39,7 @@ from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
 
-# With 50 texts --quick was ahead on three of four tasks, with 100 on none (docs/scores.md).
+# With 50 texts --quick was ahead on three of four tasks, with 200 on none (docs/scores.md).
 _FEW_TEXTS = 100
 
 

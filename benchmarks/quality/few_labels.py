@@ -239,13 +239,14 @@ def _plot(table: dict[str, dict[str, dict[int, list[float]]]], path: Path) -> No
         1, len(table), figsize=(4 * len(table), 3.6), squeeze=False, layout="constrained"
     )
     for axis, (task, ways) in zip(axes[0], table.items(), strict=True):
-        for way, by_number in ways.items():
+        # Other settings have a point here and there, and long names; they stand in the table.
+        for way, by_number in ((way, found) for way, found in ways.items() if " --" not in way):
             numbers = sorted(by_number)
             means = [statistics.mean(by_number[number]) for number in numbers]
             axis.plot(numbers, means, marker="o", markersize=3, label=way)
         axis.set(xscale="log", title=task, xlabel="labelled texts", ylabel="macro F1")
         axis.grid(alpha=0.3)
-    axes[0][0].legend(fontsize=7)
+    axes[0][0].legend(fontsize=7, loc="lower right")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
