@@ -170,11 +170,13 @@ def _weights_size(folder: Path) -> int:
 def find_named(source: str | Path) -> Path:
     """The folder of a model that goes by its name: a run of this project, or a released model.
 
-    A path that exists is taken as it is, and so is what names nothing here.
+    A path that exists is taken as it is, but for a run of kfold.py, which keeps its model inside;
+    so is what names nothing here.
     """
     path = Path(source)
     if path.exists() or len(path.parts) != 1:
-        return path
+        inside = path / "model"
+        return path if (path / CONFIG).exists() or not inside.is_dir() else inside
     places = (runs("finetune") / path / "model", runs("pretrain") / path, checkpoint(path.name))
     return next((place for place in places if place.is_dir()), path)
 

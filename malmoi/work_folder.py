@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ _LOCK = ".lock"
 
 
 @contextmanager
-def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
+def work_folder(
+    output: Path, plan: dict[str, Any], say: Callable[[str], None] | None = None
+) -> Iterator[Path]:
     """Yield the work folder of `output`, `.NAME.work` beside it, with what an earlier run left.
 
     What a run with another plan left is deleted. The folder goes when the run ends well, or when
@@ -27,6 +29,7 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     Args:
         output: the directory that the run makes; must not exist yet, its parents may be missing.
         plan: all that the work depends on (hashes of inputs, settings, versions), as JSON has it.
+        say: told a line where what another run left is deleted.
 
     Raises:
         InputError: another run is at work on the same output.
@@ -38,9 +41,11 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
         # As JSON gives it back: lists for tuples.
         plan = json.loads(json.dumps(plan))
         if _plan_of(folder) != plan:
-            for path in folder.iterdir():
-                if path.name != _LOCK:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            left = [path for path in folder.iterdir() if path.name != _LOCK]
+            if left and say is not None:
+                say(f"begun anew: an unfinished run of {output} had other data or settings")
+            for path in left:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
             write_at_once(folder / _PLAN, json.dumps(plan, ensure_ascii=False, indent=2))
         try:
             yield folder

@@ -434,8 +434,14 @@ def _numbered(groups: Sequence[str | None]) -> np.ndarray:
 def nearest_label(name: str, labels: Sequence[str]) -> str | None:
     """The label that a misspelt one was meant to be, if one is near; compared by letters.
 
-    Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two.
+    Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two. One
+    that goes on like a label, or stops short of it, is that: 기타문의 is 기타 rather than 교환문의.
+    A number is nobody's misspelling.
     """
+    if name.replace(".", "", 1).isdecimal():
+        return None
+    if same := [one for one in labels if one and (name.startswith(one) or one.startswith(name))]:
+        return same[0]
 
     def jamo(label: str) -> str:
         return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())

@@ -369,6 +369,21 @@ def test_a_full_disk_leaves_only_the_finished_folds(
     assert not [path for path in left_behind() if path.endswith("safetensors")]
 
 
+def test_what_another_run_left_of_the_same_output_is_not_deleted_without_a_word(
+    kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = f"--data={write_csv(separable())}"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr("finetune.training.fold_processes.run_job", stop)
+        assert kfold(data, "--output=run", *QUICK)[0] == 130
+    code, output, _ = kfold(data, "--output=run", *QUICK, "--learning-rate=1e-5")
+    assert code == 0 and "begun anew" in output
+
+
 def test_a_stopped_run_does_only_what_is_left(
     kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> No
 
     classifier = Classifier.load(model)
     assert {"encoder", "characters"} <= set(classifier.parts)
+    assert Classifier.load(model.parent).parts == classifier.parts  # the folder of the run
     texts, labels = zip(*separable(), strict=True)
     found = [one.label for one in classifier.predict(list(texts))]
     assert np.mean([one == label for one, label in zip(found, labels, strict=True)]) > 0.9

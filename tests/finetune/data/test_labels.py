@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from finetune.data.examples import Examples, read_examples
+from finetune.data.examples import Examples, nearest_label, read_examples
 from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
@@ -155,6 +155,12 @@ def test_equal_labels_are_one_class(
 ) -> None:
     counts = read_examples(labelled(tmp_path, cells)).counts
     assert list(counts.items()) == list(labels.items())
+
+
+def test_a_label_that_goes_on_like_another_is_that_one() -> None:
+    assert nearest_label("기타문의", ["배송", "교환문의", "기타"]) == "기타"
+    assert nearest_label("일긔", ["일기", "일정"]) == "일기"
+    assert nearest_label("0.5", ["4.5", "3.5"]) is None
 
 
 def test_nearly_equal_labels_are_asked_about(tmp_path: Path) -> None:
