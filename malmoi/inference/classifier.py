@@ -35,7 +35,7 @@ from malmoi.model_folders import (
 )
 from malmoi.paths import home
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
-from malmoi.text.reading.columns import whole_characters
+from malmoi.text.reading.columns import cell_text, whole_characters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,7 +256,7 @@ class Classifier:
         Args:
             frame: N rows; it is not changed.
             text_column: name of the column with the texts; a missing cell, or one that is empty
-                once it is clean, gets no prediction.
+                once it is clean, gets no prediction. A number is the text of its digits.
             pair_column: the same of the second texts of pairs.
 
         Returns:
@@ -341,7 +341,7 @@ class Classifier:
         if self._description.pairs is True and not given:
             raise InputError(
                 f"{self.name} reads two texts at a time; give the second ones, too: "
-                "predict(texts, pairs)"
+                "predict(texts, pairs), explain(text, pair), --pair"
             )
         if self._description.pairs is False and given:
             raise InputError(f"{self.name} reads one text at a time; leave out the second ones")
@@ -440,8 +440,14 @@ def _all_clean(texts: list[str]) -> list[str]:
 
 
 def _cell(value: Any) -> Any:
-    """A cell of a table as a text: one that is missing (None, NaN, NA) is empty."""
-    return "" if value is None or type(value).__name__ == "NAType" or value != value else value
+    """A cell of a table as a text: one that is missing (None, NaN, NA) is empty.
+
+    A number among texts is what a workbook makes of one that has digits alone.
+    """
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return cell_text(value, "table") if is_number else value
 
 
 def _listed(texts: Sequence[str]) -> Sequence[str]:

@@ -241,6 +241,15 @@ def test_what_is_no_text_in_a_stream_is_named_with_its_place(
         list(Classifier.load(classifier_directory).predict_iter(stream))
 
 
+def test_a_number_in_a_table_is_the_text_of_its_digits(classifier_directory: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    classifier = Classifier.load(classifier_directory)
+    found = classifier.predict_frame(pandas.DataFrame({"글": ["1234", 1234, 1234.0]}), "글")
+    assert found["score"].nunique() == 1
+    with pytest.raises(InputError, match="found list"):
+        classifier.predict_frame(pandas.DataFrame({"글": [["꿈"]]}), "글")
+
+
 def test_a_table_keeps_its_columns_and_its_rows_without_text(classifier_directory: Path) -> None:
     pandas = pytest.importorskip("pandas")
     classifier = Classifier.load(classifier_directory)
