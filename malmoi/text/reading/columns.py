@@ -27,7 +27,7 @@ SHOWN_CHARACTERS = 300
 # Rows that are looked at to choose the text column.
 SAMPLE_ROWS = 200
 # Rows above a header that hold a title.
-_TITLE_ROWS = 10
+TITLE_ROWS = 10
 # Cells of a text column that must hold a letter (assumption: some texts are pictures only).
 _LETTERS = 0.5
 
@@ -119,6 +119,14 @@ class ColumnRequest:
                 label = None
         return ColumnPlaces(text=text, label=label, id=identifier, passed_over=passed_over)
 
+    def fits(self, columns: Sequence[str], sample: Sequence[Sequence[object]]) -> bool:
+        """Whether `locate` finds the columns."""
+        try:
+            self.locate(columns, "", sample)
+        except InputError:
+            return False
+        return True
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ColumnPlaces:
@@ -172,7 +180,7 @@ def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
 
 def header_below(sample: Sequence[Sequence[object]], requested: str | None) -> int | None:
     """Which of the first rows, from 1, looks like the header that the first line is not."""
-    for number, row in enumerate(sample[:_TITLE_ROWS], 1):
+    for number, row in enumerate(sample[:TITLE_ROWS], 1):
         names = [_shown(cell).strip() for cell in row]
         if len([name for name in names if name]) > 1 and has_text_column(names, requested):
             return number

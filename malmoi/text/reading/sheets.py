@@ -11,6 +11,7 @@ from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
+    TITLE_ROWS,
     ColumnRequest,
     has_text_column,
     header_below,
@@ -59,7 +60,7 @@ def open_sheets(
         book = open_book(stored, source)
         try:
             heads = _heads(book, source, sheet, no_header)
-            columns, chosen = _chosen(book, heads, request, notes, source)
+            columns, chosen = _chosen(book, heads, request, notes, source, no_header)
             reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
             reader.columns = columns
             yield Table(columns=columns, sample=reader.sample(), read=reader.read)
@@ -95,9 +96,7 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
             first = next(filled, None)
             if first is None:
                 continue
-            names = [str(cell) if cell is not None else "" for cell in first]
-            while names and not names[-1]:
-                names.pop()
+            names = _names(first)
             sample = list(islice(filled, SAMPLE_ROWS))
             if no_header:
                 names = [str(number) for number in range(1, len(names) + 1)]
@@ -109,11 +108,19 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
 
 
 def _chosen(
-    book: Any, heads: list[_Head], request: ColumnRequest, notes: SourceNotes, source: Source
+    book: Any,
+    heads: list[_Head],
+    request: ColumnRequest,
+    notes: SourceNotes,
+    source: Source,
+    no_header: bool,
 ) -> tuple[list[str], list[Any]]:
     """The header that is read, and the sheets that have it; the others are noted.
 
     Of several headers with the columns it is the one with the most rows below it.
+
+    Raises:
+        InputError: no sheet has the columns, or one would be read but for a title above its header.
     """
     fitting: dict[tuple[str, ...], list[_Head]] = {}
     refused: InputError | None = None
@@ -145,6 +152,9 @@ def _chosen(
     if len(fitting) > 1:
         plain = max(fitting, key=lambda one: sum(_rows_in(h.sheet, source) for h in fitting[one]))
     chosen = [head for head in heads if head.plain == plain]
+    if not no_header:
+        titled = [head for head in heads if head.plain not in {plain, *fitting}]
+        _refuse_titles(titled, chosen, request, source)
     notes.sheets_left_out += [
         (head.sheet.title, f"first row {shown_columns(head.names[:4])}")
         for head in heads
@@ -156,6 +166,42 @@ def _chosen(
     if len(book.worksheets) > 1:
         notes.sheets = [head.sheet.title for head in chosen]
     return chosen[0].names, [head.sheet for head in chosen]
+
+
+def _refuse_titles(
+    left_out: Sequence[_Head], chosen: Sequence[_Head], request: ColumnRequest, source: Source
+) -> None:
+    """Refuse a book that has a sheet which is left out only for a title above its header.
+
+    Such a sheet has the header of those that are chosen, or another with the columns and more rows.
+    """
+    rows_read: int | None = None
+    for head in left_out:
+        where = f"{source.shown}, sheet {head.sheet.title}"
+        widest = len(list(filter(None, head.names)))
+        for below, row in enumerate(head.sample[:TITLE_ROWS], 1):
+            names = _names(row)
+            alike = tuple(map(plain_name, names)) == chosen[0].plain
+            width = len(list(filter(None, names)))
+            if not alike and width > widest and request.fits(names, head.sample[below:]):
+                if rows_read is None:
+                    rows_read = sum(_rows_in(one.sheet, source) for one in chosen)
+                alike = _rows_in(head.sheet, source) - below > rows_read
+            widest = max(widest, width)
+            if alike:
+                raise InputError(
+                    f"{where}: expected the header in the first row, found "
+                    f"{shown_columns(head.names[:4])}; row {below} below it looks like the header: "
+                    "delete what is above it, or name the sheet that is to be read with --sheet"
+                )
+
+
+def _names(row: Sequence[object]) -> list[str]:
+    """The names in a header, without the empty cells at its end."""
+    names = [str(cell) if cell is not None else "" for cell in row]
+    while names and not names[-1]:
+        names.pop()
+    return names
 
 
 def _rows_in(sheet: Any, source: Source) -> int:

@@ -408,6 +408,47 @@ def test_a_title_above_the_header_is_named(tmp_path: Path, name: str) -> None:
     assert "looks like the header: delete what is above" in refusal(path)
 
 
+SAID: list[list[object]] = [
+    ["번호", "문의내용", "분류"],
+    *[[n, f"물어봅니다 {n}", "배송"] for n in range(3)],
+]
+TITLE: list[list[object]] = [["6월 문의 모음", None, None], []]
+
+
+@pytest.mark.parametrize(
+    ("titled", "options"),
+    [
+        # The header that the other sheet has, with fewer rows than it.
+        ([*TITLE, *SAID[:2]], {"text_column": "문의내용"}),
+        ([*TITLE, *SAID[:2]], {"text_column": "문의내용", "label_column": "분류"}),
+        # Another with the columns, which would be read for its rows.
+        ([*TITLE, [*SAID[0], "비고"], *SAID[1:], *SAID[1:]], {"text_column": "문의내용"}),
+        ([*TITLE, ["리뷰", "평점"], *[[f"좋아요 {n}", n] for n in range(9)]], {}),
+    ],
+)
+def test_a_title_on_one_of_several_sheets_is_no_reason_to_leave_it_out(
+    tmp_path: Path, titled: list[list[object]], options: dict[str, Any]
+) -> None:
+    rest = SAID if options else [["리뷰", "번호"], *[[f"물어봅니다 {n}", n] for n in range(3)]]
+    path = write(tmp_path / "a.xlsx", book({"5월": rest, "6월": titled}, {"6월": ["A1:C1"]}))
+    line = refusal(path, **options)
+    assert "a.xlsx, sheet 6월:" in line and "--sheet" in line
+    assert "row 1 below it looks like the header: delete what is above" in line
+    assert len(read(path, sheet="5월", **options)) == 3
+    assert "looks like the header" in refusal(path, sheet="6월", **options)
+
+
+def test_sheets_with_a_title_and_other_columns_are_left_out(tmp_path: Path) -> None:
+    sheets = {
+        "표지": [["문의 모음"], ["만든 사람", "아무개"], ["내용", "손님이 물은 것"]],
+        "코드": [["코드표"], ["코드", "내용"], ["가", "배송을 물음"], ["나", "값을 물음"]],
+        "집계": [["집계", None], ["분류", "건수"], *[[f"{n}번", n] for n in range(9)]],
+        "5월": [["번호", "내용"], *[[n, f"물어봅니다 {n}"] for n in range(4)]],
+    }
+    path = write(tmp_path / "a.xlsx", book(sheets))
+    assert len(texts(path)) == len(texts(path, text_column="내용")) == 4
+
+
 def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "리뷰,평점\n좋아요,5\n\ufeff리뷰,평점\n싫어요,1\n")
     assert texts(path) == ["좋아요", "싫어요"]
