@@ -22,11 +22,14 @@ from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Row, Table
 from malmoi.text.reading.workbooks import (
+    ErrorCell,
+    has_errors,
     merged_ranges,
     open_book,
     plain_cell,
     refuse_bare_formulas,
     sheet_rows,
+    value_or_error,
 )
 
 
@@ -237,7 +240,7 @@ class _SheetReader:
         self._has_remarks = beyond > len(found) / 2
         return found
 
-    def read(self, picks: Sequence[int], _: Sequence[int]) -> Iterator[Row]:
+    def read(self, picks: Sequence[int], needed: Sequence[int]) -> Iterator[Row]:
         """As `Table.read`."""
         for sheet in self._sheets:
             refuse_bare_formulas(self._source, self._stored, sheet, picks)
@@ -245,17 +248,26 @@ class _SheetReader:
             ranges = merged_ranges(self._source, self._stored, sheet)
             self._refuse_wide_header(sheet, ranges, picks[0] + 1)
             spread = _Merged(ranges)
-            for number, cells in self._below_header(sheet, self._notes.counts):
+            with_errors = has_errors(self._source, self._stored, sheet)
+            rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
+            for number, cells in rows:
+                where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                 cells = spread.over(number, cells)
                 if not _holds_something(cells):
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
                 elif not self._has_remarks and _holds_something(cells[len(self.columns) :]):
-                    where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                     self._bad.add(
                         InputError(
                             f"{where}: expected {len(self.columns)} cells as in the header, found "
                             f"something beyond them; move the row's cells back to their columns"
+                        )
+                    )
+                elif errors := [cells[i] for i in needed if _is_error(cells, i)]:
+                    self._bad.add(
+                        InputError(
+                            f"{where}: expected a value, found the error {errors[0]}; correct the "
+                            "cell or its formula"
                         )
                     )
                 else:
@@ -281,10 +293,13 @@ class _SheetReader:
                 )
 
     def _below_header(
-        self, sheet: Any, counts: Counter[str]
+        self, sheet: Any, counts: Counter[str], *, with_errors: bool = False
     ) -> Iterator[tuple[int, Sequence[object]]]:
+        """Number and cells of each row; those that are errors are told, at some cost, if asked."""
         header: list[object] | None = None
-        for number, cells in sheet_rows(sheet, self._source):
+        for number, cells in sheet_rows(sheet, self._source, values_only=not with_errors):
+            if with_errors:
+                cells = list(map(value_or_error, cells))
             if self._no_header:
                 yield number, cells
             elif header is None:
@@ -319,6 +334,10 @@ class _Merged:
             for place in range(left - 1, right):
                 filled[place] = value if filled[place] is None else filled[place]
         return filled
+
+
+def _is_error(cells: Sequence[object], place: int) -> bool:
+    return place < len(cells) and isinstance(cells[place], ErrorCell)
 
 
 def _holds_something(row: Sequence[object]) -> bool:

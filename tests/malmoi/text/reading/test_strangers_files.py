@@ -449,6 +449,28 @@ def test_sheets_with_a_title_and_other_columns_are_left_out(tmp_path: Path) -> N
     assert len(texts(path)) == len(texts(path, text_column="내용")) == 4
 
 
+@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!"])
+def test_a_cell_that_is_an_error_is_refused_by_its_row(tmp_path: Path, error: str) -> None:
+    rows: list[list[object]] = [["리뷰", "라벨", "값"], ["좋아요", "긍정", error]]
+    rows += [
+        ["싫어요", error, 1],
+        [error, "부정", 2],
+        ["별로", "부정", 3],
+        ["또", error, 4],
+        [None, None, 5],
+    ]
+    # Merged cells have the value of their first, and so its error.
+    path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B6:B7"]}))
+    assert f"a.xlsx:4: expected a value, found the error {error}" in refusal(path)
+    line = refusal(path, need_label=True)
+    assert line.startswith("4 rows cannot be read: ") and "--skip-bad-rows" in line
+    assert all(f"a.xlsx:{number}: expected a value" in line for number in (3, 4, 6, 7))
+    left = [("좋아요", "긍정"), ("별로", "부정")]
+    assert read(path, need_label=True, skip_bad_rows=True) == left
+    plain = write(tmp_path / "a.csv", f"리뷰,라벨\n싫어요,{error}\n")
+    assert read(plain, need_label=True) == [("싫어요", error)]
+
+
 def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "리뷰,평점\n좋아요,5\n\ufeff리뷰,평점\n싫어요,1\n")
     assert texts(path) == ["좋아요", "싫어요"]
