@@ -502,6 +502,7 @@ def _note_columns(
 ) -> None:
     found.text, found.passed_over = columns[places.text], places.passed_over
     found.label = None if places.label is None else columns[places.label]
+    found.labels_passed_over = places.labels_passed_over
     if notes is not None:
         notes.opened(found)
 

@@ -219,6 +219,19 @@ def test_the_fullest_and_longest_column_is_taken(
     assert set(texts(path)) == {taken}
 
 
+def test_another_column_of_labels_is_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv", "번호,내용,감정,분류\n1,긴 글입니다,긍정,배송\n2,또 긴 글,부정,값\n"
+    )
+    notes, said = notes_of(path)
+    assert notes.sources[0].label == "감정"
+    assert [name for name, _ in notes.sources[0].labels_passed_over] == ["분류"]
+    assert said.index("'감정'") < said.index("'분류'")
+    named = ReadingNotes()
+    list(iter_records(path, label_column="분류", notes=named))
+    assert named.sources[0].labels_passed_over == ()
+
+
 def test_columns_of_one_name_are_told_by_their_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "설문,내용,내용\n1,첫째 답,둘째 답\n2,셋째 답,넷째 답\n")
     assert "2, 3" in refusal(path)
