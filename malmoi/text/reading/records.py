@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 3
+READER_VERSION = 4
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
