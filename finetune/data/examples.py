@@ -221,6 +221,7 @@ class _Reader:
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._first_unlabelled = ""
         self._found: Counter[str] = Counter()
+        self._with_text: set[str] = set()
         self._first_seen: dict[str, str] = {}
 
     def add(self, record: Record, pair: str | None, group: str | None = None) -> None:
@@ -253,6 +254,7 @@ class _Reader:
         if not text or (pair is not None and not second):
             self._empty += 1
             return
+        self._with_text.update(names)
         before = self._kept.setdefault((text, second), (identifier, names, group))
         if before[0] == identifier:
             return
@@ -410,6 +412,12 @@ class _Reader:
             _check_values(examples, per_label)
             return
         few = [label for label, count in examples.counts.items() if count < per_label]
+        bare = [label for label in few if label not in self._with_text]
+        if bare:
+            raise InputError(
+                f"{examples.path}: expected texts of each label, found no text in any row of "
+                f"{self._told(bare, [])}; add the texts, or remove these rows"
+            )
         if few:
             enough = [label for label in examples.labels if label not in few]
             raise InputError(

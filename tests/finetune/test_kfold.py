@@ -239,6 +239,22 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             "at least 5, one a fold; correct or add texts, or lower --folds",
         ),
         (
+            # A row of a sum has no text.
+            [*ROWS, ("", "500"), (" ", "500"), (ROWS[0][0], "겹침")],
+            [],
+            "꿈,일기,일정,500,겹침",
+            "{data}: expected texts of each label, found no text in any row of 500 (2, first "
+            "memos.csv:65); add the texts, or remove these rows",
+        ),
+        (
+            # Its only row repeats a text of another label.
+            [*ROWS, (ROWS[0][0], "겹침")],
+            [],
+            "꿈,일기,일정,겹침",
+            "{data} has too few different texts of 겹침 (0, first memos.csv:65): each label needs "
+            "at least 5, one a fold; correct or add texts, or lower --folds",
+        ),
+        (
             [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
             [],
             "꿈,일기,일정",

@@ -27,9 +27,11 @@ SHOWN_CHARACTERS = 300
 # Rows that are looked at to choose the text column.
 SAMPLE_ROWS = 200
 # Rows above a header that hold a title.
-_TITLE_ROWS = 10
+TITLE_ROWS = 10
 # Cells of a text column that must hold a letter (assumption: some texts are pictures only).
 _LETTERS = 0.5
+# Why a column with a name of labels is not the label beside another one.
+_LESS_USUAL = "comes later among the usual names"
 
 # Halves of surrogate pairs: JSON can escape a single one, as programs write that cut texts by
 # UTF-16 units, and Excel both of a pair.
@@ -107,7 +109,7 @@ class ColumnRequest:
         Raises:
             InputError: a column that must be there is not, or cannot be told from others.
         """
-        label = _label_place(columns, self, where)
+        label, labels_passed_over = _label_place(columns, self, where)
         identifier = next(iter(_places(columns, (ID_COLUMN,))), None)
         passed_over: tuple[tuple[str, str], ...] = ()
         if self.text is not None:
@@ -116,8 +118,24 @@ class ColumnRequest:
             taken = {label, identifier} if self.label is not None else {identifier}
             text, passed_over = _text_place(columns, sample, taken, where)
             if label == text:
-                label = None
-        return ColumnPlaces(text=text, label=label, id=identifier, passed_over=passed_over)
+                label, labels_passed_over = None, ()
+        return ColumnPlaces(
+            text=text,
+            label=label,
+            id=identifier,
+            passed_over=passed_over,
+            labels_passed_over=tuple(
+                (columns[place], _LESS_USUAL) for place in labels_passed_over if place != text
+            ),
+        )
+
+    def fits(self, columns: Sequence[str], sample: Sequence[Sequence[object]]) -> bool:
+        """Whether `locate` finds the columns."""
+        try:
+            self.locate(columns, "", sample)
+        except InputError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,12 +144,14 @@ class ColumnPlaces:
 
     Attributes:
         passed_over: columns that could have been the text by their name, and why they are not.
+        labels_passed_over: the same of the label.
     """
 
     text: int
     label: int | None
     id: int | None
     passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    labels_passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +192,7 @@ def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
 
 def header_below(sample: Sequence[Sequence[object]], requested: str | None) -> int | None:
     """Which of the first rows, from 1, looks like the header that the first line is not."""
-    for number, row in enumerate(sample[:_TITLE_ROWS], 1):
+    for number, row in enumerate(sample[:TITLE_ROWS], 1):
         names = [_shown(cell).strip() for cell in row]
         if len([name for name in names if name]) > 1 and has_text_column(names, requested):
             return number
@@ -276,13 +296,16 @@ def _named_place(columns: Sequence[str], name: str, kind: str, where: str) -> in
     raise _missing(where, columns, kind, f"a column named {name!r}")
 
 
-def _label_place(columns: Sequence[str], request: ColumnRequest, where: str) -> int | None:
+def _label_place(
+    columns: Sequence[str], request: ColumnRequest, where: str
+) -> tuple[int | None, tuple[int, ...]]:
+    """The label column, and the others of such a name."""
     if request.label is not None:
-        return _named_place(columns, request.label, "label", where)
+        return _named_place(columns, request.label, "label", where), ()
     found = _places(columns, LABEL_COLUMNS)
     if not found and request.need_label:
         raise _missing(where, columns, "label", f"one of {', '.join(LABEL_COLUMNS)}")
-    return found[0] if found else None
+    return (found[0], tuple(found[1:])) if found else (None, ())
 
 
 def _text_place(

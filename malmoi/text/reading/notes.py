@@ -1,7 +1,7 @@
 """What was read and how: which sheet, column, delimiter and encoding, and what was left out."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ class SourceNotes:
         text: the column of the texts.
         passed_over: other columns that could have been it by their name, and why they are not.
         label: the column of the labels.
+        labels_passed_over: other columns that could have been it by their name, and why they are
+            not.
         counts: rows by what is special about them: headers repeated inside the file, rows that end
             before their last fields, texts that go over several lines, bad rows left out.
     """
@@ -41,6 +43,7 @@ class SourceNotes:
     text: str | None = None
     passed_over: tuple[tuple[str, str], ...] = ()
     label: str | None = None
+    labels_passed_over: tuple[tuple[str, str], ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
 
     def decision(self) -> str:
@@ -60,14 +63,20 @@ class SourceNotes:
         if self.text is not None:
             parts.append(f"texts from column {self.text!r}")
         if self.passed_over:
-            parts.append("not " + ", ".join(f"{n!r} ({why})" for n, why in self.passed_over))
+            parts.append(_not(self.passed_over))
         if self.label is not None:
             parts.append(f"labels from {self.label!r}")
+        if self.labels_passed_over:
+            parts.append(_not(self.labels_passed_over))
         if self.delimiter is not None:
             parts.append(f"parted by {self.delimiter}s")
         if self.encoding is not None and self.encoding != "UTF-8":
             parts.append(self.encoding)
         return ", ".join(parts)
+
+
+def _not(passed_over: Iterable[tuple[str, str]]) -> str:
+    return "not " + ", ".join(f"{name!r} ({why})" for name, why in passed_over)
 
 
 class ReadingNotes:

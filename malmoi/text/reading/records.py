@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 3
+READER_VERSION = 4
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -502,6 +502,7 @@ def _note_columns(
 ) -> None:
     found.text, found.passed_over = columns[places.text], places.passed_over
     found.label = None if places.label is None else columns[places.label]
+    found.labels_passed_over = places.labels_passed_over
     if notes is not None:
         notes.opened(found)
 

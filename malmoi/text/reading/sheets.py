@@ -11,6 +11,7 @@ from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
+    TITLE_ROWS,
     ColumnRequest,
     has_text_column,
     header_below,
@@ -21,11 +22,14 @@ from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Row, Table
 from malmoi.text.reading.workbooks import (
+    ErrorCell,
+    has_errors,
     merged_ranges,
     open_book,
     plain_cell,
     refuse_bare_formulas,
     sheet_rows,
+    value_or_error,
 )
 
 
@@ -59,7 +63,7 @@ def open_sheets(
         book = open_book(stored, source)
         try:
             heads = _heads(book, source, sheet, no_header)
-            columns, chosen = _chosen(book, heads, request, notes, source)
+            columns, chosen = _chosen(book, heads, request, notes, source, no_header)
             reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
             reader.columns = columns
             yield Table(columns=columns, sample=reader.sample(), read=reader.read)
@@ -95,9 +99,7 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
             first = next(filled, None)
             if first is None:
                 continue
-            names = [str(cell) if cell is not None else "" for cell in first]
-            while names and not names[-1]:
-                names.pop()
+            names = _names(first)
             sample = list(islice(filled, SAMPLE_ROWS))
             if no_header:
                 names = [str(number) for number in range(1, len(names) + 1)]
@@ -109,11 +111,19 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
 
 
 def _chosen(
-    book: Any, heads: list[_Head], request: ColumnRequest, notes: SourceNotes, source: Source
+    book: Any,
+    heads: list[_Head],
+    request: ColumnRequest,
+    notes: SourceNotes,
+    source: Source,
+    no_header: bool,
 ) -> tuple[list[str], list[Any]]:
     """The header that is read, and the sheets that have it; the others are noted.
 
     Of several headers with the columns it is the one with the most rows below it.
+
+    Raises:
+        InputError: no sheet has the columns, or one would be read but for a title above its header.
     """
     fitting: dict[tuple[str, ...], list[_Head]] = {}
     refused: InputError | None = None
@@ -145,6 +155,9 @@ def _chosen(
     if len(fitting) > 1:
         plain = max(fitting, key=lambda one: sum(_rows_in(h.sheet, source) for h in fitting[one]))
     chosen = [head for head in heads if head.plain == plain]
+    if not no_header:
+        titled = [head for head in heads if head.plain not in {plain, *fitting}]
+        _refuse_titles(titled, chosen, request, source)
     notes.sheets_left_out += [
         (head.sheet.title, f"first row {shown_columns(head.names[:4])}")
         for head in heads
@@ -156,6 +169,42 @@ def _chosen(
     if len(book.worksheets) > 1:
         notes.sheets = [head.sheet.title for head in chosen]
     return chosen[0].names, [head.sheet for head in chosen]
+
+
+def _refuse_titles(
+    left_out: Sequence[_Head], chosen: Sequence[_Head], request: ColumnRequest, source: Source
+) -> None:
+    """Refuse a book that has a sheet which is left out only for a title above its header.
+
+    Such a sheet has the header of those that are chosen, or another with the columns and more rows.
+    """
+    rows_read: int | None = None
+    for head in left_out:
+        where = f"{source.shown}, sheet {head.sheet.title}"
+        widest = len(list(filter(None, head.names)))
+        for below, row in enumerate(head.sample[:TITLE_ROWS], 1):
+            names = _names(row)
+            alike = tuple(map(plain_name, names)) == chosen[0].plain
+            width = len(list(filter(None, names)))
+            if not alike and width > widest and request.fits(names, head.sample[below:]):
+                if rows_read is None:
+                    rows_read = sum(_rows_in(one.sheet, source) for one in chosen)
+                alike = _rows_in(head.sheet, source) - below > rows_read
+            widest = max(widest, width)
+            if alike:
+                raise InputError(
+                    f"{where}: expected the header in the first row, found "
+                    f"{shown_columns(head.names[:4])}; row {below} below it looks like the header: "
+                    "delete what is above it, or name the sheet that is to be read with --sheet"
+                )
+
+
+def _names(row: Sequence[object]) -> list[str]:
+    """The names in a header, without the empty cells at its end."""
+    names = [str(cell) if cell is not None else "" for cell in row]
+    while names and not names[-1]:
+        names.pop()
+    return names
 
 
 def _rows_in(sheet: Any, source: Source) -> int:
@@ -191,7 +240,7 @@ class _SheetReader:
         self._has_remarks = beyond > len(found) / 2
         return found
 
-    def read(self, picks: Sequence[int], _: Sequence[int]) -> Iterator[Row]:
+    def read(self, picks: Sequence[int], needed: Sequence[int]) -> Iterator[Row]:
         """As `Table.read`."""
         for sheet in self._sheets:
             refuse_bare_formulas(self._source, self._stored, sheet, picks)
@@ -199,17 +248,26 @@ class _SheetReader:
             ranges = merged_ranges(self._source, self._stored, sheet)
             self._refuse_wide_header(sheet, ranges, picks[0] + 1)
             spread = _Merged(ranges)
-            for number, cells in self._below_header(sheet, self._notes.counts):
+            with_errors = has_errors(self._source, self._stored, sheet)
+            rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
+            for number, cells in rows:
+                where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                 cells = spread.over(number, cells)
                 if not _holds_something(cells):
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
                 elif not self._has_remarks and _holds_something(cells[len(self.columns) :]):
-                    where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                     self._bad.add(
                         InputError(
                             f"{where}: expected {len(self.columns)} cells as in the header, found "
                             f"something beyond them; move the row's cells back to their columns"
+                        )
+                    )
+                elif errors := [cells[i] for i in needed if _is_error(cells, i)]:
+                    self._bad.add(
+                        InputError(
+                            f"{where}: expected a value, found the error {errors[0]}; correct the "
+                            "cell or its formula"
                         )
                     )
                 else:
@@ -235,10 +293,13 @@ class _SheetReader:
                 )
 
     def _below_header(
-        self, sheet: Any, counts: Counter[str]
+        self, sheet: Any, counts: Counter[str], *, with_errors: bool = False
     ) -> Iterator[tuple[int, Sequence[object]]]:
+        """Number and cells of each row; those that are errors are told, at some cost, if asked."""
         header: list[object] | None = None
-        for number, cells in sheet_rows(sheet, self._source):
+        for number, cells in sheet_rows(sheet, self._source, values_only=not with_errors):
+            if with_errors:
+                cells = list(map(value_or_error, cells))
             if self._no_header:
                 yield number, cells
             elif header is None:
@@ -273,6 +334,10 @@ class _Merged:
             for place in range(left - 1, right):
                 filled[place] = value if filled[place] is None else filled[place]
         return filled
+
+
+def _is_error(cells: Sequence[object], place: int) -> bool:
+    return place < len(cells) and isinstance(cells[place], ErrorCell)
 
 
 def _holds_something(row: Sequence[object]) -> bool:

@@ -281,13 +281,42 @@ def _compare(formulas: Any, results: Any, source: Source, picks: Sequence[int]) 
 
 
 def _has_formulas(stored: BinaryIO, sheet: Any) -> bool:
+    return _sheet_has(re.compile(rb"<f[ >/]"), stored, sheet)
+
+
+def has_errors(source: Source, stored: BinaryIO, sheet: Any) -> bool:
+    """Whether a sheet has cells whose value is an error.
+
+    Raises:
+        InputError: the sheet is damaged.
+    """
+    try:
+        return _sheet_has(re.compile(rb"""\st=["']e["']"""), stored, sheet)
+    except Exception as error:
+        raise book_error(source, error) from error
+
+
+def _sheet_has(pattern: re.Pattern[bytes], stored: BinaryIO, sheet: Any) -> bool:
+    """Whether up to `_LONGEST_MARK` bytes of a sheet's XML match."""
     with _BoundedArchive(stored) as archive, archive.open(sheet._worksheet_path) as part:
         before = b""
         while chunk := part.read(1 << 20):
-            if re.search(rb"<f[ >/]", before + chunk):
+            if pattern.search(before + chunk):
                 return True
-            before = chunk[-2:]
+            before = chunk[-_LONGEST_MARK:]
     return False
+
+
+class ErrorCell(str):
+    """What a cell shows whose value is an error, such as #N/A; a text may read the same."""
+
+    __slots__ = ()
+
+
+def value_or_error(cell: Any) -> object:
+    """The value of one of openpyxl's cells, an `ErrorCell` where that is an error."""
+    error = cell.data_type == "e" and cell.value is not None
+    return ErrorCell(cell.value) if error else cell.value
 
 
 def plain_cell(value: object) -> object:

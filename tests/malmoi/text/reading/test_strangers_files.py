@@ -219,6 +219,19 @@ def test_the_fullest_and_longest_column_is_taken(
     assert set(texts(path)) == {taken}
 
 
+def test_another_column_of_labels_is_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv", "번호,내용,감정,분류\n1,긴 글입니다,긍정,배송\n2,또 긴 글,부정,값\n"
+    )
+    notes, said = notes_of(path)
+    assert notes.sources[0].label == "감정"
+    assert [name for name, _ in notes.sources[0].labels_passed_over] == ["분류"]
+    assert said.index("'감정'") < said.index("'분류'")
+    named = ReadingNotes()
+    list(iter_records(path, label_column="분류", notes=named))
+    assert named.sources[0].labels_passed_over == ()
+
+
 def test_columns_of_one_name_are_told_by_their_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "설문,내용,내용\n1,첫째 답,둘째 답\n2,셋째 답,넷째 답\n")
     assert "2, 3" in refusal(path)
@@ -406,6 +419,69 @@ def test_a_title_above_the_header_is_named(tmp_path: Path, name: str) -> None:
     lines = "\n".join(",".join(map(str, row)) for row in rows)
     path = write(tmp_path / name, book({"장": rows}) if name == "a.xlsx" else lines)
     assert "looks like the header: delete what is above" in refusal(path)
+
+
+SAID: list[list[object]] = [
+    ["번호", "문의내용", "분류"],
+    *[[n, f"물어봅니다 {n}", "배송"] for n in range(3)],
+]
+TITLE: list[list[object]] = [["6월 문의 모음", None, None], []]
+
+
+@pytest.mark.parametrize(
+    ("titled", "options"),
+    [
+        # The header that the other sheet has, with fewer rows than it.
+        ([*TITLE, *SAID[:2]], {"text_column": "문의내용"}),
+        ([*TITLE, *SAID[:2]], {"text_column": "문의내용", "label_column": "분류"}),
+        # Another with the columns, which would be read for its rows.
+        ([*TITLE, [*SAID[0], "비고"], *SAID[1:], *SAID[1:]], {"text_column": "문의내용"}),
+        ([*TITLE, ["리뷰", "평점"], *[[f"좋아요 {n}", n] for n in range(9)]], {}),
+    ],
+)
+def test_a_title_on_one_of_several_sheets_is_no_reason_to_leave_it_out(
+    tmp_path: Path, titled: list[list[object]], options: dict[str, Any]
+) -> None:
+    rest = SAID if options else [["리뷰", "번호"], *[[f"물어봅니다 {n}", n] for n in range(3)]]
+    path = write(tmp_path / "a.xlsx", book({"5월": rest, "6월": titled}, {"6월": ["A1:C1"]}))
+    line = refusal(path, **options)
+    assert "a.xlsx, sheet 6월:" in line and "--sheet" in line
+    assert "row 1 below it looks like the header: delete what is above" in line
+    assert len(read(path, sheet="5월", **options)) == 3
+    assert "looks like the header" in refusal(path, sheet="6월", **options)
+
+
+def test_sheets_with_a_title_and_other_columns_are_left_out(tmp_path: Path) -> None:
+    sheets = {
+        "표지": [["문의 모음"], ["만든 사람", "아무개"], ["내용", "손님이 물은 것"]],
+        "코드": [["코드표"], ["코드", "내용"], ["가", "배송을 물음"], ["나", "값을 물음"]],
+        "집계": [["집계", None], ["분류", "건수"], *[[f"{n}번", n] for n in range(9)]],
+        "5월": [["번호", "내용"], *[[n, f"물어봅니다 {n}"] for n in range(4)]],
+    }
+    path = write(tmp_path / "a.xlsx", book(sheets))
+    assert len(texts(path)) == len(texts(path, text_column="내용")) == 4
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!"])
+def test_a_cell_that_is_an_error_is_refused_by_its_row(tmp_path: Path, error: str) -> None:
+    rows: list[list[object]] = [["리뷰", "라벨", "값"], ["좋아요", "긍정", error]]
+    rows += [
+        ["싫어요", error, 1],
+        [error, "부정", 2],
+        ["별로", "부정", 3],
+        ["또", error, 4],
+        [None, None, 5],
+    ]
+    # Merged cells have the value of their first, and so its error.
+    path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B6:B7"]}))
+    assert f"a.xlsx:4: expected a value, found the error {error}" in refusal(path)
+    line = refusal(path, need_label=True)
+    assert line.startswith("4 rows cannot be read: ") and "--skip-bad-rows" in line
+    assert all(f"a.xlsx:{number}: expected a value" in line for number in (3, 4, 6, 7))
+    left = [("좋아요", "긍정"), ("별로", "부정")]
+    assert read(path, need_label=True, skip_bad_rows=True) == left
+    plain = write(tmp_path / "a.csv", f"리뷰,라벨\n싫어요,{error}\n")
+    assert read(plain, need_label=True) == [("싫어요", error)]
 
 
 def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
