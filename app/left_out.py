@@ -80,6 +80,7 @@ _REASONS = (
         "글이나 라벨의 자리에 다른 종류의 값이 있습니다",
     ),
     (r"a formula without its", "수식에 저장된 값이 없습니다"),
+    (r"found the error", "셀에 값이 아니라 오류가 있습니다"),
     (r"the character NUL", "NUL 글자가 들어 있습니다"),
     (r"a lone surrogate", "글자가 깨져 반쪽만 남았습니다"),
     (r"not a text file", "글이 든 파일이 아닙니다"),
