@@ -25,7 +25,7 @@ from pretrain.config.run_plan import RunPlan
 from pretrain.config.settings import RunConfig
 from pretrain.data.corpus import engine_of, prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
-from pretrain.engine.checkpoint import TrainerState, load_state, save_state
+from pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state
 from pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.optimizer import Optimizers, WeightAverage
@@ -50,7 +50,7 @@ from pretrain.model.networks import ElectraPair
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.registry import resolve_recipe
 from pretrain.plan import Machine, plan, plan_corpus, plan_execution, plan_rows, preset_of_run
-from pretrain.resuming import changes, go_on
+from pretrain.resuming import changes, check_not_passed, go_on
 from pretrain.start import given_tokenizer, look_at_start, make_networks
 from tokenizer.loading import load_pretraining_tokenizer
 
@@ -167,12 +167,15 @@ def _prepare_resumed(
 ) -> _Prepared:
     """In the main process, of a run that goes on: the inputs that it had."""
     before, directory = resumed.plan, resumed.directory
-    go_on(config, before, lengths=None, machine=machine)  # refused before the long work
+    progress = progress_found(directory / "state") or TrainerState()
+    # Refused before the long work.
+    check_not_passed(before, go_on(config, before, lengths=None, machine=machine), progress)
     if before.start.generator is not None:
         check_generator_files(before.start.generator)
     tokenizer = load_pretraining_tokenizer(directory / "state" / "tokenizer")
     corpus, tokenizer = prepare_corpus(before.corpus, tokenizer, engine_of(config))
     planned = go_on(config, before, lengths=corpus.lengths, machine=machine)
+    check_not_passed(before, planned, progress)
     if changed := changes(before, planned):
         print(f"resuming {directory} with {', '.join(changed)}", flush=True)
     threads = before.execution.threads
