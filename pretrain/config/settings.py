@@ -140,7 +140,8 @@ class PretrainSettings:
     """Passes over the corpus when no --max-... is given; by default 10."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
-    default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
+    default tiny. With --init DIRECTORY the networks have the checkpoint's sizes, and this says
+    learning rate and batch only; by default those that suit it."""
     init: str | None = None
     """random; word-vectors (default): word embeddings from counts of which word pieces occur
     together in the corpus; or the directory of a run or a released checkpoint to continue from, or

@@ -202,6 +202,28 @@ def test_every_recipe_leaves_stock_networks(
         assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
 
 
+def test_what_a_preset_says_beside_a_checkpoint_of_another_size_is_said(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
+
+    def lines(*flags: str) -> list[str]:
+        output = f"next of {' '.join(flags).replace('--', '')}"
+        code, printed, errors = pretrain_here(
+            "--max-steps", "0", "--init", "first", "--output", output, *flags
+        )
+        assert code == 0, errors
+        return [line for line in printed.splitlines() if "--preset" in line]
+
+    (line,) = lines("--preset", "base")
+    assert "--preset base: the learning rate 0.0002;" in line  # the batch is given
+    assert "--init first" in line and "nearest to tiny" in line
+    record = json.loads((tmp_path / "next of preset base" / "run.json").read_text())
+    assert record["networks"]["discriminator"]["num_hidden_layers"] == 2
+    assert "--preset base: nothing;" in lines("--preset", "base", "--learning-rate", "1e-3")[0]
+    assert lines("--preset", "tiny") == lines() == []
+
+
 def test_rows_longer_than_a_checkpoint_has_positions_are_refused_before_the_long_work(
     pretrain_here: Command, tmp_path: Path
 ) -> None:
