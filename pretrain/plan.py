@@ -221,17 +221,18 @@ def _optimizer(config: RunConfig, preset: Preset) -> OptimizerPlan:
 
 
 def plan_length(
-    config: RunConfig, batching: BatchingPlan, lengths: np.ndarray, seed: int
+    config: RunConfig, batching: BatchingPlan, lengths: np.ndarray | None, seed: int
 ) -> LengthPlan:
     """When the run ends; epochs are counted in the steps that they take.
 
     Args:
-        lengths: as for `plan`.
+        lengths: as for `plan`; may be None where a limit is given.
     """
     flags = vars(config.flags) | {"max_flops": config.keys.length.max_flops}
     for limit in get_args(Limit):
         if flags[limit] is not None:
             return LengthPlan(limit=limit, amount=float(flags[limit]), epochs=None)
+    assert lengths is not None
     epochs = config.flags.epochs or EPOCHS
     steps = planned_batches(
         lengths, batching.tokens_per_batch, seed, epochs=epochs, row_length=batching.row_length

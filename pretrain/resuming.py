@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from malmoi.config import keys_of
+from malmoi.errors import InputError
 from pretrain.config.checks import limits_given
 from pretrain.config.run_plan import RunPlan
 from pretrain.config.schema import PretrainKeys
 from pretrain.config.settings import RunConfig, shown
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.plan import Machine, plan_execution, plan_length
 
 # Where the value of a flag or a key stands in a plan, where it has another name there.
@@ -94,7 +96,8 @@ def go_on(
 
     Args:
         config: see `difference`, which is empty.
-        lengths: as for `plan`; None where the corpus is not read yet: the length stays then.
+        lengths: as for `plan`; None where the corpus is not read yet: epochs, which nobody can
+            count then, are left as they were.
 
     Raises:
         InputError: the new length or the device cannot be.
@@ -106,10 +109,34 @@ def go_on(
     if "optimizer.muon_learning_rate" in by_hand and optimizer.name == "muon":
         muon = config.keys.optimizer.muon_learning_rate
         optimizer = replace(optimizer, muon_learning_rate=muon)
-    if lengths is not None and (limits_given(config) or flags.epochs is not None):
+    if limits_given(config) or (flags.epochs is not None and lengths is not None):
         length = plan_length(config, before.batching, lengths, before.start.seed)
     execution = plan_execution(config, before.batching.rows, machine, before.execution)
     return replace(before, optimizer=optimizer, length=length, execution=execution)
+
+
+def check_not_passed(before: RunPlan, after: RunPlan, progress: TrainerState) -> None:
+    """Refuse another length that the run is beyond: it would end there and then, for good.
+
+    The length that it had is none: a run that was killed after its last step is finished by it.
+
+    Raises:
+        InputError: with both numbers.
+    """
+    length = after.length
+    done, found = {
+        "max_steps": (progress.step, f"{progress.step:,} steps"),
+        "max_tokens": (progress.tokens, f"{progress.tokens:,} tokens"),
+        "max_flops": (progress.flops, f"{progress.flops:.3g} operations"),
+        "max_minutes": (progress.clock / 60, f"{progress.clock / 60:.2f} minutes"),
+    }[length.limit]
+    if length == before.length or done <= length.amount:
+        return
+    steps = f", which is {length.steps:,} steps" if length.epochs is not None else ""
+    raise InputError(
+        f"expected a length of {found} or more, where the run is, found {length.shown()}{steps}; "
+        f"give more, or leave it out: {before.length.shown()}"
+    )
 
 
 def changes(before: RunPlan, after: RunPlan) -> list[str]:

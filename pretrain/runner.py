@@ -22,10 +22,10 @@ from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
 from pretrain.config.run_plan import RunPlan
-from pretrain.config.settings import RunConfig
+from pretrain.config.settings import PRESETS, RunConfig
 from pretrain.data.corpus import engine_of, prepare_corpus, unknown_fraction
 from pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
-from pretrain.engine.checkpoint import TrainerState, load_state, save_state
+from pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state
 from pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.optimizer import Optimizers, WeightAverage
@@ -49,8 +49,16 @@ from pretrain.model.init import starting_directory, starting_sha256
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.registry import resolve_recipe
-from pretrain.plan import Machine, plan, plan_corpus, plan_execution, plan_rows, preset_of_run
-from pretrain.resuming import changes, go_on
+from pretrain.plan import (
+    Checkpoint,
+    Machine,
+    plan,
+    plan_corpus,
+    plan_execution,
+    plan_rows,
+    preset_of_run,
+)
+from pretrain.resuming import changes, check_not_passed, go_on
 from pretrain.start import given_tokenizer, look_at_start, make_networks
 from tokenizer.loading import load_pretraining_tokenizer
 
@@ -140,6 +148,8 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
         is_tokenized=tokenized,
     )
     print(_recipe_line(planned), flush=True)
+    if line := _preset_line(config, checkpoint):
+        print(line, flush=True)
     pair = make_networks(planned, tokenizer, corpus)
     record: dict[str, Any] = {"plan": planned.as_json(), "given": config.as_json()}
     record |= _describe(planned, tokenizer, corpus, pair, processes)
@@ -167,12 +177,15 @@ def _prepare_resumed(
 ) -> _Prepared:
     """In the main process, of a run that goes on: the inputs that it had."""
     before, directory = resumed.plan, resumed.directory
-    go_on(config, before, lengths=None, machine=machine)  # refused before the long work
+    progress = progress_found(directory / "state") or TrainerState()
+    # Refused before the long work.
+    check_not_passed(before, go_on(config, before, lengths=None, machine=machine), progress)
     if before.start.generator is not None:
         check_generator_files(before.start.generator)
     tokenizer = load_pretraining_tokenizer(directory / "state" / "tokenizer")
     corpus, tokenizer = prepare_corpus(before.corpus, tokenizer, engine_of(config))
     planned = go_on(config, before, lengths=corpus.lengths, machine=machine)
+    check_not_passed(before, planned, progress)
     if changed := changes(before, planned):
         print(f"resuming {directory} with {', '.join(changed)}", flush=True)
     threads = before.execution.threads
@@ -406,6 +419,23 @@ def _recipe_line(planned: RunPlan) -> str:
     return (
         f"{line}: replacements change from noise by word frequency to the generator's over the "
         f"first {fading:.0%} of the run"
+    )
+
+
+def _preset_line(config: RunConfig, checkpoint: Checkpoint | None) -> str:
+    """What --preset says beside a checkpoint of another size, and what it does not; else empty."""
+    flags = config.flags
+    if checkpoint is None or flags.preset in (None, checkpoint.preset):
+        return ""
+    preset = PRESETS[flags.preset]
+    taken = []
+    if flags.learning_rate is None:
+        taken.append(f"the learning rate {preset.learning_rate:g}")
+    if flags.tokens_per_batch is None:
+        taken.append(f"{preset.tokens_per_batch:,} tokens a batch")
+    return (
+        f"from --preset {flags.preset}: {' and '.join(taken) or 'nothing'}; the sizes of the "
+        f"networks are those in --init {config.init}, which are nearest to {checkpoint.preset}"
     )
 
 

@@ -157,10 +157,9 @@ def losses_of(path: Path) -> Losses:
     found: Losses = {}
     for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
         row = json.loads(line)
-        found[row["step"]] = {"discriminator_loss": row["discriminator_loss"]}
-        for name in ("bag_loss", "correction_loss"):
-            if row.get(name):  # 0 where it has no weight
-                found[row["step"]][name] = row[name]
+        names = ("discriminator_loss", "bag_loss", "correction_loss")
+        # 0 in older records where it has no weight.
+        found[row["step"]] = {name: row[name] for name in names if row.get(name)}
     return found
 
 

@@ -1,6 +1,6 @@
 """What was given for a pre-training run, and the model sizes behind `--preset`."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,6 +15,7 @@ from malmoi.config import (
     read_assignments,
     read_recipe,
 )
+from malmoi.model_folders import find_named
 from pretrain.config.objective import GENERATOR_SIZE
 from pretrain.config.schema import OTHER_NAMES, PretrainKeys
 
@@ -140,13 +141,14 @@ class PretrainSettings:
     """Passes over the corpus when no --max-... is given; by default 10."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
-    default tiny, or with --init DIRECTORY that of the checkpoint (learning rate and batch)."""
+    default tiny. With --init DIRECTORY the networks have the checkpoint's sizes, and this says
+    learning rate and batch only; by default those that suit it."""
     init: str | None = None
     """random; word-vectors (default): word embeddings from counts of which word pieces occur
-    together in the corpus; or the directory of a run or a released checkpoint to continue from, or
-    the Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a generator
-    that is needed and not there begins new). A directory has to stay where it is until the run is
-    finished: --resume reads its shape again."""
+    together in the corpus; or the directory or name of a run or a released checkpoint to continue
+    from, or the Hub id of an ELECTRA discriminator in safetensors (its networks and tokenizer; a
+    generator that is needed and not there begins new). A directory has to stay where it is until
+    the run is finished: --resume reads its shape again."""
     revision: str | None = None
     """Branch, tag or commit of the Hub id in --init, such as refs/pr/1; by default main."""
     recipe: str | None = None
@@ -242,11 +244,15 @@ class RunConfig:
 
 
 def read_config(flags: PretrainSettings) -> RunConfig:
-    """Read the recipe and `--set` beside the flags.
+    """Read the recipe and `--set` beside the flags; a name in `--init` becomes its directory.
 
     Raises:
         InputError: no such recipe or key, or a value of another type.
     """
+    if flags.init is not None and flags.init not in FROM_NOTHING:
+        place = find_named(flags.init)
+        if place != Path(flags.init):  # what is no name stays as it was written
+            flags = replace(flags, init=str(place))
     by_hand = read_assignments(flags.set)
     recipe, reason = _recipe_of(flags, by_hand)
     # Of the default's values nobody has chosen any, nor of a resumed run's, whose plan has them.

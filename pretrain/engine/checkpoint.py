@@ -52,6 +52,14 @@ class TrainerState:
     """What the monitor has warned of so far."""
 
     @property
+    def clock(self) -> float:
+        """Seconds of training in earnest.
+
+        It says the learning rate of `--max-minutes`, and compiling would use up the warm-up.
+        """
+        return self.seconds - self.compiling_seconds
+
+    @property
     def hardware_flops(self) -> float:
         """Operations in matrix products so far."""
         tokens = self.tokens - self.tokens_of_first_stage
@@ -173,6 +181,19 @@ def _check_shapes(path: Path, pair: ElectraPair, weights: dict[str, torch.Tensor
         )
 
 
+def progress_found(directory: Path) -> TrainerState | None:
+    """Where the newest checkpoint says that the run stands, its tensors not looked at.
+
+    None where no checkpoint can say it.
+    """
+    for path in _checkpoints(directory):
+        try:
+            return _read_progress(path)[0]
+        except (OSError, ValueError):
+            continue  # `load_state` reports it
+    return None
+
+
 def has_state(directory: Path) -> bool:
     """Whether there is any checkpoint, damaged ones included."""
     return bool(_checkpoints(directory))
@@ -188,12 +209,8 @@ def _read(path: Path) -> tuple[TrainerState, dict[str, dict[str, torch.Tensor]]]
     Raises:
         OSError, ValueError: it is damaged.
     """
-    record = json.loads((path / "progress.json").read_text())
+    progress, checksums = _read_progress(path)
     try:
-        values, checksums = dict(record["progress"]), dict(record["sha256"])
-        if checksums["progress"] != _progress_checksum(values):
-            raise ValueError("checksum of progress.json does not match")
-        progress = TrainerState(**values)
         tensors = {}
         for file in _TENSOR_FILES:
             blob = (path / f"{file}.safetensors").read_bytes()
@@ -205,6 +222,22 @@ def _read(path: Path) -> tuple[TrainerState, dict[str, dict[str, torch.Tensor]]]
     except (KeyError, TypeError) as error:
         raise ValueError(f"progress.json is incomplete: {error}") from error
     return progress, tensors
+
+
+def _read_progress(path: Path) -> tuple[TrainerState, dict[str, str]]:
+    """Where a checkpoint stands, and the checksums of its tensor files.
+
+    Raises:
+        OSError, ValueError: it is damaged.
+    """
+    record = json.loads((path / "progress.json").read_text())
+    try:
+        values, checksums = dict(record["progress"]), dict(record["sha256"])
+        if checksums["progress"] != _progress_checksum(values):
+            raise ValueError("checksum of progress.json does not match")
+        return TrainerState(**values), checksums
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"progress.json is incomplete: {error}") from error
 
 
 def _progress_checksum(values: dict[str, Any]) -> str:

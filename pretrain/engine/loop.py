@@ -158,14 +158,7 @@ class Trainer:
         if length.limit == "max_flops":
             return progress.flops / length.amount
         # Clocks differ, and learning rates must not.
-        return float(self.processes.from_main(self._clock())) / (length.amount * 60)
-
-    def _clock(self) -> float:
-        """Seconds of training in earnest.
-
-        It says the learning rate of `--max-minutes`, and compiling would use up the warm-up.
-        """
-        return self.progress.seconds - self.progress.compiling_seconds
+        return float(self.processes.from_main(progress.clock)) / (length.amount * 60)
 
     def _lap(self) -> float:
         """Count the seconds since the last lap as training, and return them."""
@@ -268,7 +261,7 @@ class Trainer:
             flops=progress.flops,
             learning_rate=rate,
             fraction=fraction,
-            left=self._clock() * (1 - fraction) / max(fraction, 1e-9),
+            left=progress.clock * (1 - fraction) / max(fraction, 1e-9),
         )
 
     def _save_if_due(

@@ -79,7 +79,7 @@ class Monitor:
         self._metrics: TextIO | None = None
         self._board: SummaryWriter | None = None
         if processes.is_main:
-            rows = _rows_until(directory / "metrics.jsonl", first_step)
+            rows = self._rows_until(directory / "metrics.jsonl", first_step)
             if rows:
                 self.last = rows[-1]
                 for before, row in zip([{}, *rows], rows, strict=False):
@@ -199,21 +199,8 @@ class Monitor:
         """
         results = self._results
         count = dict(zip(COUNT_NAMES, self._sum([r.counts for r in results]), strict=True))
-        # Where two stages meet, those steps only that train it.
-        trained = [r for r in results if r.trains_discriminator] or results
-        row = so_far | self._guessing(count)
+        row = so_far | self._guessing(count) | self._learning(count)
         row |= {
-            "discriminator_loss": self._mean([r.discriminator_loss for r in trained]),
-            "discriminator_precision": count["true_positive"] / max(1, count["predicted_replaced"]),
-            "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
-        }
-        for each in AUXILIARY_LOSSES:
-            if each.recorded:
-                found = [r.auxiliary[each.name] for r in trained if each.name in r.auxiliary]
-                row[each.name] = self._mean(found) if found else 0.0
-        row |= {
-            "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
-            "encoder_accuracy": count["encoder_guessed"] / max(1, count["encoder_places"]),
             "tokens_per_second": count["tokens"] / (time.perf_counter() - self._since),
             "learning_rate": learning_rate,
         }
@@ -244,6 +231,30 @@ class Monitor:
             "unigram_accuracy": count["commonest"] / hidden,
         }
 
+    def _learning(self, count: dict[str, int]) -> dict[str, float]:
+        """Figures of the encoder that is handed out; none of what this recipe or stage has not."""
+        # Where two stages meet, those steps only that train it.
+        trained = [r for r in self._results if r.trains_discriminator]
+        found: dict[str, float] = {}
+        if trained:
+            found["discriminator_loss"] = self._mean([r.discriminator_loss for r in trained])
+        if trained and self._recipe.objective.detects:
+            found |= {
+                "discriminator_precision": count["true_positive"]
+                / max(1, count["predicted_replaced"]),
+                "discriminator_recall": count["true_positive"] / max(1, count["replaced"]),
+                "replaced_fraction": count["replaced"] / max(1, count["tokens"]),
+            }
+        for each in AUXILIARY_LOSSES:
+            losses = [r.auxiliary.get(each.name) for r in trained or self._results]
+            if each.recorded and (known := [loss for loss in losses if loss is not None]):
+                found[each.name] = self._mean(known)
+        runs = trained or not self._recipe.objective.replaces_tokens
+        if runs and self._recipe.encoder_guesses:
+            right, places = count["encoder_guessed"], count["encoder_places"]
+            found["encoder_accuracy"] = right / max(1, places)
+        return found
+
     def _sum(self, tensors: list[torch.Tensor]) -> Any:
         """Over steps and processes, as lists of Python numbers."""
         return self._processes.add_up(torch.stack(tensors).sum(dim=0)).tolist()
@@ -261,6 +272,23 @@ class Monitor:
             for name, value in row.items():
                 if name != "step":
                     self._board.add_scalar(name, value, int(row["step"]))
+
+    def _rows_until(self, path: Path, step: int) -> list[dict[str, float]]:
+        """Cut a metrics file back to `step`: what came after the checkpoint will be done again."""
+        if not path.exists():
+            return []
+        rows: list[dict[str, float]] = []
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+            try:
+                row = json.loads(line)
+                keep = row["step"] <= step
+                _ = 0.0 + row[self._recipe.watched(row).key] + row["tokens_seen"]
+            except (ValueError, TypeError, KeyError):
+                continue  # the last line of a killed run may be half a line
+            if keep:
+                rows.append(row)
+        write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
+        return rows
 
     def _keep_first(self, row: dict[str, float], steps: int) -> WatchedLoss:
         """Add a row to the first ones, if it is one of them; returns the loss that is watched."""
@@ -345,24 +373,6 @@ def _board(directory: Path, first_step: int) -> "SummaryWriter | None":
     from torch.utils.tensorboard import SummaryWriter
 
     return SummaryWriter(str(directory), purge_step=first_step + 1)
-
-
-def _rows_until(path: Path, step: int) -> list[dict[str, float]]:
-    """Cut a metrics file back to `step`: what came after the checkpoint will be done again."""
-    if not path.exists():
-        return []
-    rows: list[dict[str, float]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-        try:
-            row = json.loads(line)
-            keep = row["step"] <= step
-            _ = 0.0 + row["discriminator_loss"]
-        except (ValueError, TypeError, KeyError):
-            continue  # the last line of a killed run may be half a line
-        if keep:
-            rows.append(row)
-    write_at_once(path, "".join(json.dumps(row) + "\n" for row in rows))
-    return rows
 
 
 def _clock(seconds: float) -> str:

@@ -29,6 +29,7 @@ class AllTokensMLM(EncoderObjective):
     """
 
     needs_lm_head = True
+    detects = True
     watched = guessing("discriminator_loss")
 
     def token_losses(self, run: EncoderPass) -> TokenLosses:

@@ -25,6 +25,9 @@ class EncoderObjective(ABC):
     False: it reads [MASK], and there is no second network."""
     needs_lm_head: ClassVar[bool] = False
     """Whether it guesses tokens, with a masked-LM head on the encoder."""
+    detects: ClassVar[bool] = False
+    """Whether it asks the discriminator's head which tokens were replaced, and counts the answers:
+    there is no precision or recall else."""
     watched: ClassVar[WatchedLoss]
     """Its loss; the key says too where a row of metrics has it."""
 

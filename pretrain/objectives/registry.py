@@ -67,6 +67,12 @@ class ResolvedRecipe:
         """Whether a network guesses what [MASK] hides: a generator, or a masked-LM encoder."""
         return self.has_generator or not self.objective.replaces_tokens
 
+    @property
+    def encoder_guesses(self) -> bool:
+        """Whether the encoder that is handed out guesses tokens."""
+        corrects = any(isinstance(each, CorrectiveLM) for each in self.auxiliaries)
+        return self.objective.needs_lm_head or corrects
+
     def pair_shape(
         self, *, sharing: Sharing, generator_size: float, generator_layers: int | None
     ) -> PairShape:
@@ -103,10 +109,11 @@ class ResolvedRecipe:
             parts.append(
                 f"generator loss {row['generator_loss']:.3f} acc {row['generator_accuracy']:.3f}"
             )
-        if self.schedule.runs_discriminator:
+        if self.objective.watched.key in row:  # not while the generator learns alone
             parts.append(self.objective.describe(row))
         # Losses at tokens first, as the objective's is.
         beside = sorted(self.auxiliaries, key=lambda each: each.at_cls)
+        beside = [each for each in beside if each.name in row]
         parts += [text for each in beside if (text := each.describe(row))]
         return "  ".join(parts)
 

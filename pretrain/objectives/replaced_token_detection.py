@@ -23,6 +23,7 @@ STUCK_RECALL = 0.01
 class ReplacedTokenDetection(EncoderObjective):
     """Replaced or original, asked at every token."""
 
+    detects = True
     watched = telling_apart("discriminator_loss")
     masked_only: ClassVar[bool] = False
     """Whether only masked positions are asked about."""

@@ -183,7 +183,7 @@ class TwoStage(NetworkSchedule):
         self, row: dict[str, float], objective: WatchedLoss, *, has_generator: bool
     ) -> WatchedLoss:
         """The loss of the stage that the row is of."""
-        return objective if row["discriminator_loss"] > 0 else _GENERATOR_LOSS
+        return objective if row.get("discriminator_loss", 0) > 0 else _GENERATOR_LOSS
 
 
 class Adversarial(NetworkSchedule):

@@ -24,7 +24,7 @@ import pretrain.runner
 from malmoi.command_line import run_command
 from malmoi.tokenizer_folders import tokenizer_hash
 from pretrain.config.settings import PretrainSettings
-from tests.pretrain.conftest import Command, checkpoints, metric_rows, weights_of
+from tests.pretrain.conftest import Command, checkpoints, metric_rows, unfinish, weights_of
 from tokenizer.loading import load_pretraining_tokenizer
 from tokenizer.training import train_tokenizer
 
@@ -200,6 +200,46 @@ def test_every_recipe_leaves_stock_networks(
         model, info = loader.from_pretrained(tmp_path / "run" / folder, output_loading_info=True)
         assert not info["missing_keys"] and not info["unexpected_keys"]
         assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
+
+
+def test_what_a_preset_says_beside_a_checkpoint_of_another_size_is_said(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
+
+    def lines(*flags: str) -> list[str]:
+        output = f"next of {' '.join(flags).replace('--', '')}"
+        code, printed, errors = pretrain_here(
+            "--max-steps", "0", "--init", "first", "--output", output, *flags
+        )
+        assert code == 0, errors
+        return [line for line in printed.splitlines() if "--preset" in line]
+
+    (line,) = lines("--preset", "base")
+    assert "--preset base: the learning rate 0.0002;" in line  # the batch is given
+    assert "--init first" in line and "nearest to tiny" in line
+    record = json.loads((tmp_path / "next of preset base" / "run.json").read_text())
+    assert record["networks"]["discriminator"]["num_hidden_layers"] == 2
+    assert "--preset base: nothing;" in lines("--preset", "base", "--learning-rate", "1e-3")[0]
+    assert lines("--preset", "tiny") == lines() == []
+
+
+def test_init_takes_the_name_of_a_released_model(
+    pretrain_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As --model of finetune/kfold.py does."""
+    assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
+    released = tmp_path / "home" / "checkpoints" / "mine"
+    released.parent.mkdir(parents=True)
+    (tmp_path / "first").rename(released)
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path / "home"))
+    code, _, errors = pretrain_here("--max-steps", "2", "--init", "mine")
+    assert code == 0, errors
+    # The record has the place, and --resume takes the name for it.
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["plan"]["start"]["init"] == str(released)
+    unfinish(tmp_path / "run", before=2)
+    assert pretrain_here("--max-steps", "2", "--init", "mine", "--resume")[0] == 0
 
 
 def test_rows_longer_than_a_checkpoint_has_positions_are_refused_before_the_long_work(

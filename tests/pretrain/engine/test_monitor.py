@@ -126,6 +126,54 @@ def test_no_generator_has_no_loss_of_a_generator(tmp_path: Path) -> None:
         assert more.last["step"] == 200
 
 
+OF_ENCODER = {
+    *("discriminator_loss", "discriminator_precision", "discriminator_recall"),
+    *("replaced_fraction", "bag_loss", "correction_loss", "encoder_accuracy"),
+}
+DETECTION = {
+    *("discriminator_loss", "discriminator_precision", "discriminator_recall"),
+    "replaced_fraction",
+}
+
+
+@pytest.mark.parametrize(
+    ("flags", "first", "last"),
+    [
+        ("--recipe bert", {"encoder_accuracy"}, {"encoder_accuracy"}),
+        ("--recipe electra", DETECTION, DETECTION),
+        ("--recipe default", OF_ENCODER, OF_ENCODER),
+        ("--recipe two-stage", set(), DETECTION),
+        (
+            "--recipe two-stage --set objective.correction_weight=1",
+            set(),
+            DETECTION | {"correction_loss", "encoder_accuracy"},
+        ),
+        (
+            "--recipe replace-mlm",
+            {"discriminator_loss", "encoder_accuracy"},
+            {"discriminator_loss", "encoder_accuracy"},
+        ),
+    ],
+)
+def test_what_a_recipe_or_stage_has_not_is_in_no_row(
+    pretrain_here: Command,
+    break_off: Breaking,
+    flags: str,
+    first: set[str],
+    last: set[str],
+) -> None:
+    """And the rows are read again by a run that goes on."""
+    directory = break_off(7, "--max-steps", "8", *flags.split())
+    code, printed, errors = pretrain_here("--max-steps", "8", *flags.split(), "--resume")
+    assert code == 0, errors
+    rows = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [2, 4, 6, 8]
+    assert (rows[0].keys() & OF_ENCODER, rows[-1].keys() & OF_ENCODER) == (first, last)
+    final = json.loads((directory / "run.json").read_text())["final_metrics"]
+    assert final == rows[-1]
+    assert ("discriminator loss" in printed) == (last >= DETECTION)
+
+
 def test_no_loss_at_tokens_of_some_frequency_is_not_a_loss_of_zero(tmp_path: Path) -> None:
     alone = replace(result(), binned_loss=torch.zeros(2, 5), trains_discriminator=False)
     binned = torch.tensor([[3.0, 1.0, 0.0, 0.0, 2.0], [6.0, 1.0, 2.0, 0.0, 4.0]])
