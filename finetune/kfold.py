@@ -8,10 +8,10 @@ import sys
 from finetune.settings import KfoldSettings
 from malmoi.command_line import run_command
 
-ABOUT = """Measure an encoder on labelled texts by stratified k-fold (macro F1), then train on all
-of them and save the classifier to runs/finetune/. A run that was stopped goes on from its finished
-folds when the same command is given again. Further settings are keys of recipes: see
-finetune/recipes/default.toml."""
+ABOUT = """Measure an encoder and a linear model, added up, on labelled texts by stratified k-fold
+(macro F1), then train on all of them and save the classifier to runs/finetune/. A run that was
+stopped goes on from its finished folds when the same command is given again. Further settings are
+keys of recipes: see finetune/recipes/default.toml."""
 
 
 def main(settings: KfoldSettings) -> None:
