@@ -338,7 +338,8 @@ def _matrix(labels: Sequence[str], counts: list[list[int]]) -> str:
 def _calibration(found: Calibration) -> str:
     if found.temperature in (LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE):
         verdict = (
-            "온도가 한계값에 닿았습니다. 거의 모든 예측이 맞거나 틀려서 보정을 믿기 어렵습니다."
+            "온도가 한계값에 닿았습니다. 거의 모든 예측이 틀렸거나 확신이 거의 없어 보정을 믿기 "
+            "어렵습니다."
         )
     elif found.temperature > 1:
         verdict = "1보다 크므로 모델이 실제보다 더 확신하는 편입니다."

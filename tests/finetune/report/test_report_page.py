@@ -174,7 +174,13 @@ def test_no_mistakes_is_said() -> None:
     assert "틀린 예측이 없습니다." in page.text
     assert "의심되는 텍스트가 없습니다." in page.text
     assert "많이 헷갈린" not in page.text
-    assert "한계값에 닿았습니다" in page.text
+
+
+def test_a_calibration_that_cannot_be_believed_is_said() -> None:
+    wrong = Page(report_page(content(right=0.0), keywords=False))
+    assert "한계값에 닿았습니다" in wrong.text
+    right = Page(report_page(content(right=1.0), keywords=False))
+    assert "한계값에 닿았습니다" not in right.text
 
 
 @pytest.mark.parametrize(("labels", "matrix"), [(2, True), (44, True), (61, False)])
