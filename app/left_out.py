@@ -22,10 +22,8 @@ def draw_left_out(lines: Sequence[str], count: int) -> None:
     """
     st.warning(
         say(
-            f"빈칸이거나 읽을 수 없어 뺀 행이나 파일이 {count:,}개 있습니다. 나머지는 모두 "
-            "들어왔습니다.",
-            f"Rows or files left out, as they are empty or cannot be read: {count:,}. All else is "
-            "there.",
+            f"빈칸이거나 읽을 수 없어 뺀 행이나 파일이 {count:,}개 있습니다.",
+            f"Rows or files left out, as they are empty or cannot be read: {count:,}.",
         ),
         icon=":material/report:",
     )
@@ -46,7 +44,7 @@ def draw_left_out(lines: Sequence[str], count: int) -> None:
 
 
 def offer_left_out(lines: Sequence[str]) -> None:
-    """The same as a file."""
+    """The same, to be downloaded as CSV."""
     st.download_button(
         say("뺀 행 목록 내려받기 (CSV)", "Download the list (CSV)"),
         lambda: to_csv(left_out_table(lines)),
@@ -59,7 +57,7 @@ def offer_left_out(lines: Sequence[str]) -> None:
 
 
 def left_out_table(lines: Sequence[str]) -> pd.DataFrame:
-    """Place and reason of each line."""
+    """A row a line: its place, and why it was left out."""
     rows = []
     for line in lines:
         found = _PLACED.match(line)

@@ -62,7 +62,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     output = settings.output or _unfinished(identity) or new_run(prepared.source.place)
     check_free(output)
     raise_if_stopped()
-    with work_folder(output, identity, lambda line: print(line, flush=True)) as work:
+    with work_folder(output, identity) as work:
         whose = "encoder, " if prepared.plan.linear.enabled else ""
         encoder = _train(prepared.experiment, work, settings.jobs, whose)
         with worth_keeping():

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,16 @@ _LOCK = ".lock"
 
 
 @contextmanager
-def work_folder(
-    output: Path, plan: dict[str, Any], say: Callable[[str], None] | None = None
-) -> Iterator[Path]:
+def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     """Yield the work folder of `output`, `.NAME.work` beside it, with what an earlier run left.
 
-    What a run with another plan left is deleted. The folder goes when the run ends well, or when
-    it meets input that it cannot use; it stays when the run is killed, the disk is full, or inside
-    `worth_keeping`.
+    What a run with another plan left is deleted, which a line on stdout says. The folder goes when
+    the run ends well, or when it meets input that it cannot use; it stays when the run is killed,
+    the disk is full, or inside `worth_keeping`.
 
     Args:
         output: the directory that the run makes; must not exist yet, its parents may be missing.
         plan: all that the work depends on (hashes of inputs, settings, versions), as JSON has it.
-        say: told a line where what another run left is deleted.
 
     Raises:
         InputError: another run is at work on the same output.
@@ -42,8 +39,11 @@ def work_folder(
         plan = json.loads(json.dumps(plan))
         if _plan_of(folder) != plan:
             left = [path for path in folder.iterdir() if path.name != _LOCK]
-            if left and say is not None:
-                say(f"begun anew: an unfinished run of {output} had other data or settings")
+            if left:
+                print(
+                    f"begun anew: an unfinished run of {output} had other data or settings",
+                    flush=True,
+                )
             for path in left:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             write_at_once(folder / _PLAN, json.dumps(plan, ensure_ascii=False, indent=2))

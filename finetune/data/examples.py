@@ -449,7 +449,7 @@ def nearest_label(name: str, labels: Sequence[str]) -> str | None:
     if name.replace(".", "", 1).isdecimal():
         return None
     if same := [one for one in labels if one and (name.startswith(one) or one.startswith(name))]:
-        return same[0]
+        return max(same, key=len)
 
     def jamo(label: str) -> str:
         return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())

@@ -158,7 +158,7 @@ def test_equal_labels_are_one_class(
 
 
 def test_a_label_that_goes_on_like_another_is_that_one() -> None:
-    assert nearest_label("기타문의", ["배송", "교환문의", "기타"]) == "기타"
+    assert nearest_label("기타문의", ["기", "배송", "교환문의", "기타"]) == "기타"
     assert nearest_label("일긔", ["일기", "일정"]) == "일기"
     assert nearest_label("0.5", ["4.5", "3.5"]) is None
 
