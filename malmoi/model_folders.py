@@ -251,8 +251,13 @@ def classifier_folder(source: str | Path, revision: str | None = None) -> Path:
     """`local_source` of a classifier, which may be a linear one without weights of a network.
 
     Raises:
-        InputError: as `local_source`.
+        InputError: as `local_source`, or `source` is neither a text nor a path.
     """
+    if not isinstance(source, str | Path):
+        raise InputError(
+            "expected the name, folder or Hub id of a classifier, found "
+            f"{type(source).__name__}; write it as text"
+        )
     path = find_named(source)
     return path if is_linear_alone(path) else Path(local_source(source, revision))
 

@@ -112,26 +112,35 @@ class Classifier:
             engine: `torch-fp32`, `torch-bf16`, `onnx-fp32` or `onnx-int8`. `torch`: in the number
                 format that is the faster one on most machines of this kind. `auto`: the fastest
                 that gives the same labels as `torch-fp32` to 99.5% of the texts of the samples,
-                measured once a model and machine, in about 20 seconds.
+                measured once a model and machine, in about 20 seconds. Without effect, which is
+                said, where there is no fine-tuned encoder.
             revision: branch, tag or commit of a Hub id.
             threads: that an ONNX engine computes with; all cores where it is None.
             say: called with a line before something that takes long; by default the line goes to
                 standard error.
 
         Raises:
-            InputError: in one line, when the directory is missing or lacks its configuration or
-                weights, when the weights are damaged or belong to something else than a
-                classifier, when tokenizer and model do not match, when labels have no names, or
-                when there is no such engine.
+            InputError: in one line, when `path` is no name, when the directory is missing or lacks
+                its configuration or weights, when the weights are damaged or belong to something
+                else than a classifier, when tokenizer and model do not match, when labels have no
+                names, or when there is no such engine.
         """
         folder = classifier_folder(path, revision)
         linear = load_linear(folder)
+        say = say or _to_standard_error
         if linear is not None and not has_weights(folder):
-            if engine != "linear":  # whatever computes an encoder does for one that has none
-                check_engine(engine, "engine")
             opened = open_alone(linear, folder)
+            computes = opened.engine.name
+            asked = engine in ("linear", "auto") or computes.startswith(
+                check_engine(engine, "engine")
+            )
+            if not asked:
+                say(
+                    f"{name_of_model(path)} has no fine-tuned encoder: it is computed by "
+                    f"{computes}, not by {engine}"
+                )
         else:
-            opened = open_classifier(folder, engine, threads=threads, say=say or _to_standard_error)
+            opened = open_classifier(folder, engine, threads=threads, say=say)
         if linear is not None:
             linear.check_labels(opened.description.labels, folder)
         temperature = fitted_temperature(folder)
@@ -264,8 +273,13 @@ class Classifier:
             a model of values `value`. A name that is taken gets a number.
 
         Raises:
-            InputError: no such column or several of that name, or as `predict`.
+            InputError: no table, no such column or several of that name, or as `predict`.
         """
+        if not hasattr(frame, "columns"):
+            raise InputError(
+                f"expected a table with a column {text_column!r}, found {type(frame).__name__}; "
+                "give a pandas DataFrame, a list of texts to predict"
+            )
         named = [text_column, *([] if pair_column is None else [pair_column])]
         for column in named:
             if column not in frame.columns:

@@ -189,6 +189,12 @@ def message(path: Path | str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("wrong", [None, 3, ["malmoi-small-memos"]])
+def test_what_is_no_name_of_a_model_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=f"expected the name, .* found {type(wrong).__name__}"):
+        Classifier.load(wrong)
+
+
 def test_missing_directory(tmp_path: Path) -> None:
     path = tmp_path / "none"
     assert message(path) == f"no model directory {path}; check the path"

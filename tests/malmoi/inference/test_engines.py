@@ -268,6 +268,9 @@ def test_a_table_keeps_its_columns_and_its_rows_without_text(classifier_director
     with pytest.raises(InputError, match="expected one column '글' in the table, found 2"):
         classifier.predict_frame(twice, "글")
     assert list(classifier.predict_frame(frame[:0], "글").columns) == ["label", "글", *new]
+    no_table: Any = ["꿈에서"]
+    with pytest.raises(InputError, match="expected a table with a column '글', found list"):
+        classifier.predict_frame(no_table, "글")
 
 
 @pytest.mark.parametrize(

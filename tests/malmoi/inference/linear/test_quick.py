@@ -62,6 +62,17 @@ def test_a_kept_one_says_the_same(quick: QuickResult, saved: Path, memos: Memos)
         assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
 
 
+def test_an_engine_that_it_cannot_use_is_not_ignored_in_silence(saved: Path) -> None:
+    said: list[str] = []
+    for engine in ("auto", "linear"):
+        Classifier.load(saved, engine, say=said.append)
+    assert said == []
+    assert Classifier.load(saved, "onnx-int8", say=said.append).engine == "linear"
+    assert "onnx-int8" in said[0] and len(said) == 1
+    with pytest.raises(InputError, match="found 'onnx-int4'"):
+        Classifier.load(saved, "onnx-int4")
+
+
 def test_it_is_found_and_named_by_its_run(
     saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
