@@ -17,6 +17,8 @@ from malmoi.text.reading.columns import (
     LABEL_COLUMNS,
     SAMPLE_ROWS,
     ColumnRequest,
+    has_text_column,
+    header_below,
     plain_name,
 )
 from malmoi.text.reading.json_rows import json_rows, sampled
@@ -48,6 +50,7 @@ class FilePreview:
         is_list: one text a line, without columns.
         origin: which program has most likely made it.
         notes: how it is read.
+        header_below: which of the rows, from 1, looks like the header that the first line is not.
     """
 
     columns: tuple[str, ...]
@@ -58,6 +61,7 @@ class FilePreview:
     is_list: bool
     origin: FileOrigin
     notes: SourceNotes
+    header_below: int | None = None
 
     def way(
         self, *, text: int, label: int | None, no_header: bool, origin: FileOrigin = "table"
@@ -106,7 +110,10 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
     request = ColumnRequest(any_sheet=True)
     with open_table(source, shape, request, options, notes, bad) as table:
         seen = _preview(distinct_names(table.columns), table.sample, notes, source)
-        return replace(seen, header=tuple(table.columns))
+        below = None
+        if not no_header and not has_text_column(table.columns, None):
+            below = header_below(table.sample, None)
+        return replace(seen, header=tuple(table.columns), header_below=below)
 
 
 def _preview(

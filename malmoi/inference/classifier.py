@@ -131,10 +131,10 @@ class Classifier:
         if linear is not None and not has_weights(folder):
             opened = open_alone(linear, folder)
             computes = opened.engine.name
-            asked = engine in ("linear", "auto") or computes.startswith(
+            taken = engine in ("linear", "auto") or computes.startswith(
                 check_engine(engine, "engine")
             )
-            if not asked:
+            if not taken:
                 say(
                     f"{name_of_model(path)} has no fine-tuned encoder: it is computed by "
                     f"{computes}, not by {engine}"

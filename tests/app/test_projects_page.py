@@ -314,6 +314,18 @@ def test_columns_are_found_before_anything_is_read_in(
     assert (found.columns, found.text, found.label) == (columns, text, label)
 
 
+def test_a_title_above_the_names_of_columns_is_pointed_at(workplace: Path) -> None:
+    titled = "9월 후기 모음,,\n,,\n번호,리뷰,라벨\n1,배송이 빨라요,긍정\n".encode("cp949")
+    page = open_page()
+    page.file_uploader[0].upload("9월.csv", titled, "text/csv")
+    page.run()
+    assert not page.exception
+    assert any("제목 줄을 지우고" in one.value for one in page.warning)
+    for data in (CSV.encode(), "1,배송이 빨라요\n2,향이 세요\n".encode()):
+        assert look_at(source_of_upload("a.csv", data)).header_below is None
+    assert look_at(source_of_upload("a.csv", titled), no_header=True).header_below is None
+
+
 def test_a_column_is_read_by_its_number_where_its_name_is_there_twice(workplace: Path) -> None:
     access = made()
     source = source_of_upload("a.csv", "a,a,b\n일,글 하나,긍정\n이,글 둘,부정\n".encode())
