@@ -22,7 +22,7 @@ from malmoi.files import directory_at_once
 from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
-from malmoi.model_folders import find_encoder
+from malmoi.model_folders import better_read, find_encoder
 from malmoi.progress import shown_progress
 from malmoi.text.reading.notes import ReadingNotes
 
@@ -94,10 +94,15 @@ def _encoder(settings: KfoldSettings, values: KfoldRecipe) -> Path | None:
                 "one out"
             )
         return None
-    try:
-        found = settings.model or find_encoder()
-    except InputError:
-        return None
+    found = settings.model
+    if found is None:
+        try:
+            newest = find_encoder()
+        except InputError:
+            return None
+        found = str(newest)
+        if advice := better_read(newest):
+            print(advice)
     return Path(encoder_source(found, values.start.revision))
 
 

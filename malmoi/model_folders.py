@@ -25,6 +25,10 @@ LINEAR, LINEAR_WEIGHTS = "linear.json", "linear.safetensors"
 # known of the model.
 PUBLISHED_FP32, PUBLISHED_INT8 = "onnx/model.onnx", "onnx/model_quantized.onnx"
 PUBLISHED_DESCRIPTION = "onnx/malmoi.json"
+# Starts of a pre-training without a checkpoint.
+_FROM_NOTHING = ("random", "word-vectors")
+# An encoder that has read so many times as much is named beside one that is taken.
+_FAR_MORE = 10
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
@@ -161,6 +165,47 @@ def find_encoder(root: Path | None = None) -> Path:
         f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
         "`python pretrain/run.py --corpus corpora/comments` first or give --model"
     )
+
+
+def better_read(encoder: Path, root: Path | None = None) -> str:
+    """A line on a released encoder that has read far more than one that began from nothing.
+
+    `find_encoder` takes the newest run, which may have been a first try of a minute.
+
+    Args:
+        encoder: what `find_encoder` found.
+        root: as there.
+
+    Returns:
+        The line; "" where no released encoder has read ten times as many tokens, or where this one
+        went on from a checkpoint.
+    """
+    root = home() if root is None else root
+    begun = read_json(encoder.parent / "run.json")
+    if _object_at(begun, "plan", "start").get("init") not in _FROM_NOTHING:
+        return ""
+    read = _object_at(begun, "progress").get("tokens", 0)
+    others = {
+        path: _object_at(read_json(path / "run.json"), "progress").get("tokens", 0)
+        for path in sorted((root / "checkpoints").glob("*"))
+        if architecture(path) == "ElectraForPreTraining"
+    }
+    more = [path for path, tokens in others.items() if tokens > _FAR_MORE * read]
+    if not more:
+        return ""
+    other = min(more, key=_weights_size)
+    return (
+        f"{encoder.parent.name} has read {read:,.0f} tokens, {other.name} "
+        f"{others[other]:,.0f}: --model {other.name} is likely the better start"
+    )
+
+
+def _object_at(values: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The object below some keys; empty where there is none."""
+    for key in keys:
+        found = values.get(key)
+        values = found if isinstance(found, dict) else {}
+    return values
 
 
 def _weights_size(folder: Path) -> int:

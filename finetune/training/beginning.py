@@ -9,7 +9,7 @@ from finetune.settings import StartKeys
 from finetune.training.encoders import encoder_source, labels_of
 from malmoi.errors import InputError
 from malmoi.inference.learnt_texts import read_learnt, text_keys
-from malmoi.model_folders import find_encoder
+from malmoi.model_folders import better_read, find_encoder
 
 _SHOWN_LABELS = 20
 
@@ -24,12 +24,14 @@ class Beginning:
         keep_head: go on from the classifier instead of from its encoder.
         learnt: keys of the texts that the classifier has learnt (`learnt_texts`); None where
             it does not say, or where none of its weights are taken.
+        advice: a line on a better start, where the newest encoder was taken; "" for none.
     """
 
     source: str
     labels: list[str]
     keep_head: bool
     learnt: np.ndarray | None
+    advice: str = ""
 
     def has_learnt(self, examples: Examples) -> np.ndarray:
         """Which of the texts it has learnt, bool [N]; none where it does not say."""
@@ -45,7 +47,9 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
         InputError: nothing is there, or no finished classifier where one is gone on from.
     """
     keep_head = start.continue_from is not None
-    source = encoder_source(start.continue_from or model or find_encoder(), start.revision)
+    named = start.continue_from or model
+    newest = None if named else find_encoder()
+    source = encoder_source(named or str(newest), start.revision)
     labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(
@@ -57,6 +61,7 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
         labels=labels,
         keep_head=keep_head,
         learnt=read_learnt(source) if labels else None,
+        advice="" if newest is None or start.random_weights else better_read(newest),
     )
 
 
@@ -82,14 +87,14 @@ def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> 
 
 
 def describe_beginning(beginning: Beginning, examples: Examples, left_out: int) -> list[str]:
-    """Lines on what is taken of a classifier, and whether scores are to be trusted.
+    """Lines on what is taken, whether another encoder is better, and scores are to be trusted.
 
     Args:
         examples: that are trained and tested on.
         left_out: how many of the data are not, for the classifier has learnt them.
     """
     if not beginning.labels:
-        return []
+        return [beginning.advice] if beginning.advice else []
     source = beginning.source
     unknown = f"warning: {source} does not list the texts that it has learnt; if some are among "
     unknown += "these, the scores are too high"

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
-from malmoi.model_folders import find_encoder
+from malmoi.model_folders import better_read, find_encoder
 from tests.finetune.conftest import LABELS
 
 
@@ -39,6 +39,32 @@ def test_newest_finished_run(encoder: Path, tmp_path: Path) -> None:
     add_run(tmp_path, encoder, "oldest", "finished", age=2)
     shutil.copytree(encoder, tmp_path / "checkpoints" / "released")
     assert find_encoder(tmp_path) == newest
+
+
+def test_an_encoder_that_has_read_far_more_than_the_newest_is_named(
+    encoder: Path, tmp_path: Path
+) -> None:
+    def tokens_of(folder: Path, tokens: float, init: str) -> None:
+        record = {
+            "status": "finished",
+            "progress": {"tokens": tokens},
+            "plan": {"start": {"init": init}},
+        }
+        (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+
+    newest = add_run(tmp_path, encoder, "first-try", "finished")
+    released = tmp_path / "checkpoints" / "released"
+    shutil.copytree(encoder, released)
+    tokens_of(newest.parent, 1e6, "word-vectors")
+    assert better_read(newest, tmp_path) == ""  # nothing says what the released one has read
+    tokens_of(released, 80e6, "random")
+    assert "1,000,000 tokens" in (said := better_read(newest, tmp_path))
+    assert "--model released" in said and "80,000,000" in said
+    assert better_read(released, tmp_path) == ""
+    tokens_of(newest.parent, 1e6, "checkpoints/released")  # it has all that the released one has
+    assert better_read(newest, tmp_path) == ""
+    tokens_of(newest.parent, 30e6, "random")
+    assert better_read(newest, tmp_path) == ""
 
 
 @pytest.mark.parametrize("inside", ["", "discriminator"])
