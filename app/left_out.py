@@ -7,7 +7,10 @@ import pandas as pd
 import streamlit as st
 
 from app.batch import to_csv
+from app.explanation import explain
 from app.language import say
+from app.plain_text import escaped
+from malmoi.errors import InputError
 
 _PLACED = re.compile(r"^(.+?(?::\d+(?::\d+)?)?): (.*)$", re.DOTALL)
 _TALLEST = 240
@@ -41,6 +44,21 @@ def draw_left_out(lines: Sequence[str], count: int) -> None:
         st.caption(
             say(f"앞의 {len(lines):,}개만 보입니다.", f"Only the first {len(lines):,} are shown.")
         )
+
+
+def explain_file(sentence: str, error: InputError) -> None:
+    """Say that a file cannot be used, and why, where that can be said in the visitor's language.
+
+    Args:
+        sentence: in that language.
+        error: what reading said.
+    """
+    why = str(error)
+    place, english = found.groups() if (found := _PLACED.match(why)) else ("", why)
+    reason = _reason(english)
+    if reason != english:
+        sentence = f"{sentence} {escaped(f'({place}: {reason})' if place else f'({reason})')}"
+    explain(sentence, error)
 
 
 def offer_left_out(lines: Sequence[str]) -> None:

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.explanation import explain
 from app.language import number_of, say
+from app.left_out import explain_file
 from app.plain_text import escaped
 from app.projects.imports import ImportOrder
 from app.projects.preview import FilePreview, look_at
@@ -163,7 +163,7 @@ def _uploaded(uploads: Sequence[Any], key: str) -> ChosenTexts:
                 kept[name] = KeptFile(source=source, folder=folder)
             one = _choose_columns(kept[name], name)
         except InputError as error:
-            explain(
+            explain_file(
                 say("이 파일은 읽을 수 없어 뺍니다: ", "This file cannot be read: ")
                 + escaped(shown_name(upload.name)),
                 error,

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from app.explanation import explain
 from app.language import number_of, say
 from app.learning import after_import, find_alike
-from app.left_out import draw_left_out, offer_left_out
+from app.left_out import draw_left_out, explain_file, offer_left_out
 from app.projects.counts import count_again
 from app.projects.opening import Destination, open_project
 from app.projects.running import Key, Running, import_key, works
@@ -183,7 +182,9 @@ def draw_bar(running: Running, what: str) -> None:
 def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
     outcome = running.result
     if running.error is not None:
-        explain(say("글을 가져오지 못했습니다.", "The texts were not imported."), running.error)
+        explain_file(
+            say("글을 가져오지 못했습니다.", "The texts were not imported."), running.error
+        )
     elif isinstance(outcome, ImportOutcome):
         _draw_outcome(outcome)
     else:

@@ -12,7 +12,7 @@ from app.explanation import explain
 from app.file_jobs import FileJob, file_jobs
 from app.found_models import short_name
 from app.language import number_of, say
-from app.left_out import draw_left_out, offer_left_out
+from app.left_out import draw_left_out, explain_file, offer_left_out
 from app.model_choice import ChosenModel, choose_model, labels_of_project
 from app.result_table import show_result
 from app.visit import LOCAL_NAME, Visit
@@ -98,7 +98,7 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
         table = _read(uploaded.name, data, digest)
         suggested = default_text_column(table)
     except InputError as error:
-        explain(
+        explain_file(
             say(
                 "파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX, JSONL)과 내용을 확인해 주세요.",
                 "The file cannot be read. Check its format (CSV, TSV, XLSX, JSONL) and content.",

@@ -242,7 +242,10 @@ def test_a_file_that_cannot_be_read_is_one_line_and_no_project(
     page.file_uploader[0].upload(name, data, "application/octet-stream")
     page.run()
     assert not page.exception
-    assert "읽을 수 없어" in page.error[0].value
+    sentence = page.error[0].value
+    assert "읽을 수 없어" in sentence
+    # What is not known in Korean stands below, folded, in English.
+    assert ("파일입니다" in sentence) is (said != "expected")
     assert said in page.code[0].value and "\n" not in page.code[0].value.strip()
 
 
