@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.model_report import labels_of
-from malmoi.inference.classifier import find_classifiers
 from malmoi.labels.names import normal_label
+from malmoi.model_folders import find_classifiers
 from malmoi.paths import home, runs
 
 # With one label in common a model would say it of every text.

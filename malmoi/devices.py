@@ -1,8 +1,10 @@
 """Which device a run uses and in which number format its matrix products are computed."""
 
 import ctypes
+import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 from torch import nn
@@ -13,6 +15,8 @@ from malmoi.errors import InputError
 # Constants of malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
+# Where torch's threads are, if there are some.
+_PROCESS = os.getpid()
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -33,6 +37,19 @@ def choose_device(name: str = "auto") -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= count:
         raise InputError(f"expected one of {count} CUDA devices, found --device {name}; use auto")
     return device
+
+
+@cache
+def one_thread_after_fork(process: int) -> None:
+    """Let torch compute with one thread in a forked process: its others stayed in the parent.
+
+    Waiting for them, which torch would do, never ends.
+
+    Args:
+        process: the one that computes, by its number.
+    """
+    if process != _PROCESS:
+        torch.set_num_threads(1)
 
 
 def prefers_bf16(device: torch.device) -> bool:

@@ -4,7 +4,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.errors import (
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+)
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
@@ -21,6 +25,7 @@ from malmoi.model_folders import (
     names_like,
     weight_files,
 )
+from malmoi.paths import home
 
 # Networks, whole or in shards, and tokenizers; a run's or a release's own folders and record with
 # them. No code, and no pickles; ONNX networks only of a folder that malmoi export wrote.
@@ -54,19 +59,31 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         if isinstance(error, OSError) and is_full_disk(error):
             raise
         wanted = name if revision is None else f"{name} at revision {revision}"
-        why = " ".join(str(error).split()).rstrip(".")
-        near = [] if "/" in name else names_like(name)
-        hint = (
-            f"nothing here has that name, did you mean {' or '.join(near)}?"
-            if near
-            else "check the name and the connection, or give a directory"
-        )
+        if "/" in name:
+            raise InputError(
+                f"cannot get {flag} {wanted} from the Hugging Face Hub: {_reason(error)}; check "
+                "the name and the connection, or give a directory"
+            ) from error
+        near = names_like(name)
+        place = f"{home()}{'' if home().is_dir() else ', which is not there'}"
+        hint = f"did you mean {' or '.join(near)}?" if near else "check the name"
         raise InputError(
-            f"cannot get {flag} {wanted} from the Hugging Face Hub: {why}; {hint}"
+            f"expected {flag}, the name of a run or a released model in {place}, a folder or a "
+            f"Hub id, found {wanted}: nothing here has that name, and the Hugging Face Hub cannot "
+            f"give it ({_reason(error)}); {hint}"
         ) from error
     if not weight_files(discriminator_folder(directory)):
         raise InputError(_without_safetensors(name, revision, flag, directory))
     return directory
+
+
+def _reason(error: Exception) -> str:
+    """Why the Hub gave nothing, in a few words where the library takes a paragraph."""
+    if isinstance(error, LocalEntryNotFoundError | OfflineModeIsEnabled):
+        return "no connection to it, and no copy in its cache"
+    if isinstance(error, RepositoryNotFoundError):
+        return "it has no such repository that may be read"
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _without_safetensors(name: str, revision: str | None, flag: str, directory: Path) -> str:

@@ -167,6 +167,50 @@ def find_encoder(root: Path | None = None) -> Path:
     )
 
 
+def find_classifiers(root: Path | None = None) -> list[Path]:
+    """Classifiers of one label on disk: own runs, newest first, then released.
+
+    Only complete runs count: weights (or a linear classifier alone) and report.json are there.
+    Models of several labels, of pairs and of values are left out.
+
+    Args:
+        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
+    """
+    root = home() if root is None else root
+    runs = [
+        path
+        for path in (root / "runs" / "finetune").glob("*/model")
+        if (has_weights(path) or is_linear_alone(path))
+        and (path.parent / "report.json").is_file()
+        and not path.parent.name.startswith(".")
+        and not unsupported_task(read_config(path))
+    ]
+    runs.sort(key=lambda path: (path.parent / "report.json").stat().st_mtime, reverse=True)
+    released = [
+        path
+        for path in sorted((root / "checkpoints").glob("*"))
+        if has_weights(path)
+        and architecture(path).endswith("ForSequenceClassification")
+        and not unsupported_task(read_config(path))
+    ]
+    return runs + released
+
+
+def unsupported_task(config: dict[str, Any]) -> str:
+    """Why a model is not for the app, which shows one label of one text; empty where it is.
+
+    Args:
+        config: its config.json; `problem_type` is transformers' field, `finetune_task` ours.
+    """
+    if config.get("problem_type") == "multi_label_classification":
+        return "gives several labels to a text"
+    if config.get("problem_type") == "regression":
+        return "predicts a value, not a label"
+    if config.get("finetune_task") in ("pair", "pair-regression"):
+        return "reads two texts at a time"
+    return ""
+
+
 def better_read(encoder: Path, root: Path | None = None) -> str:
     """A line on a released encoder that has read far more than one that began from nothing.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from transformers import AutoModelForSequenceClassification
 
-from malmoi.inference.classifier import Classifier, find_classifiers
-from malmoi.model_folders import find_encoder
+from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import find_classifiers, find_encoder
 
 ROOT = Path(__file__).parents[1]
 

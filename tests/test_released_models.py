@@ -20,8 +20,7 @@ from transformers import (
     pipeline,
 )
 
-from malmoi.inference.classifier import find_classifiers
-from malmoi.model_folders import find_encoder
+from malmoi.model_folders import find_classifiers, find_encoder
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"

@@ -124,7 +124,7 @@ def _device() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from malmoi.inference.classifier import find_classifiers
+    from malmoi.model_folders import find_classifiers
 
     encoders = _encoders()
     shown = ", ".join(map(str, encoders)) or "none"

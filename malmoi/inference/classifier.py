@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +25,7 @@ from malmoi.inference.prediction import Prediction, predictions_of, probabilitie
 from malmoi.inference.running import logits_by_length
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
-from malmoi.model_folders import (
-    architecture,
-    classifier_folder,
-    has_weights,
-    is_linear_alone,
-    read_config,
-)
-from malmoi.paths import home
+from malmoi.model_folders import classifier_folder, has_weights
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
 from malmoi.text.reading.columns import cell_text, whole_characters
 
@@ -41,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["CALIBRATION", "Classifier", "Prediction", "find_classifiers"]
+__all__ = ["CALIBRATION", "Classifier", "Prediction"]
 
 # Texts tokenised in one go, while those before are computed; bounds the memory of a stream.
 TEXTS_IN_CHUNK = 4096
@@ -94,6 +86,25 @@ class Classifier:
         self.temperature = temperature
         self._linear = linear
         self._said_cut = False
+        self._loaded: tuple[str, str, str | None, int | None] | None = None
+
+    def __repr__(self) -> str:
+        """Name, labels and what computes."""
+        shown = ", ".join(self.labels)
+        return f"<Classifier {self.name} ({shown}) by {self.engine}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it was loaded from: another process loads it again, by the same engine.
+
+        Raises:
+            InputError: it was made in memory.
+        """
+        if self._loaded is None:
+            raise InputError(
+                f"{self.name} was not loaded from a folder, so another process cannot load it; "
+                "save it and give the folder to Classifier.load"
+            )
+        return _load_again, self._loaded
 
     @classmethod
     def load(
@@ -125,6 +136,8 @@ class Classifier:
                 else than a classifier, when tokenizer and model do not match, when labels have no
                 names, or when there is no such engine.
         """
+        if threads is not None and not (isinstance(threads, int) and threads > 0):
+            raise InputError(f"expected threads, a number from 1 on, or None, found {threads!r}")
         folder = classifier_folder(path, revision)
         linear = load_linear(folder)
         say = say or _to_standard_error
@@ -144,7 +157,11 @@ class Classifier:
         if linear is not None:
             linear.check_labels(opened.description.labels, folder)
         temperature = fitted_temperature(folder)
-        return cls(opened, name_of_model(path), temperature=temperature, linear=linear)
+        found = cls(opened, name_of_model(path), temperature=temperature, linear=linear)
+        # A folder is there from any working directory, a name on any machine.
+        place = str(Path(path).absolute() if Path(path).exists() else path)
+        found._loaded = (place, opened.engine.name, revision, threads)
+        return found
 
     @property
     def labels(self) -> list[str]:
@@ -326,13 +343,13 @@ class Classifier:
     def predict_rows(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
     ) -> list[list[Any]]:
-        """Predictions as the cells of `columns`, N rows; those of a row without a text are empty.
+        """Predictions as the cells of `columns`, N rows; empty ones where a text is missing.
 
         Raises:
             InputError: as `predict`.
         """
         clean = _cleaned_by_chunk(self._inputs(texts, pairs))
-        filled = [place for place, text in enumerate(clean) if text[0] or text[1]]
+        filled = [place for place, (text, pair) in enumerate(clean) if text and pair != ""]
         found = self._predicted([clean[place] for place in filled], None)
         rows = [self.columns.empty()] * len(texts)
         for place, prediction in zip(filled, found, strict=True):
@@ -413,16 +430,30 @@ class Classifier:
             yield places, predictions_of(probabilities, cut, self._description)
 
 
+def _load_again(path: str, engine: str, revision: str | None, threads: int | None) -> Classifier:
+    return Classifier.load(path, engine, revision, threads=threads)
+
+
 def _to_standard_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:
     """Inputs of a stream by the thousand, with the place of the first."""
-    inputs, first = iter(stream), 0
-    while chunk := list(islice(inputs, TEXTS_IN_CHUNK)):
+    chunk: list[Input] = []
+    first = 0
+    try:
+        for item in stream:
+            chunk.append(item)
+            if len(chunk) == TEXTS_IN_CHUNK:
+                yield first, chunk
+                first, chunk = first + len(chunk), []
+    except Exception:  # whatever the stream raises: what it gave before is predicted
+        if chunk:
+            yield first, chunk
+        raise
+    if chunk:
         yield first, chunk
-        first += len(chunk)
 
 
 def _cleaned_by_chunk(inputs: Sequence[Input]) -> list[Clean]:
@@ -513,21 +544,6 @@ def fitted_temperature(folder: Path) -> float:
     return temperature
 
 
-def unsupported_task(config: dict[str, Any]) -> str:
-    """Why a model is not for the app, which shows one label of one text; empty where it is.
-
-    Args:
-        config: its config.json; `problem_type` is transformers' field, `finetune_task` ours.
-    """
-    if config.get("problem_type") == "multi_label_classification":
-        return "gives several labels to a text"
-    if config.get("problem_type") == "regression":
-        return "predicts a value, not a label"
-    if config.get("finetune_task") in ("pair", "pair-regression"):
-        return "reads two texts at a time"
-    return ""
-
-
 def name_of_model(path: str | Path) -> str:
     """`memos-1` for runs/finetune/memos-1/model, otherwise the last folder or the Hub id."""
     place = Path(path)
@@ -535,32 +551,3 @@ def name_of_model(path: str | Path) -> str:
         return str(path)
     place = place.resolve()
     return place.parent.name if place.name == "model" else place.name
-
-
-def find_classifiers(root: Path | None = None) -> list[Path]:
-    """Classifiers of one label on disk: own runs, newest first, then released.
-
-    Only complete runs count: weights (or a linear classifier alone) and report.json are there.
-    Models of several labels, of pairs and of values are left out.
-
-    Args:
-        root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
-    """
-    root = home() if root is None else root
-    runs = [
-        path
-        for path in (root / "runs" / "finetune").glob("*/model")
-        if (has_weights(path) or is_linear_alone(path))
-        and (path.parent / "report.json").is_file()
-        and not path.parent.name.startswith(".")
-        and not unsupported_task(read_config(path))
-    ]
-    runs.sort(key=lambda path: (path.parent / "report.json").stat().st_mtime, reverse=True)
-    released = [
-        path
-        for path in sorted((root / "checkpoints").glob("*"))
-        if has_weights(path)
-        and architecture(path).endswith("ForSequenceClassification")
-        and not unsupported_task(read_config(path))
-    ]
-    return runs + released

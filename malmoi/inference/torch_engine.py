@@ -5,13 +5,19 @@ Legend: n texts, B rows (texts, or windows of long ones) in a batch, K labels.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from malmoi.config import Precision
-from malmoi.devices import autocast, convert_matrices, prefers_bf16
+from malmoi.devices import (
+    autocast,
+    convert_matrices,
+    one_thread_after_fork,
+    prefers_bf16,
+)
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
@@ -146,6 +152,7 @@ class TorchEngine:
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
+        one_thread_after_fork(os.getpid())
         inputs = {
             "input_ids": batch.input_ids,
             "attention_mask": batch.attention_mask,

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -19,27 +19,39 @@ def worked_ahead(
     """`map(work, items)`, with the next results made while the caller uses the one before.
 
     Items are taken by the caller's own thread: what gives them may belong to it. One item alone
-    needs no thread.
+    needs no thread. Where they raise, the results of those before come first.
 
     Args:
         work: what is done with each item, in `threads` threads.
         items: any number; few of them are in memory at a time.
         threads: that work side by side.
     """
-    waiting_items = iter(items)
+    failure: list[Exception] = []
+    whole = _until_failure(items, failure)
+    first = list(islice(whole, 2))
+    if len(first) < 2:
+        yield from map(work, first)
+    else:
+        yield from _by_threads(work, chain(first, whole), threads)
+    if failure:
+        raise failure[0]
+
+
+def _until_failure(items: Iterable[Item], failure: list[Exception]) -> Iterator[Item]:
+    """The items up to an error, which is kept, so that what came before is not lost."""
     try:
-        first = next(waiting_items)
-    except StopIteration:
-        return
-    try:
-        second = next(waiting_items)
-    except StopIteration:
-        yield work(first)
-        return
+        yield from items
+    except Exception as error:  # whatever the caller's items raise
+        failure.append(error)
+
+
+def _by_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
     with ThreadPoolExecutor(threads) as pool:
         results: deque[Future[Result]] = deque()
         try:
-            for item in chain((first, second), waiting_items):
+            for item in items:
                 results.append(pool.submit(work, item))
                 if len(results) > _WAITING * threads:
                     yield results.popleft().result()

@@ -6,12 +6,13 @@ pickled. Kiwi has crashed on 40,000 repeats of a word (bab2min/kiwipiepy#158) an
 analysed in pieces; offsets are those of the text that was given all the same.
 """
 
+import ctypes
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -278,11 +279,14 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
-@lru_cache(maxsize=1)
+@cache
 def _kiwi(process: int) -> Kiwi:
     """The analyser of this process; a forked one makes its own, threads do not survive a fork."""
     # More workers only serve lists of texts; several processes are what this project scales by.
-    return Kiwi(num_workers=1)
+    kiwi = Kiwi(num_workers=1)
+    # Never freed: in a forked process it would end its threads, which are not there, and abort.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kiwi))
+    return kiwi
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Any
 
 from malmoi.text.reading.columns import whole_characters
@@ -11,6 +12,8 @@ from malmoi.text.reading.spreadsheet_cells import MARK, guarded
 # Limits of the XLSX format itself.
 EXCEL_ROWS = 1_048_576
 EXCEL_CELL = 32_767
+# From here on Excel's numbers, of 15 digits, are no longer exact.
+_INEXACT = 10**15
 # What no XML 1.0 document holds; Excel calls a workbook with one of them damaged.
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # Spreadsheets read _x0041_ as the character of that number, so such a text is escaped itself.
@@ -26,10 +29,12 @@ def excel_cell(sheet: Any, value: Any) -> Any:
     """A cell of a write-only sheet of openpyxl; a text stays one, even where it begins with "=".
 
     Control characters that the format forbids are left out, and a cell holds at most `EXCEL_CELL`
-    characters.
+    characters. A whole number of more than 15 digits is written as text: Excel would round it.
     """
     from openpyxl.cell import WriteOnlyCell
 
+    if isinstance(value, Integral) and abs(int(value)) >= _INEXACT:
+        value = str(int(value))
     if not isinstance(value, str):
         # A missing value of pandas is not equal to itself, or says nothing about it.
         missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value

@@ -12,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from app.model_choice import preferred
 from app.model_report import best, better_than, fold_report
-from malmoi.inference.classifier import find_classifiers
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.scores import ModelQuality, write_scores
+from malmoi.model_folders import find_classifiers
 from tests.app.conftest import LABELS, make_model
 from tests.app.pages import open_page, shown
 

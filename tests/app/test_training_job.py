@@ -14,7 +14,7 @@ import pytest
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
 from app.views.training import shown_span
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.database import as_part, label_database
@@ -22,6 +22,7 @@ from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.text_import import import_texts
+from malmoi.model_folders import find_classifiers
 from malmoi.progress import duration
 from malmoi.text.reading.sources import source_of_upload
 

@@ -23,7 +23,8 @@ from finetune.kfold import ABOUT, main
 from finetune.settings import KfoldSettings
 from finetune.training.cross_validation import Experiment, run_job
 from malmoi.command_line import run_command
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, separable
 
 ROOT = Path(__file__).parents[2]

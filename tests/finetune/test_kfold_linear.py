@@ -10,7 +10,8 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from finetune.evaluation.scores import macro_f1
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 from tests.finetune.test_kfold import Run, average, kfold
 

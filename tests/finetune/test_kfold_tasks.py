@@ -14,8 +14,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from finetune.data.examples import read_examples
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import ValuePrediction
+from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, save_labels, separable
 from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
 

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, pipeline
 
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, find_classifiers
-from malmoi.model_folders import find_encoder
+from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import find_classifiers, find_encoder
 from release.packing import pack_classifier, pack_encoder
 
 TEXTS = ["꿈에서 하늘을 날았다", "내일 세 시에 회의", "ㅋㅋㅋ"]

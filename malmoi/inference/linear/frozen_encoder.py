@@ -5,6 +5,7 @@ Legend: N texts, B texts in a batch, T tokens of the longest text in it, H hidde
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import copy
 from inspect import signature
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from malmoi.devices import choose_device
+from malmoi.devices import choose_device, one_thread_after_fork
 from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import EngineName
@@ -107,6 +108,7 @@ class FrozenEncoder:
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """Float32 [B, 2 H]: [CLS], then the mean over tokens; [B, K] once it has a head."""
+        one_thread_after_fork(os.getpid())
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
         if self._takes_types:
             inputs["token_type_ids"] = batch.token_type_ids

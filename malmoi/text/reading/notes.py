@@ -9,6 +9,7 @@ _SHOWN = 12
 # Why a sheet is not read.
 HIDDEN = "hidden"
 # What is counted on the way.
+BLANK_LINES = "blank lines, left out"
 HEADERS_AGAIN = "headers repeated inside the files, left out"
 
 

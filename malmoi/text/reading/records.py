@@ -1,7 +1,7 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from malmoi.text.reading.columns import (
 from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import SAMPLE_LINES, Shape
 from malmoi.text.reading.json_rows import json_rows, sampled
-from malmoi.text.reading.notes import ReadingNotes, SourceNotes
+from malmoi.text.reading.notes import BLANK_LINES, ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload
 from malmoi.text.reading.tables import HeldTable, all_rows, no_rows, open_table, shape_of
@@ -316,14 +316,15 @@ def refuse_nothing(source: Source) -> None:
 
 
 def texts_of(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank, or of each message of a chat."""
+    """Number and text of each line that is not blank, or of each message of a chat.
+
+    Blank lines are counted in `found`.
+    """
     empty = True
     with open_text(source) as text:
         found.form, found.encoding = "lines", shown_encoding(text.encoding)
         numbered = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
-        lines: Iterator[tuple[int, str]] = (
-            (n, line) for n, line in numbered if line and not line.isspace()
-        )
+        lines = _not_blank(numbered, found)
         if shape.is_chat:
             found.form = "chat"
             with open_text(source) as again:
@@ -334,6 +335,16 @@ def texts_of(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple
             yield number, line
     if empty:
         raise EmptySourceError(f"{source.shown}: expected texts, found only blank lines; add texts")
+
+
+def _not_blank(
+    numbered: Iterable[tuple[int, str]], found: SourceNotes
+) -> Iterator[tuple[int, str]]:
+    for number, line in numbered:
+        if line and not line.isspace():
+            yield number, line
+        else:
+            found.counts[BLANK_LINES] += 1
 
 
 def _line_records(

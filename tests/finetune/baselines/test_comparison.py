@@ -10,7 +10,8 @@ import pytest
 from finetune.kfold import main
 from finetune.settings import KfoldSettings
 from malmoi.errors import InputError
-from malmoi.inference.classifier import CALIBRATION, Classifier, find_classifiers
+from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, WriteCsv, separable
 
 

@@ -15,7 +15,8 @@ from transformers import AutoModelForSequenceClassification, ElectraForSequenceC
 from malmoi import devices
 from malmoi.errors import InputError
 from malmoi.inference.batching import batches_by_length
-from malmoi.inference.classifier import CALIBRATION, Classifier, find_classifiers
+from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.model_folders import find_classifiers
 from malmoi.text.cleaning.cleaner import clean_text
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -170,6 +171,13 @@ def test_pairs_and_values(engine: str, pairs_model: Path, values_model: Path) ->
     assert isinstance(value, ValuePrediction) and value.label == f"{value.value:.6g}"
 
 
+def test_a_pair_that_lacks_a_text_gets_no_label(pairs_model: Path) -> None:
+    rows = Classifier.load(pairs_model).predict_rows(
+        ["하나", "", "하나", " "], ["둘", "둘", "", ""]
+    )
+    assert [any(cell is not None for cell in row) for row in rows] == [True, False, False, False]
+
+
 def test_pairs_for_a_model_of_one_text(several_labels_model: Path) -> None:
     with pytest.raises(InputError, match="reads one text at a time"):
         Classifier.load(several_labels_model).predict(["하나"], ["둘"])
@@ -212,6 +220,43 @@ def test_a_stream_is_read_a_little_ahead_only(
     stream.close()
 
 
+@pytest.mark.parametrize("before", [0, 3, 10, 25, 64])
+def test_what_a_stream_gave_before_it_failed_is_predicted(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 10)
+
+    def failing() -> Any:
+        yield from (f"꿈에서 {number}번 날았다" for number in range(before))
+        raise ConnectionError("the queue is gone")
+
+    found = []
+    with pytest.raises(ConnectionError, match="the queue is gone"):
+        for prediction in Classifier.load(classifier_directory).predict_iter(failing()):
+            found.append(prediction)
+    assert len(found) == before
+
+
+def test_pickled_it_is_loaded_again_from_where_it_was(
+    classifier_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(classifier_directory.parent)
+    classifier = Classifier.load(classifier_directory.name, "onnx-fp32", threads=1)
+    assert classifier.name in repr(classifier) and "onnx-fp32" in repr(classifier)
+    kept = pickle.dumps(classifier)
+    assert len(kept) < 1_000
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(kept)
+    assert (again.engine, again.labels) == (classifier.engine, classifier.labels)
+    assert again.predict(["꿈에서 날았다"]) == classifier.predict(["꿈에서 날았다"])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_threads_are_counted(classifier_directory: Path, threads: Any) -> None:
+    with pytest.raises(InputError, match="expected threads, a number from 1 on"):
+        Classifier.load(classifier_directory, threads=threads)
+
+
 @pytest.mark.parametrize("bad", ["꿈", b"a"])
 def test_one_text_is_no_stream(classifier_directory: Path, bad: Any) -> None:
     with pytest.raises(InputError, match=r"found one text; write \[text\]"):
@@ -230,6 +275,28 @@ def test_what_yields_no_texts_is_no_stream(classifier_directory: Path) -> None:
         stream: Any = ["꿈", item]
         with pytest.raises(InputError, match=f"found {len(item)} at place 1, .* tuples of two"):
             list(classifier.predict_iter(stream))
+
+
+def test_a_forked_process_predicts_with_torch_as_its_parent(classifier_directory: Path) -> None:
+    """torch would wait for threads that stayed in the parent, for ever."""
+    script = (
+        "import multiprocessing, sys\n"
+        "from malmoi import Classifier\n"
+        "classifier = Classifier.load(sys.argv[1], 'torch-fp32')\n"
+        "texts = [f'꿈에서 {n}번 날았다' for n in range(300)]\n"
+        "def scores(texts):\n"
+        "    return [round(one.confidence, 4) for one in classifier.predict(texts)]\n"
+        "here = scores(texts)\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "    print(pool.apply_async(scores, (texts,)).get(60) == here)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(classifier_directory)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.stdout.strip() == "True", done.stderr[-2000:]
 
 
 def test_what_is_no_text_in_a_stream_is_named_with_its_place(

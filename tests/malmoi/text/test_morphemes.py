@@ -1,6 +1,8 @@
 """Kiwi behind one module: golden analyses, repeats, long texts, failures that are counted."""
 
 import os
+import subprocess
+import sys
 import unicodedata
 from typing import Any
 
@@ -165,3 +167,20 @@ def test_sentences_that_lose_a_part_are_refused(monkeypatch: pytest.MonkeyPatch)
 def test_one_analyser_a_process_and_its_version_on_record() -> None:
     assert morphemes._kiwi(os.getpid()) is morphemes._kiwi(os.getpid())
     assert analyser_version().startswith("kiwipiepy 0.")
+
+
+def test_a_forked_process_makes_its_own_and_ends_well() -> None:
+    """Freeing the parent's analyser would abort it: the threads of that are not there."""
+    script = (
+        "import os, sys\n"
+        "from malmoi.text.morphemes import analyse\n"
+        "analyse('학교에서 갔다')\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    sys.exit(len(analyse('학교에서 왔다')))\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert int(done.stdout) == len(analyse("학교에서 왔다"))

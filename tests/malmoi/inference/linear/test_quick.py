@@ -1,6 +1,7 @@
 """A classifier in seconds: learnt from real memos, kept, and opened as any other."""
 
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.inference.classifier import Classifier, find_classifiers
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer, fit_quick
+from malmoi.model_folders import find_classifiers
 from malmoi.text.cleaning.cleaner import clean_batch
 
 Memos = list[tuple[str, str]]
@@ -71,6 +73,11 @@ def test_an_engine_that_it_cannot_use_is_not_ignored_in_silence(saved: Path) -> 
     assert "onnx-int8" in said[0] and len(said) == 1
     with pytest.raises(InputError, match="found 'onnx-int4'"):
         Classifier.load(saved, "onnx-int4")
+
+
+def test_one_in_memory_alone_cannot_be_pickled(quick: QuickResult) -> None:
+    with pytest.raises(InputError, match="save it and give the folder"):
+        pickle.dumps(quick.classifier)
 
 
 def test_it_is_found_and_named_by_its_run(

@@ -4,6 +4,7 @@ import csv
 import io
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.corpus.parquet_parts import FileWriter
 from malmoi.text.reading.records import iter_records, load_table
 from malmoi.text.reading.spreadsheet_cells import guarded, unguarded
+from malmoi.text.table_writing import table_writer
 
 NSMC = Path(__file__).parents[5] / "shared" / "data" / "nsmc" / "ratings_train.txt"
 FORMULAS = [
@@ -109,3 +111,15 @@ def test_a_file_that_a_spreadsheet_saved_with_tabs(tmp_path: Path) -> None:
     path = tmp_path / "saved.tsv"
     path.write_text(f"text\tlabel\n{guarded('-_- 별로')}\t부정\n", encoding="utf-8")
     assert [record.text for record in iter_records(path)] == ["-_- 별로"]
+
+
+def test_numbers_that_a_spreadsheet_would_round_are_written_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "ids.xlsx"
+    ids = [1234567890123456789, 1234567890123456790, -(10**15), 999_999_999_999_999, 7]
+    with table_writer(path, ["id"], ["int"]) as write_row:
+        for number in ids:
+            write_row([number])
+    assert load_table("ids.xlsx", path.read_bytes())["id"].tolist() == list(map(str, ids))
+    sheet = openpyxl.load_workbook(path).active
+    assert sheet is not None
+    assert [sheet[f"A{row}"].value for row in (5, 6)] == [999_999_999_999_999, 7]

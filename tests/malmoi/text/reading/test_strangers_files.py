@@ -69,6 +69,12 @@ def notes_of(path: Path, **options: Any) -> tuple[ReadingNotes, str]:
     return notes, "\n".join(said)
 
 
+def test_blank_lines_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "좋아요\n\n  \n별로예요\n".encode())
+    assert "2 blank lines" in notes_of(path)[1]
+    assert "blank" not in notes_of(write(tmp_path / "b.txt", "좋아요\n별로\n".encode()))[1]
+
+
 HEADER: list[object] = ["no", "text", "score"]
 
 
