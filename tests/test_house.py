@@ -23,6 +23,7 @@ WORKSHOPS = ("release", "benchmarks", "tests")
 FLOORS = ("", "text", "labels", "inference", "publishing", "serving", "commands")
 PRODUCT = sorted(path for room in ROOMS for path in (ROOT / room).glob("**/*.py"))
 MODULES = [*PRODUCT, *(ROOT / "release").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+TAKEN_NAMES = (sys.stdlib_module_names | set(packages_distributions())) - set(ROOMS)
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FLAGS = 600, 60, 23
 
 
@@ -83,8 +84,7 @@ def test_no_two_modules_need_each_other() -> None:
 @pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_module_has_the_name_of_a_dependency(path: Path) -> None:
     """A script's own folder is first on sys.path: such a name breaks imports far away."""
-    taken = (sys.stdlib_module_names | set(packages_distributions())) - set(ROOMS)
-    assert path.stem == "__init__" or path.stem not in taken
+    assert path.stem == "__init__" or path.stem not in TAKEN_NAMES
 
 
 def test_no_module_patches_the_import_path() -> None:
