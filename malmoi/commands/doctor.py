@@ -13,6 +13,7 @@ from pathlib import Path
 from malmoi.cache import CACHE, entries
 from malmoi.model_folders import architecture, has_weights
 from malmoi.paths import HOME_VARIABLE, home, label_database, runs
+from malmoi.torch_presence import INSTALL_TORCH
 
 ABOUT = (
     "Say what is installed, on which device and in which number format work is done, which models "
@@ -86,7 +87,9 @@ def _installed() -> Iterator[Finding]:
     yield Finding(sys.version_info >= (3, 11), "Python", platform.python_version())
     absent = [name for name in _packages(None) if _version(name) is None]
     install = f"pip install -c constraints.txt {' '.join(absent)}" if absent else ""
-    shown = [f"{name} {_version(name)}" for name in ("torch", "transformers", "streamlit")]
+    shown = [
+        f"{name} {_version(name) or 'missing'}" for name in ("torch", "transformers", "streamlit")
+    ]
     yield Finding(not absent, "packages", ", ".join(shown), install)
 
 
@@ -107,8 +110,12 @@ def _features() -> Iterator[Finding]:
 
 
 def _device() -> Iterator[Finding]:
-    import torch
-
+    try:
+        import torch
+    except ImportError as error:
+        found = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        yield Finding(False, "torch", f"{found}: only ONNX engines work here", INSTALL_TORCH)
+        return
     from malmoi.devices import attention_for, choose_device, matrix_dtype
 
     device = choose_device()
@@ -155,7 +162,13 @@ def _engines() -> Iterator[Finding]:
 
 def _places() -> Iterator[Finding]:
     place = home().resolve()
-    why = f"by {HOME_VARIABLE}" if os.environ.get(HOME_VARIABLE) else "the repository or folder"
+    given = os.environ.get(HOME_VARIABLE)
+    if not place.is_dir():
+        found = f"{place} is no folder ({HOME_VARIABLE}={given})"
+        advice = f"make it, or let {HOME_VARIABLE} name the folder that has checkpoints/ and runs/"
+        yield Finding(False, "data and models", found, advice)
+        return
+    why = f"by {HOME_VARIABLE}" if given else "the repository or folder"
     yield Finding(True, "data and models", f"{place} ({why})")
     labels = label_database()
     yield Finding(True, "labels", f"{labels}" if labels.is_file() else f"{labels}, not yet made")

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +41,7 @@ from malmoi.inference.exported import (
     write_measurement,
 )
 from malmoi.inference.tokenizing import FastTokenizer, SlowTokenizer, TextTokenizer
+from malmoi.torch_presence import need_torch, torch_is_there
 
 if TYPE_CHECKING:
     from malmoi.inference.stock import StockClassifier
@@ -75,7 +75,9 @@ def open_classifier(
     choice = check_engine(engine, "engine")
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
-    if not _torch_is_there():
+    if choice in ("torch", "torch-fp32", "torch-bf16"):
+        need_torch(f"the engine {choice}", "take onnx-fp32 or onnx-int8")
+    if not torch_is_there():
         return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
         return open_stock(_load(folder), choice)
@@ -99,20 +101,11 @@ def _measurement_place(folder: Path, published: Exported | None) -> Path:
     return entry_path(folder) if published is None else published_entry_path(folder)
 
 
-def _torch_is_there() -> bool:
-    return all(find_spec(package) is not None for package in ("torch", "transformers"))
-
-
 def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
     """Take what was exported where torch was; for `auto` the fastest one here, else the one there.
 
     A measurement of a published folder is found under whatever versions of torch it was made.
     """
-    if choice in ("torch", "torch-fp32", "torch-bf16"):
-        raise InputError(
-            f"the engine {choice} needs torch and transformers, which are not installed; take "
-            "onnx-fp32 or onnx-int8"
-        )
     published = find_published(folder)
     exported = published or any_exported(folder)
     if exported is None or exported.tokenizer is None:

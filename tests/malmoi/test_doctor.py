@@ -1,5 +1,6 @@
 """`malmoi doctor`: what it finds, and what it says where something is missing."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,3 +48,20 @@ def test_a_model_is_found_and_a_damaged_one_does_no_harm(
     (damaged / "config.json").write_text("{")
     assert "checkpoints/good" in examine()["encoders"]
     assert "damaged" not in examine()["encoders"]
+
+
+def test_a_home_that_is_not_there_is_a_line(
+    examine: Callable[[], dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path / "nowhere"))
+    line = examine()["data and models"]
+    assert line.startswith(f"  {doctor.MISSING}") and f"MALMOI_HOME={tmp_path}/nowhere" in line
+
+
+def test_without_torch_it_is_a_line_and_the_places_follow(
+    examine: Callable[[], dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    lines = examine()
+    assert lines["torch"].startswith(f"  {doctor.MISSING}") and "not installed" in lines["torch"]
+    assert "free disk" in lines

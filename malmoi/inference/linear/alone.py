@@ -17,6 +17,7 @@ from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engineless
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.opening import Opened
+from malmoi.torch_presence import INSTALL_TORCH, need_torch
 
 if TYPE_CHECKING:
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
@@ -65,11 +66,12 @@ def open_alone(
         encoder: that encoder, where it is in memory.
 
     Raises:
-        InputError: the encoder is missing or damaged.
+        InputError: the encoder is missing or damaged; torch, which computes it, is not installed.
     """
     if part.head is not None:
         if encoder is None:
-            from malmoi.inference.linear.frozen_encoder import FrozenEncoder  # torch
+            need_torch("a linear classifier that reads an encoder", INSTALL_TORCH)
+            from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
             encoder = FrozenEncoder.load((folder or Path()) / ENCODER)
         engine = encoder.with_head(part.head)

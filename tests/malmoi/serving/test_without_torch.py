@@ -6,11 +6,14 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.inference import exported
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.linear.linear_part import LinearPart
 from tests.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE, ROOT, MakeModel, serving
 
@@ -121,3 +124,29 @@ def test_what_needs_torch_says_so_in_one_line(classifier_directory: Path, other:
         Classifier.load(classifier_directory, "torch-fp32")
     with pytest.raises(InputError, match=r"no ONNX export of .*other in .*onnx, and torch"):
         Classifier.load(other, "onnx-int8")
+
+
+@pytest.mark.usefixtures("_no_torch")
+def test_a_command_that_needs_torch_says_so_in_one_line(
+    classifier_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As kfold.py --quick leaves a classifier over an encoder that is not trained.
+    part = LinearPart(
+        labels=["꿈", "일기"],
+        bias=np.zeros(2, dtype=np.float32),
+        ngrams=[],
+        vectors=None,
+        encoder_weight=0.0,
+        head=np.zeros((8, 2), dtype=np.float32),
+    )
+    part.save(tmp_path)
+    output = f"--output={tmp_path / 'out'}"
+    for command in (
+        ["explain", "꿈", f"--model={tmp_path}"],
+        ["export", str(classifier_directory), output],
+    ):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "needs torch and transformers, which are not installed; pip" in said
+        assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
