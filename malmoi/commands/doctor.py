@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from malmoi.cache import CACHE, entries
+from malmoi.installed import INSTALL_TORCH
 from malmoi.model_folders import architecture, has_weights
 from malmoi.paths import HOME_VARIABLE, home, label_database, runs
-from malmoi.torch_presence import INSTALL_TORCH
 
 ABOUT = (
     "Say what is installed, on which device and in which number format work is done, which models "

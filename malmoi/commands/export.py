@@ -24,13 +24,13 @@ class ExportSettings:
 
 def main(settings: ExportSettings) -> None:
     """Write the folder."""
+    from malmoi.installed import INSTALL_TORCH, TORCH, need
     from malmoi.model_folders import check_source
     from malmoi.publishing.output import check_output
-    from malmoi.torch_presence import INSTALL_TORCH, need_torch
 
     check_source(settings.model)
     check_output(settings.output)
-    need_torch("malmoi export", INSTALL_TORCH)
+    need("malmoi export", *TORCH, instead=INSTALL_TORCH)
     from malmoi.publishing.folder import export_folder
 
     export_folder(settings.model, settings.output, say=lambda line: print(line, flush=True))

@@ -29,16 +29,16 @@ def main(settings: PushSettings) -> None:
     from pathlib import Path
 
     from malmoi.inference.exported import find_published
+    from malmoi.installed import INSTALL_TORCH, TORCH, need
     from malmoi.model_folders import check_source
     from malmoi.publishing.hub_upload import check_push, push_folder
-    from malmoi.torch_presence import INSTALL_TORCH, need_torch
 
     check_push(settings.repository)
     source = Path(check_source(settings.model))
     with tempfile.TemporaryDirectory() as scratch:
         folder = source
         if find_published(source) is None:
-            need_torch("a model that is not exported yet", INSTALL_TORCH)
+            need("a model that is not exported yet", *TORCH, instead=INSTALL_TORCH)
             from malmoi.publishing.folder import export_folder
 
             folder = Path(scratch) / "model"

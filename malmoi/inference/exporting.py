@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,12 +17,14 @@ import torch
 from torch import nn
 
 from malmoi import cache
+from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import FILES, Exported, find_exported, write_description
 from malmoi.inference.first_token import logits_of
+from malmoi.installed import need
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
 _SPARE_SECONDS = 3600.0
 # The first one with an operator for attention; ONNX Runtime 1.23 and newer read it.
 _OPSET = 23
+# What exports, and what quantizes.
+_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -58,7 +66,8 @@ def export_classifier(
         tokenizer: its tokenizer.json, if it is a fast one.
 
     Raises:
-        InputError: the exporter does not know this network.
+        InputError: the exporter does not know this network, or is not installed.
+        OSError: errno.ENOSPC when the disk is full, whoever noticed it.
     """
     with directory_at_once(path, shared=True) as scratch:
         write_networks(scratch, FILES, model, description)
@@ -84,19 +93,41 @@ def write_networks(
         description: of the classifier.
 
     Raises:
-        InputError: the exporter does not know this network.
+        InputError: the exporter does not know this network, or is not installed.
+        OSError: errno.ENOSPC when the disk is full, whoever noticed it.
     """
+    for package in _PACKAGES:
+        need("an ONNX network", package, instead=f"pip install -c constraints.txt {package}")
     exact, quantized = folder / files["onnx-fp32"], folder / files["onnx-int8"]
     try:
         with _quiet():
             _export(model, exact, description)
             _quantize(exact, quantized)
-    except (OSError, MemoryError):
+    except MemoryError:
         raise
     except Exception as error:  # whatever exporter and quantizer have
+        if not isinstance(error, OSError) or is_full_disk(error):
+            _raise_if_full(folder, model, error)
+        if isinstance(error, OSError):
+            raise
+        name = type(model).__name__
+        article = "an" if name[0] in "AEIOU" else "a"
         raise InputError(
-            f"cannot export a {type(model).__name__} to ONNX: {' '.join(str(error).split())[:200]}"
+            f"cannot export {article} {name} to ONNX: {' '.join(str(error).split())[:200]}"
         ) from error
+
+
+def _raise_if_full(folder: Path, model: PreTrainedModel, error: Exception) -> None:
+    """Raise OSError(ENOSPC), with the name of the place, where another network has no room.
+
+    The C++ halves of both libraries write files that end where the disk is full, say nothing, and
+    then complain of what they read.
+    """
+    needed = sum(weights.numel() for weights in model.parameters()) * 4  # fp32
+    # The folder itself is a hidden one that is gone when somebody reads its name.
+    for place in (folder.parent, Path(tempfile.gettempdir())):
+        if shutil.disk_usage(place).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place)) from error
 
 
 def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
+from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.classifier import CALIBRATION, fitted_temperature, name_of_model
@@ -76,13 +78,14 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
     description = stock.description
     with directory_at_once(output.absolute()) as scratch:
         stock.tokenizer.model_max_length = description.max_length
-        save_model(stock.model, stock.tokenizer, scratch)
-        _write_tokenizer(scratch, serialized, description)
         if linear is not None:
             say("only Malmoi adds the linear part: elsewhere the encoder answers alone")
-        for name in _kept_files(linear, calibrated):
-            if (folder / name).is_file():
-                shutil.copyfile(folder / name, scratch / name)
+        with _full_disk_named(output):
+            save_model(stock.model, stock.tokenizer, scratch)
+            _write_tokenizer(scratch, serialized, description)
+            for name in _kept_files(linear, calibrated):
+                if (folder / name).is_file():
+                    shutil.copyfile(folder / name, scratch / name)
         (scratch / "onnx").mkdir()
         say("writing the network in ONNX, in fp32 and in int8")
         write_networks(scratch, PUBLISHED_FILES, stock.model, description)
@@ -97,6 +100,17 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
             linear=linear is not None,
         )
         write_published_description(scratch, description, serialized)
+
+
+@contextmanager
+def _full_disk_named(output: Path) -> Iterator[None]:
+    """Let a full disk be that of `output`: a copy that fails names what it reads."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full_disk(error):
+            raise
+        raise OSError(error.errno, error.strerror, str(output)) from error
 
 
 def _linear_part(folder: Path) -> LinearPart | None:

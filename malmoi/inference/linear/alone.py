@@ -17,7 +17,7 @@ from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engineless
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.opening import Opened
-from malmoi.torch_presence import INSTALL_TORCH, need_torch
+from malmoi.installed import INSTALL_TORCH, TORCH, need
 
 if TYPE_CHECKING:
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
@@ -70,7 +70,7 @@ def open_alone(
     """
     if part.head is not None:
         if encoder is None:
-            need_torch("a linear classifier that reads an encoder", INSTALL_TORCH)
+            need("a linear classifier that reads an encoder", *TORCH, instead=INSTALL_TORCH)
             from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
             encoder = FrozenEncoder.load((folder or Path()) / ENCODER)

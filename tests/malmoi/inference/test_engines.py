@@ -1,5 +1,6 @@
 """Engines: all give the answers of the stock model; exports are found, made again, and light."""
 
+import errno
 import json
 import os
 import pickle
@@ -8,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from malmoi import cache
+from malmoi.__main__ import main
 from malmoi.errors import InputError
-from malmoi.inference import opening, selection
+from malmoi.inference import exporting, opening, selection
 from malmoi.inference.batching import tokenize_all
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.description import ModelDescription
@@ -387,6 +390,38 @@ def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path)
         (entry / "description.json").write_text("[]")
     assert Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"]) == before
     assert find_exported(entry) is not None
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("Wire format was corrupt"), OSError(errno.ENOSPC, "No space left")]
+)
+def test_a_full_disk_is_told_as_such_whatever_the_library_says(
+    error: Exception, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cache, "CACHE", tmp_path)
+    monkeypatch.setattr(exporting, "_quantize", fails)
+    if isinstance(error, RuntimeError):  # of another fault it is the network's
+        with pytest.raises(InputError, match="cannot export an ElectraForSequenceClassification"):
+            Classifier.load(classifier_directory, "onnx-int8")
+    monkeypatch.setattr(exporting.shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    with pytest.raises(OSError, match=rf"\[Errno {errno.ENOSPC}\].*{tmp_path / 'onnx'}"):
+        Classifier.load(classifier_directory, "onnx-int8")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_without_onnxruntime_it_says_how_to_install_it(
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Classifier.load(classifier_directory, "onnx-int8")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    line = "needs onnxruntime, which is not installed; pip install .*onnxruntime"
+    with pytest.raises(InputError, match=line):  # an export is there, and stays
+        Classifier.load(classifier_directory, "onnx-int8")
+    assert find_exported(entry_path(classifier_directory)) is not None
+    assert main(["export", str(classifier_directory), f"--output={tmp_path / 'out'}"]) == 2
 
 
 def test_a_model_that_was_trained_again_is_another_export(

@@ -1,0 +1,38 @@
+"""What is not installed, in one line: a server needs no torch, and not every machine exports."""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from malmoi.errors import InputError
+
+TORCH = ("torch", "transformers")
+INSTALL_TORCH = "pip install -c constraints.txt torch transformers"
+
+
+def torch_is_there() -> bool:
+    """Whether torch and transformers are installed; neither is imported."""
+    return all(find_spec(package) is not None for package in TORCH)
+
+
+def need(what: str, *packages: str, instead: str) -> None:
+    """Import packages for what cannot do without.
+
+    Args:
+        what: needs them; the beginning of the line.
+        packages: names to import, which pip knows too.
+        instead: what to do where one is missing; the end of the line.
+
+    Raises:
+        InputError: one is not installed.
+    """
+    try:
+        for package in packages:
+            import_module(package)
+    except ImportError as error:
+        # One that is there and cannot be loaded, as for lack of memory, has its own line.
+        if not isinstance(error, ModuleNotFoundError) and "No module named" not in str(error):
+            raise
+        are = "is" if len(packages) == 1 else "are"
+        raise InputError(
+            f"{what} needs {' and '.join(packages)}, which {are} not installed; {instead}"
+        ) from error
