@@ -13,10 +13,10 @@ from malmoi.errors import InputError
 from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
 from malmoi.serving.limits import Limits
+from malmoi.serving.mistakes import line_of, shown
 
 # Enough to tell probabilities apart.
 _DIGITS = 6
-_SHOWN_CHARACTERS = 40
 
 
 class LabelAnswer(BaseModel):
@@ -163,13 +163,13 @@ class RequestForm:
         if len(keys) != 1:
             raise InputError(
                 f"expected a JSON object with one of {', '.join(self._models)}, found "
-                f"{_shown(found)}"
+                f"{shown(found)}; /docs has examples"
             )
         (key,) = keys
         try:
             value = getattr(self._models[key].model_validate(found), key)
         except ValidationError as error:
-            raise InputError(one_line(error)) from error
+            raise InputError(line_of(error)) from error
         if key in ("text", "texts"):
             return Asked(texts=[value] if key == "text" else value, pairs=None)
         pairs = [value] if key == "pair" else value
@@ -184,30 +184,12 @@ def check_lengths(asked: Asked, limits: Limits) -> None:
     """
     if len(asked.texts) > limits.texts:
         raise InputError(
-            f"expected at most {limits.texts:,} texts in a request, found {len(asked.texts):,}"
+            f"expected at most {limits.texts:,} texts in a request, found {len(asked.texts):,}; "
+            "send them in several"
         )
     longest = max(map(len, (*asked.texts, *(asked.pairs or ()))), default=0)
     if longest > limits.characters:
         raise InputError(
-            f"expected at most {limits.characters:,} characters in a text, found {longest:,}"
+            f"expected at most {limits.characters:,} characters in a text, found {longest:,}; send "
+            "less of it"
         )
-
-
-def one_line(error: ValidationError) -> str:
-    """The first of the faults in one line, with its place."""
-    fault = error.errors(include_url=False, include_context=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
-    found = "" if fault["type"] in ("missing", "extra_forbidden") else _shown(fault["input"])
-    where = f"at {place.lstrip('.')}: " if place else ""
-    line = f"{where}{fault['msg']}" + (f", found {found}" if found else "")
-    return " ".join(line.split())
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"an object with {', '.join(map(str, list(value)[:5])) or 'nothing'}"[:200]
-    if isinstance(value, str):
-        return f"a text of {len(value):,} characters"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value):,}"
-    return str(value)[:_SHOWN_CHARACTERS]

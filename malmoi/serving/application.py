@@ -19,7 +19,14 @@ from malmoi.serving.answers import (
     prediction_as_json,
 )
 from malmoi.serving.batcher import Batcher
-from malmoi.serving.exchange import WITH_BODY, add_error_handlers, answer, errors, json_in
+from malmoi.serving.exchange import (
+    WITH_BODY,
+    add_error_handlers,
+    add_get,
+    answer,
+    errors,
+    json_in,
+)
 from malmoi.serving.label_studio_routes import Predict, add_label_studio
 from malmoi.serving.limits import Limits
 from malmoi.serving.metrics import CONTENT_TYPE, Metrics
@@ -113,10 +120,10 @@ def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: 
         openapi_extra={"requestBody": form.openapi()},
         tags=["predict"],
     )
-    app.add_api_route(
+    add_get(
+        app,
         "/v1/labels",
         labels,
-        methods=["GET"],
         summary="What the model can say",
         response_model=LabelsOfModel,
         responses=errors(401),
@@ -142,20 +149,20 @@ def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured
     busy: dict[int | str, dict[str, Any]] = {
         503: {"model": Health, "description": "It lives, and takes no further request now."}
     }
-    app.add_api_route(
+    add_get(
+        app,
         "/health",
         health,
-        methods=["GET"],
         summary="Whether it is ready (200), busy (503), or has to be restarted (500)",
         response_model=Health,
         responses={**busy, **errors(500)},
         tags=["state"],
     )
-    app.add_api_route("/", health, methods=["GET"], include_in_schema=False)
-    app.add_api_route(
+    add_get(app, "/", health, include_in_schema=False)
+    add_get(
+        app,
         "/metrics",
         metrics,
-        methods=["GET"],
         summary="Numbers for Prometheus",
         response_class=Response,
         responses={200: {"content": {"text/plain": {}}}, **errors(401)},

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import json
+import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -14,6 +18,7 @@ from malmoi.serving.batcher import OverloadedError, WorkerEndedError
 from malmoi.serving.middleware import RETRY_AFTER
 
 JSON = "application/json"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ERRORS = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
@@ -42,6 +47,14 @@ def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None)
     return Response(as_json(value), status, headers, JSON)
 
 
+def add_get(
+    app: FastAPI, path: str, endpoint: Callable[[], Awaitable[Response]], **described: Any
+) -> None:
+    """Answer GET, and HEAD, by which load balancers ask; the server leaves out the body of that."""
+    app.add_api_route(path, endpoint, methods=["GET"], **described)
+    app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+
+
 async def json_in(request: Request) -> Any:
     """What the body of a request says.
 
@@ -55,10 +68,28 @@ async def json_in(request: Request) -> Any:
         raise HTTPException(
             415, f"expected Content-Type: {JSON}, found {kind[:60] or 'none'}; add the header"
         )
+    # What Windows' programs put in front.
+    body = (await request.body()).removeprefix(codecs.BOM_UTF8)
     try:
-        return from_json(await request.body())
+        return from_json(body)
     except ValueError as error:
+        if (mended := _without_lone_surrogates(body)) is not None:
+            return mended
         raise NotJsonError(str(error)) from error
+
+
+def _without_lone_surrogates(body: bytes) -> Any:
+    """JSON whose strings have halves of characters, as of an emoji that JavaScript cut.
+
+    Cleaning drops them, too. None where there are none, or where it is no JSON all the same.
+    """
+    if not _SURROGATE.search(body):
+        return None
+    try:
+        text = json.dumps(json.loads(body.decode("utf-8")), ensure_ascii=False)
+        return from_json(text.encode("utf-8", errors="ignore"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -68,7 +99,7 @@ def add_error_handlers(app: FastAPI) -> None:
         line = str(error.detail)
         if error.status_code == 404:
             known = ", ".join(app.openapi()["paths"])
-            line = f"expected one of {known}, found {request.url.path[:60]}"
+            line = f"expected one of {known}, found {request.url.path[:60]}; /docs explains them"
         elif error.status_code == 405:
             line = f"expected {error.headers['Allow']} {request.url.path}, found {request.method}"
         return answer({"error": line}, error.status_code, error.headers)

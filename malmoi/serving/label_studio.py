@@ -15,6 +15,8 @@ from malmoi.errors import InputError
 from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.serving.answers import Asked
+from malmoi.serving.mistakes import shown
+from malmoi.text.cleaning.cleaner import clean_text
 
 # What Label Studio says when it wants a model to learn.
 TRAIN_EVENTS = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATION_DELETED", "START_TRAINING")
@@ -115,28 +117,44 @@ def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, s
     return {label: names[label.casefold()] for label in labels}
 
 
-def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> Asked:
-    """The texts of tasks, N.
+def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> tuple[list[int], Asked]:
+    """The places of the tasks that have something to read, N, and their texts, N.
+
+    One whose text is missing, null or empty once it is clean has no place: `malmoi predict` leaves
+    such a row without a label, too.
 
     Raises:
-        InputError: one has no text where the configuration says it is.
+        InputError: one has something else than a text where the configuration says it is.
     """
-    found: list[list[str]] = [[] for _ in config.keys]
+    places: list[int] = []
+    found: list[tuple[str, ...]] = []
     for place, task in enumerate(tasks):
-        data = task.get("data")
-        for column, key in zip(found, config.keys, strict=True):
-            text = data.get(key) if isinstance(data, dict) else None
-            if not isinstance(text, str):
+        data, name = task.get("data") or {}, task.get("id", place)
+        if not isinstance(data, dict):
+            raise InputError(f"expected an object at data of task {name}, found {shown(data)}")
+        texts = [data.get(key) for key in config.keys]
+        for key, text in zip(config.keys, texts, strict=True):
+            if not isinstance(text, str | None):
                 raise InputError(
-                    f"expected a text under data.{key} in task {task.get('id', place)}, found "
-                    f"{type(text).__name__}; look at value in <Text>"
+                    f"expected a text at data.{key} of task {name}, found {shown(text)}; look at "
+                    "value in <Text>"
                 )
-            column.append(text)
-    return Asked(texts=found[0], pairs=found[1] if len(found) > 1 else None)
+        given = tuple(text for text in texts if text is not None)
+        if len(given) == len(texts) and any(map(clean_text, given)):
+            places.append(place)
+            found.append(given)
+    pairs = [texts[1] for texts in found] if len(config.keys) > 1 else None
+    return places, Asked(texts=[texts[0] for texts in found], pairs=pairs)
 
 
-def result_of(prediction: Prediction, config: ChoicesConfig, version: str) -> dict[str, Any]:
-    """A prediction as Label Studio keeps it; without a label its `result` is empty."""
+def result_of(prediction: Prediction | None, config: ChoicesConfig, version: str) -> dict[str, Any]:
+    """A prediction as Label Studio keeps it; without a label its `result` is empty.
+
+    A task without a prediction has no score either; it must not be left out, for Label Studio
+    counts the results.
+    """
+    if prediction is None:
+        return {"model_version": version, "result": []}
     several = isinstance(prediction, LabelsPrediction)
     labels = prediction.labels if isinstance(prediction, LabelsPrediction) else (prediction.label,)
     choices = list(dict.fromkeys(config.choices[label] for label in labels))

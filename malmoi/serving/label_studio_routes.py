@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from xml.sax.saxutils import quoteattr
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import Prediction
-from malmoi.serving.answers import Asked, check_lengths, one_line
+from malmoi.serving.answers import Asked, check_lengths
 from malmoi.serving.exchange import WITH_BODY, answer, errors, json_in
 from malmoi.serving.label_studio import (
     TRAIN_EVENTS,
@@ -23,6 +24,7 @@ from malmoi.serving.label_studio import (
     texts_of,
 )
 from malmoi.serving.limits import Limits
+from malmoi.serving.mistakes import line_of
 
 _NO_TRAINING = "malmoi serve does not train: export the labels, then python finetune/kfold.py"
 _TAG = "Label Studio"
@@ -73,7 +75,7 @@ class TaskResult(BaseModel):
     """The prediction of a task."""
 
     model_version: str
-    score: float
+    score: float | None = Field(None, description="Left out for a task without a text.")
     result: list[Region]
 
 
@@ -124,10 +126,12 @@ def add_label_studio(
     async def tasks(request: Request) -> Response:
         asked = _read(TasksRequest, await json_in(request))
         config = config_of(asked.label_config)
-        texts = texts_of(asked.tasks, config)
+        # In a thread, for a body of the largest size takes a second to clean.
+        places, texts = await asyncio.to_thread(texts_of, asked.tasks, config)
         check_lengths(texts, limits)
-        found = await predict(texts)
-        return answer({"results": [result_of(each, config, version) for each in found]})
+        found = dict(zip(places, await predict(texts), strict=True))
+        results = [result_of(found.get(n), config, version) for n in range(len(asked.tasks))]
+        return answer({"results": results})
 
     async def event(request: Request) -> Response:
         asked = _read(EventRequest, await json_in(request))
@@ -156,7 +160,7 @@ def _read(kind: type[Body], value: Any) -> Body:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        raise InputError(one_line(error)) from error
+        raise InputError(line_of(error)) from error
 
 
 def _examples(classifier: Classifier) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The paths of `malmoi serve`: what they take, what they answer, and one line for every mistake."""
 
 import base64
+import http.client
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -60,18 +61,19 @@ def test_any_text_gets_a_label(server: Server, text: str) -> None:
     [
         (b"{", 400, "expected JSON, found EOF"),
         (b"\xff\xfe", 400, "expected JSON"),
-        (b'{"text": "\\ud800"}', 400, "expected JSON"),
         (b"[" * 100_000, 400, "expected JSON"),
         ([], 422, "expected a JSON object with one of text, texts, pair, pairs, found a list of 0"),
         ({}, 422, "found an object with nothing"),
         ({"text": "a", "texts": []}, 422, "with one of text, texts, pair, pairs"),
-        ({"text": 3}, 422, "at text: Input should be a valid string, found 3"),
-        ({"texts": "한 글"}, 422, "at texts: Input should be a valid list, found a text of 3"),
-        ({"texts": ["a", None]}, 422, "at texts[1]: Input should be a valid string, found None"),
-        ({"text": "a", "more": 1}, 422, "at more: Extra inputs are not permitted"),
-        ({"pairs": [["a"]]}, 422, "at pairs[0][1]: Field required"),
-        ({"texts": ["a"] * 101}, 422, "at most 100 items"),
-        ({"text": "가" * 2001}, 422, "at most 2000 characters, found a text of 2,001 characters"),
+        ({"text": 3}, 422, "expected a text at text, found 3; send one in"),
+        ({"texts": "한 글"}, 422, "expected a list at texts, found a text of 3 characters; put"),
+        ({"texts": ["a", None]}, 422, "expected a text at texts[1], found null; send one in"),
+        ({"text": "a", "more\n": 1}, 422, "expected no further key, found more ; leave it out"),
+        ({"pairs": [["a"]]}, 422, "expected two texts at pairs[0], found a list of 1; send ["),
+        ({"pairs": [["a"] * 3]}, 422, "expected two texts at pairs[0], found a list of 3; send ["),
+        ({"pair": {"a": "b"}}, 422, "expected two texts at pair, found an object with a; send ["),
+        ({"texts": ["a"] * 101}, 422, "expected at most 100 items at texts, found 101; send"),
+        ({"text": "가" * 2001}, 422, "at most 2,000 characters at text, found 2,001; send less"),
         ({"text": "a" * 600_000}, 413, "expected a body of at most 524,288 bytes"),
     ],
     ids=str,
@@ -85,11 +87,37 @@ def test_a_mistake_is_answered_in_one_line(
     assert line in found.json["error"] and "\n" not in found.json["error"]
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (rb'{"text": "\ud83d \uc88b\uc544\uc694\udc4d"}', " 좋아요"),
+        (b'\xef\xbb\xbf{"text": "\xea\xbf\x88"}', "꿈"),
+        (rb'{"text": "\ud83d\ude00 \\ud83d"}', "😀 \\ud83d"),
+    ],
+)
+def test_half_an_emoji_and_a_byte_order_mark_are_no_mistake(
+    server: Server, classifier_directory: Path, body: bytes, text: str
+) -> None:
+    (expected,) = Classifier.load(classifier_directory, ENGINE).predict([text])
+    found = server.ask("/v1/predict", body, **BEARER)
+    assert found.status == 200, found.body
+    assert found.json["predictions"][0]["probabilities"] == pytest.approx(
+        expected.probabilities, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("body", [b'{"text": "\\ud800"', b'"\\ud800"' + b"[" * 100_000])
+def test_half_an_emoji_in_no_json_is_a_mistake(server: Server, body: bytes) -> None:
+    found = server.ask("/v1/predict", body, **BEARER)
+    assert found.status == 400 and "expected JSON, found" in found.json["error"]
+
+
 def test_another_type_path_or_method_is_answered_in_one_line(server: Server) -> None:
     form = server.ask("/v1/predict", b"text=a", Content_Type="text/plain", **BEARER)
     assert form.status == 415 and "found text/plain" in form.json["error"]
     nowhere = server.ask("/v1/nowhere", **BEARER)
     assert nowhere.status == 404 and "/v1/predict" in nowhere.json["error"]
+    assert "/docs" in nowhere.json["error"]
     got = server.ask("/v1/predict", **BEARER)
     assert (got.status, got.headers["allow"]) == (405, "POST")
     assert got.json["error"] == "expected POST /v1/predict, found GET"
@@ -118,6 +146,18 @@ def test_labels_health_and_docs(server: Server) -> None:
     text = json.dumps(schema["paths"]["/v1/predict"]["post"], ensure_ascii=False)
     assert "배송도 빠르고" in text
     assert "/openapi.json" in server.ask("/docs").body.decode()
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics", "/", "/v1/labels", "/docs"])
+def test_head_is_get_without_a_body(server: Server, path: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("HEAD", path, headers=BEARER)
+    found = connection.getresponse()
+    assert (found.status, found.read()) == (200, b"")
+    assert int(found.headers["content-length"]) > 0
+    connection.request("GET", path, headers=BEARER)
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 def numbers(server: Server) -> dict[str, float]:

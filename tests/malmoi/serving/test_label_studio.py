@@ -181,12 +181,16 @@ def test_comments_and_cdata_are_xml(client: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"tasks": {"id": 1}}, "at tasks: Input should be a valid list, found an object with id"),
-        ({"tasks": [{"id": 7, "data": {}}]}, "under data.text in task 7, found NoneType"),
-        ({"tasks": [{"data": {"text": 3}}]}, "under data.text in task 0, found int"),
+        ({"tasks": {"id": 1}}, "expected a list at tasks, found an object with id; put"),
+        ({"tasks": [1]}, "expected an object at tasks[0], found 1; /docs"),
+        ({"tasks": [{"data": {"text": 3}}]}, "expected a text at data.text of task 0, found 3;"),
+        (
+            {"tasks": [{"id": 7, "data": "꿈"}]},
+            "expected an object at data of task 7, found a text of",
+        ),
         ({"tasks": [{"data": {"text": "꿈"}}] * 101}, "at most 100 texts in a request, found 101"),
         ({"tasks": [{"data": {"text": "꿈" * 20_001}}]}, "at most 20,000 characters in a text"),
-        ({"label_config": None}, "at label_config: Input should be a valid string"),
+        ({"label_config": None}, "expected a text at label_config, found null; send"),
     ],
     ids=str,
 )
@@ -195,6 +199,26 @@ def test_tasks_that_cannot_be_read_are_answered_in_one_line(
 ) -> None:
     found = client.post("/predict", json=request_for(TEXTS) | change)
     assert found.status_code == 422 and line in found.json()["error"]
+
+
+def test_a_task_without_a_text_has_no_prediction_and_the_others_have_theirs(
+    client: Any, pairs_model: Path
+) -> None:
+    plain = client.post("/predict", json=request_for(TEXTS[:2])).json()["results"]
+    request = request_for(TEXTS[:2])
+    empty = [{"text": None}, {}, None, {"text": ""}, {"text": " \u200b<br>"}]
+    request["tasks"][1:1] = [{"id": 5 + n, "data": data} for n, data in enumerate(empty)]
+    found = client.post("/predict", json=request)
+    assert found.status_code == 200
+    nothing = {"model_version": VERSION, "result": []}
+    assert found.json()["results"] == [plain[0], *[nothing] * len(empty), plain[1]]
+
+    texts = '<Text name="text" value="$text"/><Text name="other" value="$other"/>'
+    request = request_for(["꿈", "꿈", ""], config_with(ALL, texts=texts), other=["", "일", ""])
+    request["tasks"][1]["data"]["other"] = None
+    with TestClient(make_application(Classifier.load(pairs_model), version=VERSION)) as other:
+        results = other.post("/predict", json=request).json()["results"]
+    assert [bool(result["result"]) for result in results] == [True, False, False]
 
 
 @pytest.mark.parametrize("action", ["ANNOTATION_CREATED", "START_TRAINING"])
