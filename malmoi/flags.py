@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import tyro
 
 from malmoi.errors import InputError
+from malmoi.flag_errors import one_line
 
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
@@ -36,21 +37,22 @@ def parse_flags(
     `KEYS`, see `malmoi.config.keys_by_flag`, has a field `set` by which these keys are set.
 
     Raises:
-        SystemExit: 0 after `--help`, 2 for a flag that is unknown, missing or malformed.
-        InputError: a key is given as a flag, or a flag is mistyped.
+        SystemExit: 0 after `--help`.
+        InputError: a flag is unknown, mistyped, missing or malformed, or a key is given as a flag.
     """
     given = sys.argv[1:] if arguments is None else arguments
     _refuse_keys(settings_class, given)
     _refuse_mistyped(settings_class, given)
     groups: Mapping[str, Sequence[str]] = getattr(settings_class, "HELP_GROUPS", {})
     grouped = _grouped_class(settings_class, groups)
-    parsed: Any = tyro.cli(
-        grouped,
-        prog=program,
-        description=about,
-        args=arguments,
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    with one_line(given):
+        parsed: Any = tyro.cli(
+            grouped,
+            prog=program,
+            description=about,
+            args=arguments,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
     values: dict[str, Any] = {}
     for item in fields(parsed):
         value = getattr(parsed, item.name)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, get_type_hints
 import pytest
 
 from finetune.settings import KfoldSettings
+from malmoi.__main__ import main
 from malmoi.command_line import run_command, run_one_of
 from malmoi.errors import InputError
 from malmoi.flags import flag_names, parse_flags
@@ -200,8 +201,59 @@ def test_what_is_like_no_flag_or_behind_the_dashes_is_no_mistyped_one() -> None:
     explain = settings_of(["-m", "malmoi", "explain"])
     flags = ["--model", "x", "--", "--modle"]
     assert parse_flags(explain, program="it", about="", arguments=flags).text == "--modle"
-    with pytest.raises(SystemExit):
+    with pytest.raises(InputError, match="expected TEXT, found none"):
         parse_flags(explain, program="it", about="", arguments=["--고구마"])
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("-m malmoi serve x --port 80a", "expected a whole number for --port, found 80a"),
+        ("-m malmoi serve x --port=80a", "expected a whole number for --port, found 80a"),
+        ("-m malmoi serve x --body-seconds=", "expected a number for --body-seconds, found "),
+        ("-m malmoi serve x --threads 2.5", "expected a whole number for --threads, found 2.5"),
+        ("-m malmoi serve x --engine foo", "--engine of auto, torch,"),
+        ("-m malmoi serve", "expected MODEL, found none"),
+        ("-m malmoi predict x --output y", "expected --model, found none"),
+        ("-m malmoi doctor --json", "expected a flag of this command, found --json"),
+        (
+            "-m malmoi predict --고구마",
+            "expected --model and --output, found neither, but --고구마",
+        ),
+        ("-m malmoi push a b c d", "expected nothing more, found c d"),
+        ("-m malmoi fetch --from", "expected a value after --from, found none"),
+        ("-m malmoi labels fly", "expected ACTION of list, export, import, backup, found fly"),
+        ("pretrain/run.py", "expected --corpus, found none"),
+        ("pretrain/run.py --corpus x --preset huge", "--preset of base, small, tiny, found huge"),
+        ("pretrain/run.py --corpus x --epochs many", "a whole number for --epochs, found many"),
+        ("finetune/kfold.py --json", "expected a flag of this command, found --json"),
+        ("finetune/kfold.py --folds", "expected a value after --folds, found none"),
+        ("finetune/kfold.py --batch_size x", "a whole number for --batch-size, found x"),
+    ],
+)
+def test_flags_that_cannot_be_read_are_one_line(
+    command: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command.split()
+    if words[0] == "-m":
+        assert main(words[2:]) == 2
+        program = f"malmoi {words[2]}"
+    else:
+        settings, program = settings_of(words), words[0]
+        done = run_command(settings, print, "", arguments=words[1:], program=program)
+        assert done == 2
+    out, said = capsys.readouterr()
+    assert line in said and said.endswith(f"; see {program} --help\n")
+    assert not out and said.startswith("error: ") and said.count("\n") == 1
+
+
+def test_where_tyro_has_no_hook_its_box_stays(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr("tyro._errors.on_parse_error")
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "x", "--port", "80a"])
+    assert ended.value.code == 2 and "--port" in capsys.readouterr().err
 
 
 class Broken(Exception):
