@@ -3,7 +3,8 @@
     from malmoi import Classifier, clean_text
     Classifier.load("malmoi-small-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
 
-Nothing else is public. torch and transformers are imported by the first model that needs them.
+Nothing else is public, but `malmoi.__version__`. torch and transformers are imported by the first
+model that needs them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from malmoi.telemetry import send_no_telemetry
 from malmoi.threads import share_cores
 
 if TYPE_CHECKING:
+    __version__: str
+
     from malmoi.inference.classifier import Classifier, Prediction
     from malmoi.text.cleaning.cleaner import clean_text
 
@@ -29,6 +32,10 @@ send_no_telemetry()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from malmoi.version import version
+
+        return version()
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -229,8 +229,13 @@ def run_one_of(
     """
     name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if name in ("-h", "--help"):
-        print(f"usage: {program} COMMAND …   (COMMAND --help shows its flags)\n")
+        print(f"usage: {program} COMMAND …   (COMMAND --help shows its flags; --version)\n")
         print("\n".join(f"  {name:<10}{about}" for name, (_, about) in commands.items()))
+        return 0
+    if name == "--version":
+        from malmoi.version import version
+
+        print(f"malmoi {version()}")
         return 0
     if name not in commands:
         return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")

@@ -1,12 +1,15 @@
 """`import malmoi`: what it gives, and what it does not load."""
 
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import malmoi
+from malmoi.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +43,25 @@ def test_what_is_public_is_there_and_nothing_else() -> None:
         assert getattr(malmoi, name) is not None
     with pytest.raises(AttributeError, match="Klassifier"):
         malmoi.Klassifier  # noqa: B018
+
+
+def test_the_version_is_that_of_the_code_installed_or_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert malmoi.__version__ == project["version"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"malmoi {project['version']}\n"
+
+    # A copy of the package alone, as pip puts it somewhere, with and without its metadata.
+    shutil.copytree(ROOT / "malmoi", tmp_path / "malmoi", ignore=shutil.ignore_patterns("*.pyc"))
+    metadata = tmp_path / "malmoi-9.8.7.dist-info"
+    command = [sys.executable, "-S", "-c", "import malmoi; print(malmoi.__version__)"]
+    for expected in ("unknown", "9.8.7"):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={})
+        assert done.stdout.strip() == expected, done.stderr
+        metadata.mkdir(exist_ok=True)
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: malmoi\nVersion: 9.8.7\n")
 
 
 def test_a_released_model_goes_by_its_name_from_any_folder(
