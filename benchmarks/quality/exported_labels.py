@@ -5,7 +5,8 @@
 Real reviews (NSMC's test file, texts only) are labelled by `Classifier` in fp32, and by what a
 stranger has: transformers' pipeline, on the model as it is and on the exported folder; onnxruntime
 with tokenizers alone, on the exported networks in fp32 and int8. Reported are the share of other
-labels, and the largest difference of a probability.
+labels, and the largest difference of a probability; all without the linear part that only Malmoi
+adds, and what that changes.
 """
 
 import json
@@ -56,8 +57,7 @@ def main(settings: ExportedLabelsSettings) -> None:
     if not texts:
         raise InputError(f"expected --texts of at least 1, found {settings.texts}")
     model = encoder_alone(settings.model)
-    classifier = Classifier.load(model, "torch-fp32")
-    expected = np.array([list(found.probabilities.values()) for found in classifier.predict(texts)])
+    expected, with_linear = _by_classifier(model, texts), _by_classifier(settings.model, texts)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "exported"
         export_folder(model, folder)
@@ -70,18 +70,28 @@ def main(settings: ExportedLabelsSettings) -> None:
     result = {
         "model": settings.model,
         "texts": len(texts),
-        "arms": {
-            name: {
-                "other_labels": int((found.argmax(1) != expected.argmax(1)).sum()),
-                "share": round(float((found.argmax(1) != expected.argmax(1)).mean()), 5),
-                "largest_difference": round(float(np.abs(found - expected).max()), 4),
-                "median_difference": round(float(np.median(np.abs(found - expected).max(1))), 5),
-            }
-            for name, found in arms.items()
-        },
+        "arms": {name: _compared(found, expected) for name, found in arms.items()},
+        "encoder_instead_of_both": _compared(expected, with_linear),
     }
     write_result(settings.output, result)
     print(json.dumps(result, ensure_ascii=False, indent=1))
+
+
+def _compared(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+    """How far probabilities are from the expected ones, both float64 [N, K]."""
+    others, differences = found.argmax(1) != expected.argmax(1), np.abs(found - expected)
+    return {
+        "other_labels": int(others.sum()),
+        "share": round(float(others.mean()), 5),
+        "largest_difference": round(float(differences.max()), 4),
+        "median_difference": round(float(np.median(differences.max(1))), 5),
+    }
+
+
+def _by_classifier(model: str | Path, texts: Sequence[str]) -> np.ndarray:
+    """Probabilities of Malmoi, float64 [N, K]."""
+    found = Classifier.load(model, "torch-fp32").predict(texts)
+    return np.array([list(one.probabilities.values()) for one in found])
 
 
 def _by_pipeline(folder: str, texts: Sequence[str]) -> np.ndarray:

@@ -79,7 +79,10 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
     with directory_at_once(output.absolute()) as scratch:
         stock.tokenizer.model_max_length = description.max_length
         if linear is not None:
-            say("only Malmoi adds the linear part: elsewhere the encoder answers alone")
+            say(
+                "only Malmoi adds the linear part: elsewhere the encoder answers alone, with other "
+                "labels"
+            )
         with _full_disk_named(output):
             save_model(stock.model, stock.tokenizer, scratch)
             _write_tokenizer(scratch, serialized, description)

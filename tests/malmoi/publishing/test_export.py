@@ -271,7 +271,10 @@ def test_a_linear_part_stays_and_only_malmoi_adds_it(linear_model: Path, tmp_pat
     alone = probabilities(source, "torch-fp32", texts)
     assert np.abs(by_pipeline(folder, texts, LABELS) - alone).max() < 1e-4
     assert np.abs(alone - expected).max() > 0.1
-    limits = (folder / "README.md").read_text("utf-8").partition("## Limits of this folder")[2]
+    card = (folder / "README.md").read_text("utf-8")
+    use = card.partition("## Use")[2].partition("## Evaluation")[0]
+    assert "linear part" in use
+    limits = card.partition("## Limits of this folder")[2]
     assert "`linear.json`" in limits and "0.5123" in limits and "0.9877" in limits
 
 
