@@ -140,7 +140,7 @@ def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> tuple[li
                     "value in <Text>"
                 )
         given = tuple(text for text in texts if text is not None)
-        if len(given) == len(texts) and any(map(clean_text, given)):
+        if len(given) == len(texts) and all(map(clean_text, given)):
             places.append(place)
             found.append(given)
     pairs = [texts[1] for texts in found] if len(config.keys) > 1 else None

@@ -200,7 +200,8 @@ def test_a_page_goes_on_when_the_app_is_updated_under_it(
     make(workplace, some(130))
     place = tmp_path / "updated"
     shutil.copytree(ROOT / "app", place / "app")
-    script, settings = place / "app" / "main.py", {"PYTHONPATH": str(place)}
+    script = place / "app" / "main.py"
+    settings = {"PYTHONPATH": f"{place}{os.pathsep}{ROOT}"}
     with serving(workplace, script=script, settings=settings) as server:
         page = open_page(chromium, server.address)
         page.keyboard.press("1")
