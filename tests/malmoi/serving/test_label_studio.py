@@ -214,8 +214,8 @@ def test_a_task_without_a_text_has_no_prediction_and_the_others_have_theirs(
     assert found.json()["results"] == [plain[0], *[nothing] * len(empty), plain[1]]
 
     texts = '<Text name="text" value="$text"/><Text name="other" value="$other"/>'
-    request = request_for(["꿈", "꿈", ""], config_with(ALL, texts=texts), other=["", "일", ""])
-    request["tasks"][1]["data"]["other"] = None
+    request = request_for(["꿈", "꿈", "꿈"], config_with(ALL, texts=texts), other=["일", "", ""])
+    request["tasks"][2]["data"]["other"] = None
     with TestClient(make_application(Classifier.load(pairs_model), version=VERSION)) as other:
         results = other.post("/predict", json=request).json()["results"]
     assert [bool(result["result"]) for result in results] == [True, False, False]
