@@ -37,6 +37,8 @@ __all__ = ["CALIBRATION", "Classifier", "Prediction"]
 
 # Texts tokenised in one go, while those before are computed; bounds the memory of a stream.
 TEXTS_IN_CHUNK = 4096
+# Those of a stream at first, so that its first results come soon.
+_FIRST_CHUNK = 64
 # From here on cleaning all at once is faster than one by one.
 _BATCH_TO_CLEAN = 64
 
@@ -439,15 +441,15 @@ def _to_standard_error(line: str) -> None:
 
 
 def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:
-    """Inputs of a stream by the thousand, with the place of the first."""
+    """Inputs of a stream, few and then by the thousand, with the place of the first."""
     chunk: list[Input] = []
-    first = 0
+    first, size = 0, min(_FIRST_CHUNK, TEXTS_IN_CHUNK)
     try:
         for item in stream:
             chunk.append(item)
-            if len(chunk) == TEXTS_IN_CHUNK:
+            if len(chunk) == size:
                 yield first, chunk
-                first, chunk = first + len(chunk), []
+                first, chunk, size = first + size, [], min(2 * size, TEXTS_IN_CHUNK)
     except Exception:  # whatever the stream raises: what it gave before is predicted
         if chunk:
             yield first, chunk

@@ -223,6 +223,21 @@ def test_a_stream_is_read_a_little_ahead_only(
     stream.close()
 
 
+def test_the_first_results_of_a_stream_come_soon(classifier_directory: Path) -> None:
+    taken = 0
+
+    def endless() -> Any:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield f"꿈에서 {taken}번 날았다"
+
+    stream = Classifier.load(classifier_directory).predict_iter(endless())
+    next(stream)
+    assert taken < 1_000
+    stream.close()
+
+
 @pytest.mark.parametrize("before", [0, 3, 10, 25, 64])
 def test_what_a_stream_gave_before_it_failed_is_predicted(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, before: int
