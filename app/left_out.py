@@ -55,7 +55,7 @@ def explain_file(sentence: str, error: InputError) -> None:
     """
     why = str(error)
     place, english = found.groups() if (found := _PLACED.match(why)) else ("", why)
-    reason = _reason(english)
+    reason = reason_of(english)
     if reason != english:
         sentence = f"{sentence} {escaped(f'({place}: {reason})' if place else f'({reason})')}"
     explain(sentence, error)
@@ -80,7 +80,7 @@ def left_out_table(lines: Sequence[str]) -> pd.DataFrame:
     for line in lines:
         found = _PLACED.match(line)
         place, why = (found[1], found[2]) if found else ("", line)
-        rows.append((place, _reason(why)))
+        rows.append((place, reason_of(why)))
     return pd.DataFrame(rows, columns=[say("자리 (파일:줄)", "Place"), say("까닭", "Reason")])
 
 
@@ -111,7 +111,7 @@ _REASONS = (
 )
 
 
-def _reason(english: str) -> str:
+def reason_of(english: str) -> str:
     """The reason as a visitor reads it; one that is not known here as the log has it."""
     for pattern, korean in _REASONS:
         if found := re.search(pattern, english):

@@ -8,20 +8,23 @@ from typing import Any
 import streamlit as st
 
 from app.explanation import for_visitors
-from app.labelling.exchange import CardAnswer, answer, hand_out
+from app.labelling.exchange import CardAnswer, answer, hand_out, renamed_labels
 from app.labelling.messages import read_message
 from app.labelling.wording import sentences
 from app.labelling.words import words_behind
+from app.language import say
 from app.learning import after_labels
 from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotator_view import TextCounts, count_own_labels, text_counts
+from malmoi.labels.project import Project
+from malmoi.labels.projects import read_project
 
 _FILES = Path(__file__).parent
 KEY = "labelling_card"
-_ANSWER, _WORDS, _MINE, _STOPPED = (
-    f"labelling_{name}" for name in ("answer", "words", "mine", "stopped")
+_ANSWER, _WORDS, _MINE, _STOPPED, _NEWS = (
+    f"labelling_{name}" for name in ("answer", "words", "mine", "stopped", "news")
 )
 _SECONDS_COUNTED = 2
 
@@ -43,8 +46,12 @@ _card = st.components.v2.component(
 def draw_card(opened: OpenProject) -> None:
     """Draw the card with what the last message asked for; after a whole run, with all its texts.
 
-    Only this reruns while somebody labels.
+    Only this reruns while somebody labels, but for a change of the project by somebody else: then
+    all of the page is drawn with it.
     """
+    if news := st.session_state.pop(_NEWS, None):
+        st.toast(news, icon=":material/info:")
+        st.rerun()
     scope = scope_of(opened)
     given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
     if given is None:
@@ -105,7 +112,13 @@ def _exchange(opened: OpenProject) -> None:
         # Done under another name or in another project: the card keeps it until that is open again.
         return
     stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
-    given = answer(opened.access, message, stopped=scope in stopped)
+    now = _as_of_now(opened)
+    renamed = renamed_labels(opened.project, now)
+    given = answer(opened.access, message, stopped=scope in stopped, renamed=renamed)
+    if given.refused:
+        given.refused = [one | {"reason": _reason(one["reason"])} for one in given.refused]
+    if news := _news(opened.project, now):
+        st.session_state[_NEWS] = news
     (stopped.add if given.stopped else stopped.discard)(scope)
     _count(scope, given)
     if given.labels > 0:
@@ -113,6 +126,33 @@ def _exchange(opened: OpenProject) -> None:
     if message.words is not None:
         st.session_state[_WORDS] = words_behind(opened.access, message.words)
     st.session_state[_ANSWER] = given
+
+
+def _as_of_now(opened: OpenProject) -> Project:
+    try:
+        return read_project(opened.access)
+    except InputError:  # the answer tells why
+        return opened.project
+
+
+def _news(shown: Project, now: Project) -> str:
+    """What somebody has changed since the page was drawn; "" where nothing that it shows."""
+    if shown.labels != now.labels:
+        return say("라벨이 바뀌었습니다.", "The labels have changed.")
+    if shown.guideline_version != now.guideline_version:
+        version = now.guideline_version
+        return say(
+            f"지침이 {version}판으로 바뀌었습니다.", f"The guideline is now version {version}."
+        )
+    if shown.settings != now.settings:
+        return say("작업의 설정이 바뀌었습니다.", "The settings of the project have changed.")
+    return ""
+
+
+def _reason(english: str) -> str:
+    from app.left_out import reason_of  # reads tables, which takes long to import
+
+    return reason_of(english)
 
 
 def _counts(access: ProjectAccess, scope: str) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -22,6 +22,7 @@ from malmoi.labels.leasing import (
     return_leases,
 )
 from malmoi.labels.people import AccessError
+from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import scores_version
 
@@ -70,17 +71,24 @@ class CardAnswer:
     labels: int = 0
 
 
-def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> CardAnswer:
+def answer(
+    access: ProjectAccess,
+    message: Message,
+    *,
+    stopped: bool = False,
+    renamed: Mapping[str, str] | None = None,
+) -> CardAnswer:
     """Do what a message asks for; what cannot be done is told in the answer.
 
     Args:
         access: of the annotator.
         message: of their card.
         stopped: whether they have stopped, so that no text is handed out until they go on.
+        renamed: today's names of labels, by those that the card shows.
     """
     given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
     try:
-        _save(access, message.acts, given)
+        _save(access, message.acts, given, renamed or {})
         if message.stop:
             return_leases(access)
             given.stopped = True
@@ -148,12 +156,25 @@ _asked_lock = threading.Lock()
 _HERE_SECONDS = 300.0
 
 
-def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:
+def renamed_labels(shown: Project, now: Project) -> dict[str, str]:
+    """What labels are called now, by what they were called when a page was drawn."""
+    names = {label.id: label.name for label in now.labels}
+    return {label.name: names.get(label.id, label.name) for label in shown.labels}
+
+
+def _save(
+    access: ProjectAccess,
+    sent: Sequence[SentAct],
+    given: CardAnswer,
+    renamed: Mapping[str, str],
+) -> None:
     """Save acts together; where one is refused, each by itself, so that it holds up no other."""
     whole: list[tuple[SentAct, list[Act]]] = []
     for one in sent:
         try:
-            whole.append((one, [one.act()]))
+            act = one.act()
+            named = replace(act, labels=[renamed.get(name, name) for name in act.labels])
+            whole.append((one, [named]))
         except InputError as error:
             given.refused.append({"id": one.request_id, "reason": for_visitors(error)})
     if not whole:
@@ -170,7 +191,7 @@ def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> 
         if _is_of_the_moment(access, error):
             raise
         for one, _ in whole:
-            _save(access, [one], given)
+            _save(access, [one], given, renamed)
         return
     rows = iter(saved)
     for one, acts in whole:

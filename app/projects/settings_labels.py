@@ -55,7 +55,13 @@ def draw_labels(project: OpenProject) -> None:
 
 
 def _save(project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[str]) -> None:
-    labels = [replace(label, key=None) if label.retired else label for label in edited]
+    before = {label.id for label in project.project.labels if label.retired}
+    # The key of one that is retired now is given to none that is added with it: whoever labels at
+    # this moment still means the other by it.
+    labels = [
+        replace(label, key=None) if label.retired and label.id in before else label
+        for label in edited
+    ]
     labels += [ProjectLabel(name=name) for name in added]
     try:
         change_labels(project.access, labels)

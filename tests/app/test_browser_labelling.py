@@ -6,6 +6,7 @@ import shutil
 import signal
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -16,7 +17,12 @@ from app.plain_text import WORD_JOINER
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.projects import (
+    ProjectStore,
+    change_guideline,
+    change_labels,
+    read_project,
+)
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 from tests.app.servers import PATIENCE, ROOT, Server, new_page, serving
@@ -223,6 +229,36 @@ def test_a_page_goes_on_when_the_app_is_updated_under_it(
         page.locator(".card .empty").wait_for()
     names = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
     assert names == ["긍정", "부정", *["중립"] * 128]
+
+
+def test_what_an_admin_changes_reaches_who_is_labelling(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    """With the next key, which is saved under the label's new name."""
+    access = make(workplace, some(10))
+    page = open_page(chromium, server.address)
+    page.keyboard.press("1")
+    wait_until_saved(page)
+    first, *others = read_project(access).labels
+    change_labels(access, [replace(first, name="만족"), *others, ProjectLabel(name="환불")])
+    page.keyboard.press("1")
+    for name in ("만족", "환불"):
+        page.locator(f".card [data-label={name}]").wait_for()
+    wait_until_saved(page)
+    change_guideline(access, "**화가 나면** 부정")
+    page.keyboard.press("4")
+    page.get_by_text("지침 2판").wait_for()
+    page.keyboard.press("2")
+    wait_until_saved(page)
+    assert page.locator(".card .notices div").count() == 0
+    held = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
+    assert held == ["만족", "만족", "환불", "부정"]
+    versions = rows(workplace, "SELECT guideline_version FROM malmoi_annotations ORDER BY id")
+    assert versions == [(1,), (1,), (1,), (2,)]
+    # A label that is gone for good is refused in words that a visitor reads.
+    change_labels(access, [one for one in read_project(access).labels if one.name != "환불"])
+    page.keyboard.press("4")
+    page.locator(".card .notices", has_text="라벨 목록에 없습니다: 환불").wait_for()
 
 
 def test_what_a_browser_forges_is_refused_and_told(

@@ -132,6 +132,8 @@ def test_labels_are_renamed_recoloured_added_and_retired(
     labels = {label.name: label for label in read_project(project).labels}
     assert list(labels) == ["좋음", "부정", "모름", "기타", "중립"]
     assert labels["좋음"].color == "#123456" and labels["중립"].retired
+    # Who is labelling at this moment means 중립 by its key.
+    assert labels["중립"].key not in [labels[name].key for name in ("모름", "기타")]
     # Two of one name are refused, and nothing is changed.
     page.text_input[0].input("부정")
     by_label(page.button, "라벨 저장").click().run()
