@@ -173,12 +173,13 @@ def _ask_for_name() -> str:
 
 def _ask_for_language() -> None:
     take_from_address(LANGUAGE, NAMES)
+    # Not as the field's default, which Streamlit refuses beside what the address says.
+    st.session_state.setdefault(LANGUAGE, "ko")
     chosen = st.segmented_control(
         say("언어", "Language"),
         list(NAMES),
         format_func=NAMES.__getitem__,
         key=LANGUAGE,
-        default="ko",
         required=True,
         label_visibility="collapsed",
     )

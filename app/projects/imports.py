@@ -84,7 +84,9 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
             find_alike(access)
         return outcome
 
-    return works().start(import_key(access.project_id), work, keeps=order.folders)
+    return works().start(
+        import_key(access.project_id), work, keeps=order.folders, person=access.person.name
+    )
 
 
 def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> ImportOutcome:
@@ -126,12 +128,14 @@ def _count(way: WayOfReading, sources: Sequence[Source], running: Running) -> in
     return counted
 
 
-def draw_import(project: OpenProject, *, with_end: bool) -> None:
+def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool = False) -> None:
     """How far the import of the open project is; nothing where there was none.
 
     Args:
         project: the open one; only admins import, and see it.
         with_end: how it ended, too, until somebody has closed that.
+        while_labelling: on the page for that; the end is for the one who began it alone, and needs
+            no button that leads there.
     """
     key = import_key(project.access.project_id)
     running = works().of(key)
@@ -140,8 +144,8 @@ def draw_import(project: OpenProject, *, with_end: bool) -> None:
     if running.is_on:
         _draw_running(key)
         return
-    if with_end:
-        _draw_end(project, key, running)
+    if with_end and (not while_labelling or running.person == project.access.person.name):
+        _draw_end(project, key, running, leads_on=not while_labelling)
 
 
 @st.fragment(run_every=_REFRESH_SECONDS)
@@ -179,7 +183,7 @@ def draw_bar(running: Running, what: str) -> None:
         st.progress(0.0, text=f"{what} · {phase} {done:,}" if done else what)
 
 
-def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
+def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: bool) -> None:
     outcome = running.result
     if running.error is not None:
         explain_file(
@@ -198,7 +202,7 @@ def _draw_end(project: OpenProject, key: Key, running: Running) -> None:
             icon=":material/stop_circle:",
         )
     with st.container(horizontal=True):
-        if st.button(
+        if leads_on and st.button(
             say("라벨링하기", "Label"),
             key=f"label-{key[1]}",
             type="primary",

@@ -38,6 +38,7 @@ class Running:
         result: what it gave.
         error: why it gave nothing.
         keeps: files that must not go before it has ended.
+        person: who began it.
     """
 
     phase: str = ""
@@ -48,6 +49,7 @@ class Running:
     result: Any = None
     error: InputError | None = None
     keeps: Any = None
+    person: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -85,13 +87,15 @@ class Works:
         self._lock = threading.Lock()
         self._works: dict[Key, Running] = {}
 
-    def start(self, key: Key, work: Callable[[Running], Any], *, keeps: Any = None) -> Running:
+    def start(
+        self, key: Key, work: Callable[[Running], Any], *, keeps: Any = None, person: str = ""
+    ) -> Running:
         """Begin work in a thread.
 
         Raises:
             InputError: work of this key goes on already.
         """
-        running = Running(keeps=keeps)
+        running = Running(keeps=keeps, person=person)
         with self._lock:
             before = self._works.get(key)
             if before is not None and before.is_on:

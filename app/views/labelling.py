@@ -10,7 +10,7 @@ from app.navigation import link_to
 from app.projects.guideline import show_guideline
 from app.projects.running import import_key, works
 from app.side_by_side import side_by_side
-from app.visit import OpenProject, Visit
+from app.visit import LOCAL_NAME, OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
 
 _SHOWN, _CURVE = "guideline", "curve"
@@ -31,7 +31,8 @@ def show(visit: Visit) -> None:
         return
     if works().of(import_key(opened.access.project_id)) is not None:
         # Reads tables, which takes long to import.
-        importlib.import_module("app.projects.imports").draw_import(opened, with_end=True)
+        imports = importlib.import_module("app.projects.imports")
+        imports.draw_import(opened, with_end=True, while_labelling=True)
     if opened.project.archived_at is not None:
         st.info(
             say(
@@ -51,8 +52,25 @@ def show(visit: Visit) -> None:
             icon=":material/upload_file:",
         )
         link_to("projects", say("글 가져오기", "Import texts"))
+    elif _is_nobody(opened):
+        st.info(
+            say(
+                "글마다 여러 사람이 라벨을 붙이는 작업입니다. 왼쪽 ‘라벨 붙이는 사람’에 이름을 "
+                "적으면 시작합니다.",
+                "Several people label each text of this project. Type your name under Annotator "
+                "on the left to begin.",
+            ),
+            icon=":material/badge:",
+        )
     else:
         _draw(opened)
+
+
+def _is_nobody(opened: OpenProject) -> bool:
+    """Whether two visitors like this one would count as one of several annotators."""
+    person = opened.access.person
+    several = opened.project.settings.annotators_per_text > 1
+    return several and person.is_local and person.name == LOCAL_NAME
 
 
 def _draw(opened: OpenProject) -> None:

@@ -1,6 +1,7 @@
 """The labelling page without a browser: what it says where there is nothing to label, and what the
 server does with what a card sends."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,16 @@ from streamlit.testing.v1 import AppTest
 
 from app.labelling.exchange import answer
 from app.labelling.messages import read_message
+from app.projects.imports import ImportOrder, start_import
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import own_work
+from malmoi.labels.importing import WayOfReading
 from malmoi.labels.leasing import return_leases
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.project_models import AnnotationRow
-from malmoi.labels.projects import ProjectStore, archive, set_member
+from malmoi.labels.projects import ProjectStore, archive, change_settings, set_member
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
@@ -44,6 +47,33 @@ def said() -> str:
     page = AppTest.from_string(PAGE, default_timeout=600).run()
     assert not page.exception
     return "\n".join(str(one.value) for one in page.info)
+
+
+def test_who_is_one_of_several_annotators_gives_a_name_first(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two of them would count as one, and agree with themselves."""
+    access = make(workplace, "하나", "둘")
+    assert "이름을 적으면" not in said()
+    change_settings(access, annotators_per_text=2)
+    assert "이름을 적으면" in said()
+    page = AppTest.from_string(PAGE, default_timeout=600).run()
+    page.text_input[0].input("지은").run()
+    assert not page.exception and not page.info
+
+
+def test_how_an_import_ended_is_told_to_who_began_it_and_to_nobody_else_who_labels(
+    workplace: Path,
+) -> None:
+    access = make(workplace, "하나")
+    order = ImportOrder(groups=[(WayOfReading(), [source_of_upload("더.txt", "둘".encode())])])
+    for name, told in (("local", 1), ("지은", 0)):
+        other = replace(access, person=Person(name=name, is_local=True))
+        running = start_import(other, order)
+        assert running.wait(120) and running.error is None
+        page = AppTest.from_string(PAGE, default_timeout=600).run()
+        assert not page.exception and len(page.success) == told
+        assert "라벨링하기" not in [button.label for button in page.button]
 
 
 def sent(*acts: dict[str, object], **more: object) -> dict[str, object]:
