@@ -87,6 +87,7 @@ class Card {
       this.patience = PATIENCE;
     }
     for (const id of answer.saved) outbox.drop(id);
+    if (answer.saved.length && this.at.recent.open) this.wish.recent = true;
     for (const { id, reason } of answer.refused) {
       const act = outbox.drop(id);
       if (act) line.refuse(act);

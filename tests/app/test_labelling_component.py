@@ -387,6 +387,29 @@ def test_words_of_people_are_shown_as_written(page: "Page") -> None:
     assert tags == 0 and page.evaluate("window.hit") is None
 
 
+def test_own_work_is_asked_for_anew_while_it_is_looked_at(page: "Page") -> None:
+    card = Card(page)
+    card.hand_out(*(f"글 {number}" for number in range(MOST_TEXTS)))
+
+    def label() -> int:
+        """One text; how many messages there were before its answer."""
+        page.keyboard.press("1")
+        message = card.sent()[-1]
+        saved = [act["request_id"] for act in message["acts"]]
+        before = len(card.sent())
+        card.tell(sequence=message["sequence"], saved=saved)
+        return before
+
+    before = label()
+    assert len(card.sent()) == before
+    page.locator("summary", has_text=sentences()["recent"]).click()
+    page.wait_for_function("(before) => window.sent.length > before", arg=before)
+    assert card.sent()[-1]["recent"] is True
+    card.tell(sequence=card.sent()[-1]["sequence"], recent=[])
+    before = label()
+    assert len(card.sent()) == before + 1 and card.sent()[-1]["recent"] is True
+
+
 def test_a_suggestion_is_shown_and_sent_but_chosen_by_nobody(page: "Page") -> None:
     card = Card(page)
     suggestion = [{"label": "부정", "score": 0.62}, {"label": "긍정", "score": 0.3}]
