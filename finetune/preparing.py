@@ -26,7 +26,7 @@ from finetune.training.subword_dropout import word_pieces_of
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.inference.batching import tokenize_all
-from malmoi.model_folders import ENCODER, is_hub_id
+from malmoi.model_folders import ENCODER, find_named, is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.text.reading.notes import ReadingNotes
 
@@ -203,9 +203,10 @@ def _experiment(
 
 def model_name(given: str, source: str) -> str:
     """The directory, or the Hub id with the commit that was taken."""
-    if not is_hub_id(given):
-        return source
     place = Path(source)
+    # A run or a released model goes by a name, too, which the Hub might have as well.
+    if not is_hub_id(given) or find_named(given).is_dir():
+        return source
     commit = place.parent.name if place.name == ENCODER else place.name
     return f"{given}@{commit}"
 

@@ -149,7 +149,7 @@ def find_encoder(root: Path | None = None) -> Path:
         for run in (root / "runs" / "pretrain").glob("*")
         if not run.name.startswith(".")
         and has_weights(run / ENCODER)
-        and read_json(run / "run.json").get("status") == "finished"
+        and _has_learnt(read_json(run / "run.json"))
     ]
     if finished:
         return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
@@ -165,6 +165,11 @@ def find_encoder(root: Path | None = None) -> Path:
         f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
         "`python pretrain/run.py --corpus corpora/comments` first or give --model"
     )
+
+
+def _has_learnt(record: dict[str, Any]) -> bool:
+    """Whether a run is finished; `--max-steps 0` only writes what it would have begun with."""
+    return record.get("status") == "finished" and _object_at(record, "progress").get("step") != 0
 
 
 def find_classifiers(root: Path | None = None) -> list[Path]:

@@ -276,8 +276,8 @@ def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:
             say(
                 f"표의 {title}번째 행이 열 이름처럼 보입니다. 그 위의 제목 줄을 지우고 파일을 다시 "
                 "올려 주세요. 이대로 가져오면 열 이름도 글이 됩니다.",
-                f"Row {title} of the table looks like the header. Delete what is above it and upload "
-                "the file again; as it is, the header becomes a text, too.",
+                f"Row {title} of the table looks like the header. Delete what is above it and "
+                "upload the file again; as it is, the header becomes a text, too.",
             ),
             icon=":material/table_rows:",
         )

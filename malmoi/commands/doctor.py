@@ -26,6 +26,7 @@ _FEATURES = {
     "tensorboard": "TensorBoard files of a pre-training run",
     "llm": "a chat model as a baseline of k-fold",
     "postgres": "labels of a team in PostgreSQL",
+    "login": "the app with a login",
     "serve": "malmoi serve: the classifier over HTTP",
     "cluster": "cleaning, tokenising and predicting on a Ray cluster",
     "test": "make test",

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
+from finetune.preparing import model_name
 from finetune.training.encoders import load_for_classification
 from malmoi.errors import InputError
 from malmoi.model_folders import better_read, find_encoder
@@ -65,6 +66,25 @@ def test_an_encoder_that_has_read_far_more_than_the_newest_is_named(
     assert better_read(newest, tmp_path) == ""
     tokens_of(newest.parent, 30e6, "random")
     assert better_read(newest, tmp_path) == ""
+
+
+def test_a_run_of_no_steps_has_learnt_nothing(encoder: Path, tmp_path: Path) -> None:
+    newest = add_run(tmp_path, encoder, "tokenized-only", "finished")
+    older = add_run(tmp_path, encoder, "older", "finished", age=1)
+    (newest.parent / "run.json").write_text(
+        json.dumps({"status": "finished", "progress": {"step": 0}}), encoding="utf-8"
+    )
+    assert find_encoder(tmp_path) == older
+
+
+def test_a_released_model_goes_by_its_folder_and_one_of_the_hub_by_its_commit(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
+    released = tmp_path / "checkpoints" / "malmoi-tiny"
+    shutil.copytree(encoder, released)
+    assert model_name("malmoi-tiny", str(released)) == str(released)
+    assert model_name("owner/electra", "/cache/snapshots/0a1b") == "owner/electra@0a1b"
 
 
 @pytest.mark.parametrize("inside", ["", "discriminator"])
