@@ -12,7 +12,7 @@ _SETTINGS = {
     "annotators_per_text": ("글마다 사람 수", "annotators per text"),
     "show_suggestion": ("모델의 제안 보이기", "show the suggestion"),
     "text_order": ("글이 나오는 차례", "order of texts"),
-    "random_share": ("무작위로 섞는 몫", "random share"),
+    "random_share": ("무작위로 섞는 비율", "random share"),
     "model": ("모델", "model"),
     "lease_seconds": ("잡아 두는 시간(초)", "lease (seconds)"),
 }

@@ -134,7 +134,7 @@ def _order_and_model(now: ProjectSettings, mark: str, may: bool) -> SettingsChan
         disabled=not may,
     )
     share = right.slider(
-        say("모델 차례일 때 무작위로 섞는 몫 (%)", "Share at random, of a model's order (%)"),
+        say("모델이 고른 차례에 무작위로 섞는 비율 (%)", "Share at random, of a model's order (%)"),
         0,
         100,
         round(100 * now.random_share),
