@@ -6,7 +6,8 @@ the files has to stay in memory.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -38,23 +39,32 @@ class LabelledImport:
     Attributes:
         texts: as of an import of texts alone.
         labels: acts that were new: labels, skips, notes and decisions.
-        bad_rows: as "file:place: what is wrong", the first 10,000; their texts are there, their
-            labels are not.
-        bad_row_count: how many there are.
+        bad_rows: acts that were left out, as "file:place: what is wrong", the first 10,000; the
+            texts of their rows are there, and what else the rows say.
+        bad_row_count: how many there are; a row with two such acts counts twice.
+        reasons: how often each of the things that are wrong was met, without the places.
     """
 
     texts: ImportReport
     labels: int
     bad_rows: Sequence[str]
     bad_row_count: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
 class FoundActs:
-    """What a row of a file says: acts by name, and a decision with its reviewer and request id."""
+    """What a row of a file says.
+
+    Attributes:
+        acts: by the name of whoever did them.
+        decision: a reviewer, the labels, and the id of the request.
+        wrong: of each part of the row that cannot be read.
+    """
 
     acts: list[tuple[str, Act]] = field(default_factory=list)
     decision: tuple[str, list[str], str] | None = None
+    wrong: list[InputError] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +83,18 @@ class StoredRow:
     cells: dict[str, Any]
     request: str
     book: LabelBook
+
+
+@dataclass(kw_only=True)
+class _LeftOut:
+    """Acts that do not fit."""
+
+    rows: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=BAD_ROWS_KEPT))
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: StoredRow, error: InputError) -> None:
+        self.rows.add(InputError(f"{row.place}: {error}"))
+        self.reasons[str(error)] += 1
 
 
 ReadActs = Callable[[StoredRow], FoundActs]
@@ -107,44 +129,56 @@ def import_with_acts(
 
     texts = import_texts(access, sources, options, progress=texts_done)
     new, seen, last = 0, 0, 0
-    bad = BadRows(skip=True, keep=BAD_ROWS_KEPT)
+    left_out = _LeftOut()
     while rows := _rows(access, texts.import_id, last, name):
         last = rows[-1][0]
-        found = []
-        for _, row in rows:
-            try:
-                # Each row by itself: one with an unknown label must not keep the others out.
-                acts = read(row)
-                for _, act in acts.acts:
-                    if act.kind == "label":
-                        row.book.choice(act.labels)
-                found.append((row, acts))
-            except InputError as error:
-                bad.add(InputError(f"{row.place}: {error}"))
-        new += _save(access, found, bad)
+        found = [(row, _fitting(row, read, left_out)) for _, row in rows]
+        new += _save(access, found, left_out)
         seen += len(rows)
         if progress is not None:
             progress("labels", seen)
     return LabelledImport(
         texts=texts,
         labels=new,
-        bad_rows=[str(error) for error in bad.first],
-        bad_row_count=bad.count,
+        bad_rows=[str(error) for error in left_out.rows.first],
+        bad_row_count=left_out.rows.count,
+        reasons=left_out.reasons,
     )
 
 
-def _save(access: ProjectAccess, found: Sequence[tuple[StoredRow, FoundActs]], bad: BadRows) -> int:
-    """All at once; where something does not fit, row by row, so that all else is kept."""
+def _fitting(row: StoredRow, read: ReadActs, left_out: _LeftOut) -> FoundActs:
+    """What a row says; an act with an unknown label must not keep the row's others out."""
+    try:
+        found = read(row)
+    except InputError as error:
+        found = FoundActs(wrong=[error])
+    for wrong in found.wrong:
+        left_out.add(row, wrong)
+    fitting = []
+    for who, act in found.acts:
+        try:
+            if act.kind == "label":
+                row.book.choice(act.labels)
+            fitting.append((who, act))
+        except InputError as error:
+            left_out.add(row, error)
+    return FoundActs(acts=fitting, decision=found.decision)
+
+
+def _save(
+    access: ProjectAccess, found: Sequence[tuple[StoredRow, FoundActs]], left_out: _LeftOut
+) -> int:
+    """All at once; where something does not fit, one by one, so that all else is kept."""
     try:
         new = _save_acts(access, [act for _, said in found for act in said.acts])
     except InputError:
         new = 0
-        for row, said in found:
+        for row, act in [(row, act) for row, said in found for act in said.acts]:
             try:
-                new += _save_acts(access, said.acts)
+                new += _save_acts(access, [act])
             except InputError as error:
-                bad.add(InputError(f"{row.place}: {error}"))
-    return new + _decide(access, found, bad)
+                left_out.add(row, error)
+    return new + _decide(access, found, left_out)
 
 
 def _save_acts(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> int:
@@ -155,7 +189,7 @@ def _save_acts(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> int:
 
 
 def _decide(
-    access: ProjectAccess, found: Sequence[tuple[StoredRow, FoundActs]], bad: BadRows
+    access: ProjectAccess, found: Sequence[tuple[StoredRow, FoundActs]], left_out: _LeftOut
 ) -> int:
     new = 0
     for row, said in found:
@@ -167,7 +201,7 @@ def _decide(
         try:
             new += adjudicate(access, row.text_id, labels, request_id=request_id, note=note).new
         except InputError as error:
-            bad.add(InputError(f"{row.place}: {error}"))
+            left_out.add(row, error)
     return new
 
 

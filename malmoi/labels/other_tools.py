@@ -99,23 +99,31 @@ def _label_studio(row: StoredRow) -> FoundActs:
     found = FoundActs()
     annotations = row.cells.get("annotations")
     for number, one in enumerate(annotations if isinstance(annotations, list) else []):
-        if not isinstance(one, dict):
-            raise InputError("expected annotations as objects, found something else")
-        who, request_id = _who(one.get("completed_by")), f"{row.request}:{number}"
-        labels = _choices(one.get("result"))
-        seconds = one.get("lead_time")
-        if one.get("ground_truth"):
-            found.decision = who, labels, request_id
-            continue
-        act = Act(
-            text_id=row.text_id,
-            kind="skip" if one.get("was_cancelled") else "label",
-            request_id=request_id,
-            labels=[] if one.get("was_cancelled") else labels,
-            seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
-        )
-        found.acts.append((who, act))
+        try:
+            _add_annotation(found, row, one, f"{row.request}:{number}")
+        except InputError as error:
+            found.wrong.append(error)
     return found
+
+
+def _add_annotation(found: FoundActs, row: StoredRow, one: Any, request_id: str) -> None:
+    if not isinstance(one, dict):
+        raise InputError("expected annotations as objects, found something else")
+    who, labels = _who(one.get("completed_by")), _choices(one.get("result"))
+    seconds = one.get("lead_time")
+    if one.get("ground_truth"):
+        # One that does not fit must not replace one that does.
+        row.book.choice(labels)
+        found.decision = who, labels, request_id
+        return
+    act = Act(
+        text_id=row.text_id,
+        kind="skip" if one.get("was_cancelled") else "label",
+        request_id=request_id,
+        labels=[] if one.get("was_cancelled") else labels,
+        seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
+    )
+    found.acts.append((who, act))
 
 
 def _choices(result: Any) -> list[str]:

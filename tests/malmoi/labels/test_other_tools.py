@@ -127,6 +127,45 @@ def test_choices_that_are_no_list_are_named_and_the_text_comes_in(make: Make, va
     assert "ls.json" in report.bad_rows[0] and "expected value.choices" in report.bad_rows[0]
 
 
+def test_an_unknown_label_keeps_the_others_of_its_row(make: Make) -> None:
+    access = make()
+
+    def of(who: str, label: Any, truth: bool = False) -> dict[str, Any]:
+        result = [{"type": "choices", "value": {"choices": label}}]
+        return {"completed_by": {"email": who}, "result": result, "ground_truth": truth}
+
+    tasks = [
+        {
+            "data": {"text": "하나"},
+            "annotations": [
+                *(of("a@b.kr", ["긍정"]), of("c@b.kr", ["화남"]), of("d@b.kr", "긍정"), "아님"),
+                *(of("r@b.kr", ["부정"], True), of("s@b.kr", ["화남"], True)),
+            ],
+        },
+        {
+            "data": {"text": "둘"},
+            "annotations": [of("a@b.kr", ["긍정"]), of("r@b.kr", ["화남"], True)],
+        },
+        {
+            "data": {"text": "셋"},
+            # A name that cannot be stored is found only when all are saved at once.
+            "annotations": [of("가\x00", ["긍정"]), of("a@b.kr", ["부정"])],
+        },
+    ]
+    report = import_labelled(
+        access, [source_of_upload("ls.json", json.dumps(tasks).encode())], "label-studio"
+    )
+    assert votes(access) == [
+        ("하나", {"a@b.kr": ("긍정",)}, ("부정",)),
+        ("둘", {"a@b.kr": ("긍정",)}, None),
+        ("셋", {"a@b.kr": ("부정",)}, None),
+    ]
+    assert report.labels == 4
+    assert report.bad_row_count == len(report.bad_rows) == sum(report.reasons.values()) == 6
+    unknown = [one for one in report.bad_rows if "expected a label of" in one]
+    assert len(unknown) == 3 and all(one.startswith("ls.json:") for one in unknown)
+
+
 def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
     first = make(name="하나")
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in EXAMPLES)
