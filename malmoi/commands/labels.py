@@ -11,8 +11,11 @@ from malmoi.errors import InputError
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.labelled_import import LabelledImport
     from malmoi.labels.project import Project
 
+# Labels that were left out one by one, and what is wrong with all of them.
+_SHOWN, _REASONS = 5, 10
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table; import FILE... adds texts and labels of tables, Label Studio or doccano to one; "
@@ -112,14 +115,33 @@ def _import(settings: LabelsSettings) -> None:
     )
     with shown_progress("rows") as show:
         done = import_files(access, find_all_sources(settings.files), way, progress=show)
-    texts = done.texts
-    for line in [*texts.bad_files, *texts.bad_rows, *done.bad_rows]:
+    for line in _left_out(done):
         print(f"left out: {line}", file=sys.stderr)
-    print(
-        f"{project.name}: {texts.new_texts:,} new texts of {texts.rows:,} rows, "
-        f"{done.labels:,} new labels; left out: {texts.bad_row_count:,} rows, "
-        f"{len(texts.bad_files):,} files, the labels of {done.bad_row_count:,} rows",
-        file=sys.stderr,
+    print(f"{project.name}: {_summary(done)}", file=sys.stderr)
+
+
+def _left_out(done: "LabelledImport") -> list[str]:
+    """What was left out: each row of texts, of labels the first few and what is wrong with them."""
+    texts = done.texts
+    lines = [*texts.bad_files, *texts.bad_rows, *done.bad_rows[:_SHOWN]]
+    if done.bad_row_count <= _SHOWN:
+        return lines
+    most = sorted(done.reasons.items(), key=lambda one: -one[1])
+    lines += [f"{count:,} labels: {reason}" for reason, count in most[:_REASONS]]
+    rest = sum(count for _, count in most[_REASONS:])
+    return [*lines, f"{rest:,} labels for other reasons"] if rest else lines
+
+
+def _summary(done: "LabelledImport") -> str:
+    texts = done.texts
+    new = f"{texts.new_texts:,} new texts of {texts.rows:,} rows, {done.labels:,} new labels"
+    if texts.was_done:
+        # The counts of its texts are those of the earlier time.
+        labels = f": 0 new texts, {done.labels:,} new labels" if done.labels else ", nothing is new"
+        new = f"imported before{labels}"
+    return (
+        f"{new}; left out: {texts.bad_row_count:,} rows, {len(texts.bad_files):,} files, "
+        f"{done.bad_row_count:,} labels"
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from malmoi.commands.labels import LabelsSettings
+from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
@@ -207,3 +209,32 @@ def test_the_command_imports_tables_and_files_of_other_tools(
         "둘입니다": [],
         "셋입니다": [("import", ("부정",))],
     }
+
+
+def test_the_command_says_what_is_new_and_each_fault_once(
+    make: Make, any_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make()
+    table = tmp_path / "표.csv"
+
+    def said(lines: list[str], annotator: str = "지은") -> str:
+        table.write_text("\n".join(["text,라벨", *lines]), encoding="utf-8")
+        settings = LabelsSettings(
+            action="import",
+            files=(table,),
+            database=any_url,
+            label_column="라벨",
+            annotator=annotator,
+        )
+        command(settings)
+        return capsys.readouterr().err
+
+    lines = ["하나입니다,긍정", "둘입니다,부정"]
+    assert "2 new texts of 2 rows, 2 new labels" in said(lines)
+    again = said(lines)
+    assert "imported before, nothing is new" in again and "2 new texts" not in again
+    assert "imported before: 0 new texts, 2 new labels" in said(lines, "민수")
+    many = said([f"{number}번 글입니다,{number % 2}" for number in range(30)])
+    assert "표.csv:2: " in many and len(many.splitlines()) < 12
+    wrong = "15 labels: expected a label of 긍정, 부정, 중립, found"
+    assert f"{wrong} '0'" in many and f"{wrong} '1'" in many
