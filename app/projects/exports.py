@@ -23,6 +23,7 @@ from malmoi.labels.final_labels import texts_of
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.paths import label_database
+from malmoi.text.written_cells import EXCEL_CELL, CutCells
 
 ExportKind = Literal["csv", "xlsx", "jsonl", "parquet", "label-studio", "doccano"]
 KINDS: dict[ExportKind, tuple[str, str, str]] = {
@@ -43,12 +44,14 @@ class WrittenExport:
 
     Attributes:
         texts: in it.
+        cuts: cells that a workbook does not hold whole.
         folder: holds it, and lets it go.
     """
 
     path: Path
     kind: ExportKind
     texts: int
+    cuts: int
     folder: UploadFolder
 
 
@@ -63,7 +66,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
     folder = UploadFolder()
 
     def work(running: Running) -> WrittenExport:
-        path = folder.path / f"export{KINDS[kind][1]}"
+        path, cuts = folder.path / f"export{KINDS[kind][1]}", CutCells()
 
         is_whole = kind in ("label-studio", "doccano") or not labelled_only
         with access.reading("reviewer") as connection:
@@ -76,8 +79,10 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
         if kind == "label-studio" or kind == "doccano":
             texts = export_for(access, path, kind, progress=report)
         else:
-            texts = export_table(access, path, labelled_only=labelled_only, progress=report)
-        return WrittenExport(path=path, kind=kind, texts=texts, folder=folder)
+            texts = export_table(
+                access, path, labelled_only=labelled_only, progress=report, cuts=cuts
+            )
+        return WrittenExport(path=path, kind=kind, texts=texts, cuts=cuts.count, folder=folder)
 
     return works().start(_key(access), work)
 
@@ -179,6 +184,16 @@ def _offer(done: WrittenExport, name: str) -> None:
         ),
         icon=":material/check:",
     )
+    if done.cuts:
+        st.warning(
+            say(
+                f"칸 {done.cuts:,}개가 {EXCEL_CELL:,}자에서 잘렸습니다. Excel은 한 칸에 그보다 긴 "
+                "글을 담지 못합니다. 모두 담으려면 CSV나 JSONL로 만드세요.",
+                f"{number_of(done.cuts, 'cell')} cut at {EXCEL_CELL:,} characters, which is all "
+                "that Excel holds; write CSV or JSONL to keep all.",
+            ),
+            icon=":material/content_cut:",
+        )
     st.download_button(
         say("내려받기", "Download"),
         done.path.read_bytes,

@@ -89,9 +89,13 @@ def _list(settings: LabelsSettings) -> None:
 
 def _export(settings: LabelsSettings, file: Path) -> None:
     from malmoi.labels.exporting import export_table
+    from malmoi.text.written_cells import CutCells
 
     access, project = _project(settings)
-    written = export_table(access, file, labelled_only=not settings.all_texts)
+    cuts = CutCells()
+    written = export_table(access, file, labelled_only=not settings.all_texts, cuts=cuts)
+    if cuts.count:
+        print(cuts.line, file=sys.stderr)
     print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
 
 

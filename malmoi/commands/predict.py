@@ -280,4 +280,6 @@ def _say(labelled: "Labelled", settings: PredictSettings) -> None:
         print(f"  {label or '(none)'}: {count:,} ({count / labelled.rows:.1%})")
     if labelled.empty:
         print(f"{labelled.empty:,} rows without a text, left without a label")
+    if labelled.cuts.count:
+        print(labelled.cuts.line)
     print(f"{labelled.rows:,} rows -> {settings.output}")

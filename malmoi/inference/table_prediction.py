@@ -22,6 +22,7 @@ from malmoi.model_folders import read_json
 from malmoi.progress import Progress
 from malmoi.text.reading.whole_rows import WholeRow
 from malmoi.text.table_writing import cell_of_text, check_writable, ending, table_writer
+from malmoi.text.written_cells import CutCells
 from malmoi.workers.engines import map_in_order
 from malmoi.workers.local import available_cores
 
@@ -84,11 +85,13 @@ class Labelled:
         rows: in the output.
         empty: of these, rows without a text.
         labels: how often each label was given, most frequent first.
+        cuts: cells that the output, a workbook, does not hold whole.
     """
 
     rows: int
     empty: int
     labels: dict[str, int]
+    cuts: CutCells = field(default_factory=CutCells)
 
 
 def survey_rows(read: Callable[[], Iterable[WholeRow]], work: Path) -> Survey:
@@ -224,7 +227,8 @@ def _assemble(
     kinds = [*survey.columns.values(), *columns.kinds()]
     rows = empty = 0
     labels: Counter[str] = Counter()
-    with table_writer(result, [*names, *new], kinds) as write:
+    cuts = CutCells()
+    with table_writer(result, [*names, *new], kinds, cuts=cuts) as write:
         for part in parts:
             with part.open(encoding="utf-8") as file:
                 for line in file:
@@ -234,4 +238,4 @@ def _assemble(
                     empty += found[0] is None
                     if columns.gives_labels and found[0] is not None:
                         labels[found[0]] += 1
-    return Labelled(rows=rows, empty=empty, labels=dict(labels.most_common()))
+    return Labelled(rows=rows, empty=empty, labels=dict(labels.most_common()), cuts=cuts)

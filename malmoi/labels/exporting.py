@@ -15,6 +15,7 @@ from malmoi.labels.project import TaskKind
 from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow, TextSourceRow
 from malmoi.labels.review import ReviewedText
 from malmoi.text.table_writing import check_writable, table_writer
+from malmoi.text.written_cells import CutCells
 
 # Before the columns that the texts came with.
 COLUMNS = {
@@ -45,6 +46,7 @@ def export_table(
     *,
     labelled_only: bool = True,
     progress: Callable[[int], None] | None = None,
+    cuts: CutCells | None = None,
 ) -> int:
     """Write a project as CSV, XLSX, JSON lines or Parquet; the file appears when it is whole.
 
@@ -59,6 +61,7 @@ def export_table(
         path: its ending decides the format.
         labelled_only: leave out texts that nobody has labelled or decided.
         progress: called with the texts written so far.
+        cuts: counts the cells that a workbook cannot hold whole.
 
     Returns:
         How many texts were written.
@@ -72,11 +75,11 @@ def export_table(
         total = connection.scalar(select(func.count()).select_from(chosen))
         check_writable(path, total or 0)
         own = _own_columns(access, connection)
-        names = [*COLUMNS, *own.values()]
+        names, kinds = [*COLUMNS, *own.values()], [*COLUMNS.values(), *["str"] * len(own)]
         written = 0
         with (
             file_at_once(path) as scratch,
-            table_writer(scratch, names, [*COLUMNS.values(), *["str"] * len(own)]) as write,
+            table_writer(scratch, names, kinds, cuts=cuts) as write,
         ):
             for texts in iter_reviewed(access, connection, labelled_only=labelled_only):
                 for row in _rows(connection, texts, kind, list(own)):

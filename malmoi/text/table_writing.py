@@ -7,13 +7,14 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import whole_characters
-from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
+from malmoi.text.written_cells import EXCEL_ROWS, CutCells, csv_cell, excel_cell
 
 WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet", ".json")
 # Behind the ending of a format in text.
@@ -60,17 +61,20 @@ def _endings(path: Path) -> tuple[str, str]:
 
 
 @contextmanager
-def table_writer(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def table_writer(
+    path: Path, columns: Sequence[str], kinds: Sequence[str], *, cuts: CutCells | None = None
+) -> Iterator[WriteRow]:
     """Yield a function that writes a row; the file is whole when the context ends.
 
     Args:
         path: its ending decides the format.
         columns: the header.
         kinds: of each column `int`, `float`, `bool`, or `str` for anything else; for Parquet.
+        cuts: counts the cells that a workbook cannot hold whole.
     """
-    writers = {
+    writers: dict[str, Callable[..., AbstractContextManager[WriteRow]]] = {
         ".csv": _csv,
-        ".xlsx": _xlsx,
+        ".xlsx": partial(_xlsx, cuts=cuts),
         ".jsonl": _jsonl,
         ".json": _json,
         ".parquet": _parquet,
@@ -122,13 +126,15 @@ def _csv(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[W
 
 
 @contextmanager
-def _xlsx(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def _xlsx(
+    path: Path, columns: Sequence[str], kinds: Sequence[str], *, cuts: CutCells | None
+) -> Iterator[WriteRow]:
     from openpyxl import Workbook
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("malmoi")
-    sheet.append([excel_cell(sheet, name) for name in columns])
-    yield lambda row: sheet.append([excel_cell(sheet, cell_of_text(cell)) for cell in row])
+    sheet.append([excel_cell(sheet, name, cuts) for name in columns])
+    yield lambda row: sheet.append([excel_cell(sheet, cell_of_text(cell), cuts) for cell in row])
     book.save(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -20,16 +21,33 @@ _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _LOOKS_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
+@dataclass
+class CutCells:
+    """How many cells of a workbook hold less than was to be written."""
+
+    count: int = 0
+
+    @property
+    def line(self) -> str:
+        """What was cut, and what to do."""
+        cells = "1 cell" if self.count == 1 else f"{self.count:,} cells"
+        return (
+            f"{cells} cut at {EXCEL_CELL:,} characters, which is all that Excel holds; write .csv "
+            "or .jsonl to keep all"
+        )
+
+
 def csv_cell(value: Any) -> Any:
     """A cell of a CSV file: whole characters, and no formula (`spreadsheet_cells`)."""
     return guarded(whole_characters(value)) if isinstance(value, str) else value
 
 
-def excel_cell(sheet: Any, value: Any) -> Any:
+def excel_cell(sheet: Any, value: Any, cuts: CutCells | None = None) -> Any:
     """A cell of a write-only sheet of openpyxl; a text stays one, even where it begins with "=".
 
     Control characters that the format forbids are left out, and a cell holds at most `EXCEL_CELL`
-    characters. A whole number of more than 15 digits is written as text: Excel would round it.
+    characters: `cuts` counts those that are cut. A whole number of more than 15 digits is written
+    as text: Excel would round it.
     """
     from openpyxl.cell import WriteOnlyCell
 
@@ -41,7 +59,11 @@ def excel_cell(sheet: Any, value: Any) -> Any:
         return None if missing else value
     if not value:
         return None
-    text = _NOT_IN_XML.sub("", whole_characters(value))[:EXCEL_CELL]
+    text = _NOT_IN_XML.sub("", whole_characters(value))
+    if len(text) > EXCEL_CELL:
+        text = text[:EXCEL_CELL]
+        if cuts is not None:
+            cuts.count += 1
     if text.startswith(MARK):
         text = guarded(text)  # readers take one mark away
     # XML would make a line feed of a carriage return.

@@ -515,6 +515,21 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
     assert labels(first)["=cmd()|' /C calc'!A0"] == [("긍정",)]
 
 
+def test_a_workbook_that_cuts_texts_says_so(workplace: Path) -> None:
+    made("가" * 40_000, "짧은 글")
+    page = open_page()
+    page.session_state["next_projects_view"] = "export"
+    page.run()
+    for kind, told in [("xlsx", ["칸 1개가 32,767자에서 잘렸습니다"]), ("csv", [])]:
+        page.selectbox("export_kind").set_value(kind)
+        page.toggle[0].set_value(True).run()
+        by_label(page.button, "파일 만들기").click().run()
+        while "만드는 중입니다" in str(page.main):
+            page.run()
+        assert "글 2건을 담았습니다" in shown(page)
+        assert [one.value.partition(".")[0] for one in page.warning] == told
+
+
 @pytest.mark.parametrize(
     ("typed", "names"),
     [

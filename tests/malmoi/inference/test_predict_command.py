@@ -459,3 +459,11 @@ def test_bad_rows_are_left_out_where_that_is_asked_for(predict: Predict, tmp_pat
     code, printed, _ = predict(data, f"--output={output}", "--skip-bad-rows")
     assert code == 0 and "1 rows that could not be read, left out" in printed
     assert len(output.read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_texts_longer_than_a_cell_of_excel_are_told(predict: Predict, tmp_path: Path) -> None:
+    data = write_table(tmp_path / "in.csv", [{"text": "좋아요 " * 10_000}, {"text": "좋아요"}])
+    code, printed, _ = predict(data, f"--output={tmp_path / 'out.xlsx'}")
+    assert code == 0 and "1 cell cut at 32,767 characters" in printed
+    code, printed, _ = predict(data, f"--output={tmp_path / 'out.csv'}")
+    assert code == 0 and "cut at" not in printed

@@ -14,6 +14,8 @@ import pytest
 
 from finetune.data.examples import read_examples
 from finetune.data.source import find_data
+from malmoi.commands.labels import LabelsSettings
+from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
@@ -29,6 +31,7 @@ from malmoi.labels.review import adjudicate
 from malmoi.labels.store import LabelStore
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
+from malmoi.text.written_cells import EXCEL_CELL
 from tests.malmoi.labels.conftest import LOCAL, Make, for_person
 
 TABLE = "내용,번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
@@ -117,6 +120,20 @@ def test_every_format_is_read_again_by_fine_tuning(
         assert "=cmd()" not in cells and any(cell.endswith("=cmd()") for cell in cells)
     if ending == "parquet":
         assert pd.read_parquet(path).guideline_version.tolist() == [2] * 4
+
+
+def test_texts_longer_than_a_cell_of_excel_are_counted(
+    make: Make, any_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("가" * (EXCEL_CELL + 1), "나" * EXCEL_CELL, "다" * 40_000)
+    for name, cut in [("a.xlsx", "2 cells cut at 32,767 characters"), ("a.csv", "")]:
+        command(
+            LabelsSettings(
+                action="export", files=(tmp_path / name,), database=any_url, all_texts=True
+            )
+        )
+        said = capsys.readouterr().err
+        assert cut in said and ("cut" in said) == bool(cut)
 
 
 def test_only_reviewers_export_and_a_wrong_ending_writes_nothing(
