@@ -35,7 +35,8 @@ class LabelsSettings:
     project: str | None = None
     """Name of the project; not needed where there is one only."""
     database: str | None = None
-    """URL of the database; by default that of MALMOI_DATABASE, or runs/labels.db."""
+    """URL of the database, or path of a SQLite file; by default what MALMOI_DATABASE names, or
+    runs/labels.db."""
     all_texts: bool = False
     """Export texts without a label, too."""
     source: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="from")] = (
@@ -164,11 +165,13 @@ def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
 
 def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]":
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.database import DATABASE_VARIABLE
     from malmoi.labels.project_records import READER
     from malmoi.labels.projects import ProjectStore
     from malmoi.labels.store import existing_database
 
-    store = ProjectStore(existing_database(settings.database))
+    url = existing_database(settings.database)
+    store = ProjectStore(url, "--database" if settings.database else DATABASE_VARIABLE)
     return [
         (ProjectAccess(engine=store.engine, project_id=project.id, person=READER), project)
         for project in store.list(READER, archived=True)

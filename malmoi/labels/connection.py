@@ -1,5 +1,6 @@
 """Connections to a label database: SQLite or PostgreSQL, to write or only to read."""
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from malmoi.errors import InputError
 from malmoi.labels.database import LabelDatabase
 
 _EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
+# A scheme, with or without slashes; one letter alone is a drive.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_ENDINGS = (".db", ".sqlite", ".sqlite3")
 _SUPPORTED = ("sqlite", "postgresql")
 BUSY_SECONDS = 30
 # Rather an error that can be tried again than a page that hangs.
@@ -25,7 +29,7 @@ def writing_engine(url: str | URL, place: str) -> Engine:
     """An engine for a database that may be missing yet; the folder of a file is made.
 
     Args:
-        url: SQLAlchemy's.
+        url: SQLAlchemy's, or the path of a SQLite file.
         place: where a person gave it, for messages.
 
     Raises:
@@ -89,14 +93,23 @@ def is_forbidden(error: DBAPIError) -> bool:
 def database_url_of(url: str | URL, place: str) -> URL:
     """The URL of a SQLite file or of PostgreSQL.
 
+    Args:
+        url: SQLAlchemy's, or the path of a SQLite file.
+        place: where a person gave it, for messages.
+
     Raises:
-        InputError: it is no URL of such a database, or is in memory.
+        InputError: it names no such database, or one in memory.
     """
+    if isinstance(url, str) and _is_path(url):
+        return URL.create("sqlite", database=url)
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
     except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
-        raise InputError(f"{place} is not a database URL; use one like {_EXAMPLES}") from error
+        raise InputError(
+            f"{place} is not a database URL; use one like {_EXAMPLES}, or the path of a SQLite "
+            f"file that ends with {_ENDINGS[0]}"
+        ) from error
     if backend not in _SUPPORTED:
         raise InputError(
             f"{place} names {backend}; labels are kept in SQLite or PostgreSQL: use a URL like "
@@ -108,6 +121,13 @@ def database_url_of(url: str | URL, place: str) -> URL:
             "new connection; name a file, as in sqlite:///runs/labels.db"
         )
     return parsed
+
+
+def _is_path(text: str) -> bool:
+    """Whether it names a file: one that is there, or one that a typing error would not make."""
+    if not text or _SCHEME.match(text):
+        return False
+    return text.lower().endswith(_ENDINGS) or Path(text).is_file()
 
 
 def _in_memory(url: URL) -> bool:

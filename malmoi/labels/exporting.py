@@ -73,7 +73,7 @@ def export_table(
         kind = access.row(connection)["kind"]
         chosen = texts_of(access, labelled_only=labelled_only).subquery()
         total = connection.scalar(select(func.count()).select_from(chosen))
-        check_writable(path, total or 0)
+        check_writable(path, total or 0, what="a file to write")
         own = _own_columns(access, connection)
         names, kinds = [*COLUMNS, *own.values()], [*COLUMNS.values(), *["str"] * len(own)]
         written = 0

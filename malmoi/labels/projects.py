@@ -20,6 +20,7 @@ from malmoi.labels.access import (
     database_time,
     reading_of_one_moment,
 )
+from malmoi.labels.database import DATABASE_VARIABLE
 from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
 from malmoi.labels.project import (
     NewProject,
@@ -57,16 +58,17 @@ class AuditEntry:
 class ProjectStore:
     """The projects of one database; safe to use from several threads and processes at once."""
 
-    def __init__(self, url: str | URL | None = None) -> None:
+    def __init__(self, url: str | URL | None = None, place: str = DATABASE_VARIABLE) -> None:
         """Open the database, making or migrating it where that is needed.
 
         Args:
             url: SQLAlchemy URL; `malmoi.labels.store.database_url()` without one.
+            place: where a person gave it, for messages.
 
         Raises:
             InputError: the URL or the database cannot be used.
         """
-        self.engine = open_engine(url)
+        self.engine = open_engine(url, place)
 
     def create(self, person: Person, new: NewProject) -> ProjectAccess:
         """Make a project; the person becomes its admin.

@@ -56,21 +56,22 @@ def database_url() -> str | URL:
     return os.environ.get(DATABASE_VARIABLE) or URL.create("sqlite", database=str(label_database()))
 
 
-def existing_database(url: str | URL | None = None) -> URL:
+def existing_database(url: str | URL | None = None, place: str = "--database") -> URL:
     """The URL of a database that is there already, for what only reads it.
 
     Args:
-        url: SQLAlchemy URL; `database_url()` without one.
+        url: SQLAlchemy URL, or the path of a SQLite file; `database_url()` without one.
+        place: where a person gave `url`, for messages.
 
     Raises:
         InputError: it is no URL of a label database, or there is no such file.
     """
-    parsed = database_url_of(url or database_url(), DATABASE_VARIABLE)
-    place = parsed.database or ""
-    is_path = parsed.get_backend_name() == "sqlite" and not place.startswith("file:")
-    if is_path and not Path(place).is_file():
+    parsed = database_url_of(url or database_url(), place if url else DATABASE_VARIABLE)
+    file = parsed.database or ""
+    is_path = parsed.get_backend_name() == "sqlite" and not file.startswith("file:")
+    if is_path and not Path(file).is_file():
         raise InputError(
-            f"expected a label database, found no file {place}; name another by --database or "
+            f"expected a label database, found no file {file}; name another by --database or "
             f"{DATABASE_VARIABLE}"
         )
     return parsed
@@ -90,21 +91,22 @@ def text_hash(text: str) -> str:
     return hashlib.sha256((clean_text(text) or text).encode("utf-8")).hexdigest()
 
 
-def open_engine(url: str | URL | None = None) -> Engine:
+def open_engine(url: str | URL | None = None, place: str = DATABASE_VARIABLE) -> Engine:
     """An engine for a label database of the newest layout, made where it is missing.
 
     Args:
         url: SQLAlchemy URL; `database_url()` without one.
+        place: where a person gave it, for messages.
 
     Raises:
         InputError: the URL or the database cannot be used.
     """
     try:
-        engine = writing_engine(url or database_url(), DATABASE_VARIABLE)
+        engine = writing_engine(url or database_url(), place)
         prepare(engine)
     except (SQLAlchemyError, ImportError, OSError) as error:
         raise InputError(
-            f"the label database cannot be opened ({reason(error)}); check {DATABASE_VARIABLE} "
+            f"the label database cannot be opened ({reason(error)}); check {place} "
             f"(default {label_database()})"
         ) from error
     return engine

@@ -25,21 +25,26 @@ _PARQUET_ROWS = 10_000
 WriteRow = Callable[[Sequence[Any]], None]
 
 
-def check_writable(path: Path, rows: int | None = None) -> None:
+def check_writable(path: Path, rows: int | None = None, *, what: str = "--output") -> None:
     """Refuse an output of a kind that is not written, or that cannot hold so many rows.
+
+    Args:
+        path: of the output.
+        rows: to be written, without the header.
+        what: the path is, for messages.
 
     Raises:
         InputError: it is one of these.
     """
     if not is_written(path):
         raise InputError(
-            f"expected --output with the ending {', '.join(WRITTEN)} (those in text also with .gz "
+            f"expected {what} with the ending {', '.join(WRITTEN)} (those in text also with .gz "
             f"or .zst behind it), found {path}"
         )
     if path.suffix.lower() == ".xlsx" and rows is not None and rows >= EXCEL_ROWS:
         raise InputError(
             f"an Excel sheet holds {EXCEL_ROWS:,} rows with its header, found {rows:,} to write; "
-            "name an --output that ends with .csv, .jsonl or .parquet"
+            "let the name end with .csv, .jsonl or .parquet"
         )
 
 

@@ -24,7 +24,7 @@ from malmoi.labels.database import LabelDatabase
 from malmoi.labels.exporting import export_table
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
-from malmoi.labels.project import ProjectLabel
+from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.review import adjudicate
@@ -236,11 +236,54 @@ def test_what_cannot_be_backed_up_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read|is damaged"):
         back_up(tmp_path / "copy.db", f"sqlite:///{tmp_path}/broken.db")
     with pytest.raises(InputError, match="is not a database URL"):
-        back_up(tmp_path / "copy.db", "labels.db")
+        back_up(tmp_path / "copy.db", "labels")
     with pytest.raises(InputError, match="run pg_dump --format=custom --file=") as caught:
         back_up(tmp_path / "copy.db", "postgresql+psycopg://user:secret@host/name")
     assert "secret" not in str(caught.value) and "postgresql://user@host/name" in str(caught.value)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["broken.db"]
+
+
+def listed(database: str | None) -> None:
+    command(LabelsSettings(action="list", database=database))
+
+
+def test_a_database_is_named_by_the_path_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "labels.db"
+    ProjectStore(f"sqlite:///{path}").create(
+        LOCAL, NewProject(name="리뷰", labels=[ProjectLabel(name=one) for one in ("가", "나")])
+    )
+    path.rename(tmp_path / "#100% copy")
+    for given in ("#100% copy", str(tmp_path / "#100% copy")):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("MALMOI_DATABASE", raising=False)
+        listed(given)
+        assert capsys.readouterr().out.startswith("리뷰: ")
+        monkeypatch.setenv("MALMOI_DATABASE", given)
+        listed(None)
+        assert capsys.readouterr().out.startswith("리뷰: ")
+        assert [one.name for one in ProjectStore().list(LOCAL)] == ["리뷰"]
+    # What a typing error makes of an address is no file.
+    for wrong in ("me@host/name", "postgresql:host.db", "sqlite:labels.db", "file:labels.db"):
+        with pytest.raises(InputError, match=r"^--database is not a database URL"):
+            listed(wrong)
+        monkeypatch.setenv("MALMOI_DATABASE", wrong)
+        with pytest.raises(InputError, match=r"^MALMOI_DATABASE is not a database URL"):
+            ProjectStore()
+    with pytest.raises(InputError, match=r"found no file none\.db"):
+        listed("none.db")
+    (tmp_path / "broken.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5_000)
+    with pytest.raises(InputError, match="check --database"):
+        listed("broken.db")
+
+
+def test_the_command_names_what_it_was_given_to_write(
+    project: ProjectAccess, any_url: str, tmp_path: Path
+) -> None:
+    settings = LabelsSettings(action="export", files=(tmp_path / "x.doc",), database=any_url)
+    with pytest.raises(InputError, match="expected a file to write with the ending"):
+        command(settings)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
