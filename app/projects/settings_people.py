@@ -1,6 +1,6 @@
 """Members of the open project and their roles; the audit trail; how to keep a copy."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pandas as pd
@@ -143,13 +143,13 @@ def draw_audit(project: OpenProject) -> None:
         st.caption(say(f"최근 {_ENTRIES}건입니다.", f"The latest {_ENTRIES}."))
 
 
-def _local(moment: datetime) -> str:
+def _local(moment: datetime, form: str = "%Y-%m-%d %H:%M") -> str:
     """A moment in the visitor's own time."""
     try:
         zone = ZoneInfo(st.context.timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
         zone = ZoneInfo("UTC")
-    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    return moment.astimezone(zone).strftime(form)
 
 
 def draw_backup(visit: Visit) -> None:
@@ -160,10 +160,17 @@ def draw_backup(visit: Visit) -> None:
             "This copies the whole database as it is at one moment, whoever works on it meanwhile.",
         )
     )
-    if visit.store.engine.url.get_backend_name() == "sqlite":
-        st.code("malmoi labels backup backups/labels.db", language="bash")
+    # No backup is written over another one.
+    file = _local(datetime.now(UTC), "backups/labels-%Y-%m-%d-%H%M%S")
+    url = visit.store.engine.url
+    if url.get_backend_name() == "sqlite":
+        st.code(f"malmoi labels backup {file}.db", language="bash")
     else:
-        url = visit.store.engine.url
-        st.code(
-            f"pg_dump --format=custom --file=backups/labels.dump {url.database}", language="bash"
+        st.code(f"pg_dump --format=custom --file={file}.dump {url.database}", language="bash")
+    st.caption(
+        say(
+            "복사본으로 되돌리는 방법은 docs/how-to/label-team.md의 ‘Going back to a backup’에 "
+            "있습니다.",
+            "How to go back to a copy: docs/how-to/label-team.md, “Going back to a backup”.",
         )
+    )

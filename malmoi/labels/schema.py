@@ -5,7 +5,7 @@ Alembic is imported only where there is something to change.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
@@ -37,7 +37,12 @@ def prepare(engine: Engine) -> None:
     """
     with engine.connect() as connection:
         version, has_labels = _state(connection)
+        has_log = engine.dialect.name != "sqlite" or _has_log(connection)
     if version == HEAD:
+        if not has_log:
+            # A backup that became the database. One that may not be written to is read as it is.
+            with suppress(DBAPIError):
+                _keep_log_beside(engine)
         return
     try:
         if engine.dialect.name == "sqlite":
@@ -64,6 +69,10 @@ def _state(connection: Connection) -> tuple[str | None, bool]:
         if has_labels and is_forbidden(error):
             return HEAD, has_labels
         raise
+
+
+def _has_log(connection: Connection) -> bool:
+    return connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
 def _keep_log_beside(engine: Engine) -> None:

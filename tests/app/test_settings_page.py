@@ -284,3 +284,12 @@ def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
         "글을 가져왔습니다: 1행, 새 글 1건, 뺀 행 0개",
         "작업을 만들었습니다: 리뷰",
     ]
+
+
+def test_every_backup_has_a_name_of_its_own(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_member(made(), "anna@b.kr", "admin")
+    page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "backup"})
+    name = r"malmoi labels backup backups/labels-\d{4}-\d\d-\d\d-\d{6}\.db"
+    assert [bool(re.fullmatch(name, one.value)) for one in page.code] == [True]

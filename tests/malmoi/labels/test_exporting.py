@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -227,6 +228,22 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
     assert LabelStore(f"sqlite:///{tmp_path}/copy.db").history_length() == len(ids)
     with pytest.raises(InputError, match=r"expected a new file for the backup"):
         back_up(tmp_path / "copy.db", url)
+
+
+def test_a_backup_that_takes_the_place_of_the_database_works_as_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    labels = [ProjectLabel(name=one) for one in ("가", "나")]
+    ProjectStore(f"sqlite:///{path}").create(LOCAL, NewProject(name="전", labels=labels))
+    back_up(tmp_path / "copy.db", str(path))
+    ProjectStore(str(path)).create(LOCAL, NewProject(name="후", labels=labels))
+    for old in tmp_path.glob("labels.db*"):
+        old.unlink()
+    shutil.copy(tmp_path / "copy.db", path)
+    store = ProjectStore(str(path))
+    assert [one.name for one in store.list(LOCAL)] == ["전"]
+    with store.engine.connect() as connection:
+        # Else who reads would keep those who label waiting.
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
 def test_what_cannot_be_backed_up_is_said_in_one_line(tmp_path: Path) -> None:
