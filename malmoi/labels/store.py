@@ -88,7 +88,12 @@ def storable(text: str) -> str:
 def text_hash(text: str) -> str:
     """SHA-256 of the text once it is clean; as it is where nothing is left of it then."""
     text = storable(text)
-    return hashlib.sha256((clean_text(text) or text).encode("utf-8")).hexdigest()
+    return hash_of_clean(clean_text(text) or text)
+
+
+def hash_of_clean(text: str) -> str:
+    """`text_hash` of a text that is clean already."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def open_engine(url: str | URL | None = None, place: str = DATABASE_VARIABLE) -> Engine:

@@ -10,15 +10,17 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+from unicodedata import category
 
 from sqlalchemy import insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
-from malmoi.labels.store import text_hash
+from malmoi.labels.store import hash_of_clean
 from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import new_text, texts_by_hash
+from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.corpus.clean_corpus import sources_hash
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.notes import ReadingNotes
@@ -30,7 +32,7 @@ from malmoi.text.table_writing import json_line
 # A transaction of this size takes a fraction of a second, for which annotators wait.
 _ROWS, _CHARACTERS = 1_000, 2_000_000
 BAD_ROWS_KEPT = 10_000
-_SHOWN = 5
+_SHOWN, _SHOWN_CHARACTERS = 5, 60
 
 
 class NoTextsError(InputError):
@@ -107,7 +109,8 @@ def import_texts(
     """Add the texts of files to the project. Memory is that of one batch of rows.
 
     Rows whose texts are equal once clean (`text_hash`) are one text; its spelling is that of the
-    first. Every row keeps its file, its place in it and its other columns.
+    first. A row of whose text nothing is left then is a bad one. Every other keeps its file, its
+    place in it and its other columns.
 
     Args:
         access: of an admin.
@@ -126,10 +129,10 @@ def import_texts(
     run = _begin(access, _content_key(sources, options))
     if run.done:
         return run.report()
-    batch: list[WholeRow] = []
+    batch: list[tuple[str, WholeRow]] = []
     size = 0
-    for row in _rows(sources, options, run, notes or ReadingNotes()):
-        batch.append(row)
+    for one, row in _rows(sources, options, run, notes or ReadingNotes()):
+        batch.append((one, row))
         size += len(row.text) + sum(len(str(cell)) for cell in row.cells.values())
         if len(batch) >= _ROWS or size >= _CHARACTERS:
             _write(access, run, batch)
@@ -153,30 +156,40 @@ def _content_key(sources: Sequence[Source], options: ReadOptions) -> str:
 
 def _rows(
     sources: Sequence[Source], options: ReadOptions, run: _Import, notes: ReadingNotes
-) -> Iterator[WholeRow]:
-    """The rows that an earlier try has not written; a file that cannot be read is left out."""
+) -> Iterator[tuple[str, WholeRow]]:
+    """The rows that an earlier try has not written, with `text_hash` of each.
+
+    A file that cannot be read is left out.
+    """
     for source in sources:
         try:
             for row in iter_whole_rows([source], options, notes=notes, bad=run.bad):
-                if not _is_good(row, run.bad):
+                if (one := _hash(row, run.bad)) is None:
                     continue
                 run.seen += 1
                 if run.seen > run.rows:
-                    yield row
+                    yield one, row
         except InputError as error:
             run.files.append(str(error))
 
 
-def _is_good(row: WholeRow, bad: BadRows) -> bool:
+def _hash(row: WholeRow, bad: BadRows) -> str | None:
+    """`text_hash` of a row's text; None where it has none that somebody could label."""
     where = f"{row.source}:{row.place}"
     try:
         if not row.text.strip():
             raise InputError(f"{where}: expected a text, found an empty cell")
-        checked(row.text, f"a text in {where}")
+        clean = clean_text(checked(row.text, f"a text in {where}"))
+        # Marks without a letter, such as a lone selector of a form, show nothing either.
+        if not any(category(one)[0] in "LNPS" for one in clean):
+            raise InputError(
+                f"{where}: expected a text, found nothing that is left once it is clean, in "
+                f"{row.text[:_SHOWN_CHARACTERS]!a}"
+            )
     except InputError as error:
         bad.add(error)
-        return False
-    return True
+        return None
+    return hash_of_clean(clean)
 
 
 def _begin(access: ProjectAccess, key: str) -> _Import:
@@ -201,15 +214,14 @@ def _begin(access: ProjectAccess, key: str) -> _Import:
         return _Import(id=identifier, rows=0, new=0, done=False)
 
 
-def _write(access: ProjectAccess, run: _Import, batch: Sequence[WholeRow]) -> None:
+def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, WholeRow]]) -> None:
     if not batch:
         return
-    # Cleaning takes longest, so it is done before the transaction begins.
-    hashes = [text_hash(row.text) for row in batch]
+    hashes = [one for one, _ in batch]
     with access.writing("admin") as connection:
         known = texts_by_hash(connection, access.project_id, hashes)
         first: dict[str, WholeRow] = {}
-        for one, row in zip(hashes, batch, strict=True):
+        for one, row in batch:
             if one not in known:
                 first.setdefault(one, row)
         if first:
@@ -220,10 +232,7 @@ def _write(access: ProjectAccess, run: _Import, batch: Sequence[WholeRow]) -> No
             known = texts_by_hash(connection, access.project_id, hashes)
         connection.execute(
             insert(TextSourceRow),
-            [
-                _source_values(run.id, row, *known[one])
-                for one, row in zip(hashes, batch, strict=True)
-            ],
+            [_source_values(run.id, row, *known[one]) for one, row in batch],
         )
         moved = connection.execute(
             update(TextImportRow)

@@ -90,6 +90,19 @@ def test_texts_that_are_equal_once_clean_are_one_and_keep_every_row(make: Make) 
     assert rows[1]["own"] == "좋아요 ㅋㅋㅋㅋㅋ" and rows[0]["own"] is None
 
 
+def test_a_text_of_which_nothing_is_left_is_an_empty_one(make: Make) -> None:
+    access = make()
+    texts = ["하나", "\u200b", "\ufeff \u2060", "\ufe0f", "\u3164", "<br>", "", "👍", "ㅋ"]
+    lines = "".join(json.dumps({"text": one}) + "\n" for one in texts)
+    source = source_of_upload("a.jsonl", lines.encode())
+    report = import_texts(access, [source])
+    assert [row["text"] for row in rows_of(access)] == ["하나", "👍", "ㅋ"]
+    assert report.bad_row_count == 6
+    assert report.bad_rows[0].startswith("a.jsonl:2: expected a text") and (
+        "\\u200b" in report.bad_rows[0]
+    )
+
+
 def test_bad_rows_and_files_are_named_and_all_else_is_imported(make: Make) -> None:
     access = make()
     lines = '{"text": "하나"}\n{"text": \n{"text": ["둘"]}\n{"text": ""}\n{"text": "셋\\u0000"}\n'
