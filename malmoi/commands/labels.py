@@ -38,7 +38,8 @@ class LabelsSettings:
     """URL of the database, or path of a SQLite file; by default what MALMOI_DATABASE names, or
     runs/labels.db."""
     all_texts: bool = False
-    """Export texts without a label, too."""
+    """Export texts without a label, too; else those that anybody has labelled or decided, finished
+    or not."""
     source: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="from")] = (
         "table"
     )
@@ -80,7 +81,7 @@ def _list(settings: LabelsSettings) -> None:
     for access, project in projects:
         done = progress(access)
         print(
-            f"{project.name}: {done.finished:,} of {done.texts:,} texts labelled, "
+            f"{project.name}: {done.finished:,} of {done.texts:,} texts finished, "
             f"{done.to_review:,} to review, labels {', '.join(project.label_names)}"
             f"{' (archived)' if project.archived_at else ''}"
         )
@@ -97,7 +98,9 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     written = export_table(access, file, labelled_only=not settings.all_texts, cuts=cuts)
     if cuts.count:
         print(cuts.line, file=sys.stderr)
-    print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
+    # Finished texts have as many labels as they need; one label is enough to be in the file.
+    which = "texts" if settings.all_texts else "texts with a label"
+    print(f"{file}: {written:,} {which} of {project.name}", file=sys.stderr)
 
 
 def _import(settings: LabelsSettings) -> None:

@@ -313,9 +313,9 @@ def test_the_command_lists_exports_and_backs_up(
 ) -> None:
     database = f"--database={any_url}"
     listed = run("list", database)
-    assert listed.stdout.startswith("리뷰: 1 of 5 texts labelled, 2 to review"), listed.stderr
+    assert listed.stdout.startswith("리뷰: 1 of 5 texts finished, 2 to review"), listed.stderr
     done = run("export", str(tmp_path / "out.csv"), database, "--project=리뷰")
-    assert done.returncode == 0 and "4 texts" in done.stderr
+    assert done.returncode == 0 and "4 texts with a label" in done.stderr
     assert len(pd.read_csv(tmp_path / "out.csv")) == 4
     wrong = run("export", str(tmp_path / "no.csv"), database, "--project=없음")
     assert wrong.returncode == 2 and wrong.stderr.startswith(
