@@ -86,6 +86,7 @@ def left_out_table(lines: Sequence[str]) -> pd.DataFrame:
 
 _REASONS = (
     (r"found an empty cell", "글이 빈칸입니다"),
+    (r"nothing that is left once it is clean", "글을 다듬으면 남는 것이 없습니다"),
     (r"expected a label of (.*), found '?(.*?)'?$", "라벨 목록에 없습니다: {1}"),
     (r"expected (\d+) (?:fields|columns|cells).*?found (\d+)", "칸 수가 다릅니다: {1}개"),
     (r"broken quoting|quotes that close", "따옴표가 맞지 않습니다"),

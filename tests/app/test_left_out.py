@@ -32,6 +32,7 @@ def test_place_and_reason_stand_apart() -> None:
     [
         ("a.csv", "text,별점\n좋아요,5\n나빠요,1,2\n", "a.csv:3"),
         ("a.csv", "text,별점\n좋아요,5\n,1\n", "a.csv:3"),
+        ("a.csv", "text,별점\n좋아요,5\n\u200b,1\n", "a.csv:3"),
         ("a.csv", 'text,별점\n좋아요,5\n"나빠요,1\n그냥,3\n', None),
         ("a.csv", "text,별점\n", "a.csv"),
         ("a.csv", "", "a.csv"),
