@@ -11,6 +11,7 @@ from app.charts import bars, over_time
 from app.language import number_of, say
 from app.visit import OpenProject
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
+from malmoi.labels.review import own_counts
 
 _HOURS_SHOWN = 48
 # So many days or hours at least, so that the bar of a first day is no wall.
@@ -47,9 +48,11 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
             f"Finished: {done.finished:,} of {number_of(done.texts, 'text')} ({share:.0%}).",
         ),
     )
+    # Not of what is kept: those who may review share that.
+    own = own_counts(opened.access)
     metrics = [
-        (say("내 라벨", "My labels"), done.mine),
-        (say("내가 건너뜀", "Skipped"), done.my_skips),
+        (say("내 라벨", "My labels"), own.labelled),
+        (say("내가 건너뜀", "Skipped"), own.skipped),
     ]
     if opened.allows("reviewer"):
         metrics += [

@@ -328,6 +328,15 @@ def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> Non
     assert (numbers["검수 대기"], numbers["검수 결정"]) == ("1", "1")
 
 
+def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -> None:
+    save_act(as_member(project, "보람"), Act(text_id=5, kind="skip", request_id="skip"))
+    # Both may review, so that they share what is kept.
+    for name, own in ((None, ("0", "0")), ("보람", ("0", "1"))):
+        numbers = {one.label: one.value for one in page("status", name).metric}
+        assert (numbers["내 라벨"], numbers["내가 건너뜀"]) == own
+        assert numbers["의견 갈림"] == "2"
+
+
 def test_agreement_and_the_model_have_their_numbers(project: ProjectAccess) -> None:
     write_scores(project, "x", [TextScore(text_id=1, priority=1.0, label="부정", score=0.9)])
     shown = page("status")

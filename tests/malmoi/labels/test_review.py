@@ -4,7 +4,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, own_work, save_act
-from malmoi.labels.review import adjudicate, progress, texts_to_review
+from malmoi.labels.review import adjudicate, own_counts, progress, texts_to_review
 from tests.malmoi.labels.conftest import Make, for_person
 
 
@@ -34,7 +34,7 @@ def test_a_disagreement_is_decided_and_the_votes_stay(make: Make) -> None:
     assert [work.labels for work in own_work(a)] == [("긍정",)] * 3
     done = progress(reviewer)
     assert (done.texts, done.finished, done.disagreeing, done.to_review) == (3, 3, 2, 1)
-    assert (done.mine, progress(a).mine) == (0, 3)
+    assert (own_counts(reviewer).labelled, own_counts(a).labelled) == (0, 3)
     adjudicate(reviewer, 2, None, request_id="2")
     assert texts_to_review(reviewer) == [second, third]
     save_act(b, Act(text_id=3, kind="undo", request_id="u", withdraws="나3"))
