@@ -1,7 +1,8 @@
 """Results that look at every label: computed once, shown with the time since when they hold.
 
 A click asks the store for the visitor's role and for the ids of the newest rows, nothing more. What
-is kept is shown until somebody asks for it anew.
+is kept is shown until somebody asks for it anew, and then for all that is kept beside it: no two
+parts of a page tell of different moments.
 """
 
 import threading
@@ -62,6 +63,14 @@ class _Results:
                     self._making.pop(self._kept.popitem(last=False)[0], None)
         return made
 
+    def forget(self, of_what: tuple[object, ...], change: LastChange) -> None:
+        """Drop what is kept under keys that begin so, but what holds since `change`."""
+        with self._lock:
+            for key, known in list(self._kept.items()):
+                if key[: len(of_what)] == of_what and known.change != change:
+                    del self._kept[key]
+                    self._making.pop(key, None)
+
 
 @st.cache_resource(show_spinner=False)
 def _results() -> _Results:
@@ -86,15 +95,20 @@ def kept_result(
     change = last_change(access, needed)
     # What annotators see is about their own labels.
     whose = None if opened.allows("reviewer") else access.person.name
-    key = (str(access.engine.url), access.project_id, name, whose)
+    of_what = (str(access.engine.url), access.project_id, whose)
+    key = (*of_what, name)
     known = _results().get(key)
     line, again = st.columns([4, 1], vertical_alignment="center")
-    if known is None or (
-        known.change != change
+    if (
+        known is not None
+        and known.change != change
         and again.button(
             say("다시 계산", "Compute again"), key=f"again-{name}", icon=":material/refresh:"
         )
     ):
+        _results().forget(of_what, change)
+        known = None
+    if known is None:
         with st.spinner(say("계산하는 중입니다…", "Computing…")):
             known = _results().make(key, change, compute)
     said = local_time(known.computed_at).strftime("%m-%d %H:%M")
@@ -102,8 +116,8 @@ def kept_result(
         say(f"{said} 기준입니다.", f"As of {said}.")
         if known.change == change
         else say(
-            f"{said} 기준입니다. 그 뒤로 새 라벨이 있습니다.",
-            f"As of {said}. There are newer labels.",
+            f"{said} 기준입니다. 그 뒤로 라벨이나 설정이 바뀌었습니다.",
+            f"As of {said}. Labels or settings have changed since.",
         )
     )
     value: Result = known.value

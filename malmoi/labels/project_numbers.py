@@ -17,7 +17,7 @@ from sqlalchemy.orm import aliased
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
 from malmoi.labels.people import Role, allows
-from malmoi.labels.project_models import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.project_models import AnnotationRow, AuditRow, PlaceRow, TextRow
 from malmoi.labels.review import ProjectProgress, progress
 
 _DAYS_OF_PACE = 60
@@ -26,10 +26,17 @@ _TIMED_LABELS = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class LastChange:
-    """Ids of the newest rows of a project's logs (0: none) and of the scores that hold."""
+    """Ids of the newest rows of a project's logs (0: none) and of the scores that hold.
+
+    Attributes:
+        annotation: of the newest act of an annotator.
+        audit: of the newest entry of the audit trail, which has one for each decision of a
+            reviewer, for labels and settings that were changed, and for texts that were imported.
+        scores: of the version.
+    """
 
     annotation: int
-    adjudication: int
+    audit: int
     scores: int
 
 
@@ -120,13 +127,11 @@ def last_change(access: ProjectAccess, needed: Role = "annotator") -> LastChange
         .order_by(AnnotationRow.created_at.desc(), AnnotationRow.id.desc())
         .limit(1)
     )
-    adjudication = select(func.max(AdjudicationRow.id)).where(
-        AdjudicationRow.project_id == access.project_id
-    )
+    audit = select(func.max(AuditRow.id)).where(AuditRow.project_id == access.project_id)
     with access.reading(needed) as connection:
         return LastChange(
             annotation=connection.scalar(annotation) or 0,
-            adjudication=connection.scalar(adjudication) or 0,
+            audit=connection.scalar(audit) or 0,
             scores=access.row(connection)["scores_version"] or 0,
         )
 

@@ -1,6 +1,7 @@
 """검수, 살펴보기 and 현황 through Streamlit's own test runner, with a real database."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from malmoi.labels.projects import (
     ProjectStore,
     archive,
     change_guideline,
+    change_labels,
     change_settings,
+    read_project,
     set_member,
 )
 from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
@@ -322,7 +325,7 @@ def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> Non
     adjudicate(project, 2, ["긍정"], request_id="d")
     shown.run()
     # What was computed stands, and says that it is of before.
-    assert "그 뒤로 새 라벨이 있습니다" in words_of(shown)
+    assert "기준입니다. 그 뒤로" in words_of(shown)
     button(shown, "다시 계산").click().run()
     numbers = {one.label: one.value for one in shown.metric}
     assert (numbers["검수 대기"], numbers["검수 결정"]) == ("1", "1")
@@ -335,6 +338,21 @@ def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -
         numbers = {one.label: one.value for one in page("status", name).metric}
         assert (numbers["내 라벨"], numbers["내가 건너뜀"]) == own
         assert numbers["의견 갈림"] == "2"
+
+
+def test_all_parts_of_status_are_computed_again_together(project: ProjectAccess) -> None:
+    shown = page("status")
+    shown.button_group(key="status_part").set_value("agreement").run()
+    undo = Act(text_id=2, kind="undo", withdraws="지은2", request_id="undo")
+    save_act(as_member(project, "지은"), undo)
+    first, *others = read_project(project).labels
+    change_labels(project, [replace(first, name="좋음"), *others])
+    shown.button_group(key="status_part").set_value("work").run()
+    button(shown, "다시 계산").click().run()
+    assert {one.label: one.value for one in shown.metric}["의견 갈림"] == "1"
+    shown.button_group(key="status_part").set_value("agreement").run()
+    assert "그 뒤로" not in words_of(shown)
+    assert shown.dataframe[0].value["disagreed"].tolist()[0] == 1
 
 
 def test_agreement_and_the_model_have_their_numbers(project: ProjectAccess) -> None:

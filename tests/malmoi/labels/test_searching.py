@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from malmoi.labels.model_comparison import agreed_share, model_comparison, texts
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import TextRow
 from malmoi.labels.project_numbers import last_change, project_numbers
-from malmoi.labels.projects import audit_trail
+from malmoi.labels.projects import audit_trail, change_labels, change_settings, read_project
 from malmoi.labels.relabelling import latest_relabellings, relabel, undo_relabelling
 from malmoi.labels.review import (
     adjudicate,
@@ -394,9 +395,23 @@ def test_numbers_are_of_all_for_reviewers_and_of_oneself_for_annotators(make: Ma
     assert last_change(reviewer) == before
     label(a, 5, "긍정")
     changed = last_change(reviewer)
-    assert changed.annotation > before.annotation and changed.adjudication == before.adjudication
+    assert changed.annotation > before.annotation and changed.audit == before.audit
     adjudicate(local, 1, ["긍정"], request_id="new")
-    assert last_change(reviewer).adjudication > changed.adjudication
+    assert last_change(reviewer).audit > changed.audit
+
+
+def test_other_names_of_labels_and_other_settings_are_a_change(make: Make) -> None:
+    access = make("하나", "둘")
+    known = [last_change(access)]
+    first, *others = read_project(access).labels
+    for change in (
+        lambda: change_labels(access, [replace(first, name="좋음"), *others]),
+        lambda: change_labels(access, others),
+        lambda: change_settings(access, annotators_per_text=2),
+    ):
+        change()
+        assert last_change(access) not in known
+        known.append(last_change(access))
 
 
 def test_the_model_is_compared_with_what_people_gave(make: Make) -> None:
