@@ -14,11 +14,13 @@ from app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.relabelling import (
     MOST_RELABELLED,
+    TextsToDecide,
     latest_relabellings,
     relabel,
+    texts_to_decide,
     undo_relabelling,
 )
-from malmoi.labels.searching import Search, count_texts
+from malmoi.labels.searching import Search
 
 _DONE, _FAILED, _REQUEST = "explore_bulk_done", "explore_bulk_failed", "explore_bulk_request"
 
@@ -38,13 +40,13 @@ def draw_bulk(opened: OpenProject, search: Search, chosen: Sequence[int]) -> Non
             icon=":material/checklist:",
             disabled=not chosen,
         ):
-            _confirm(opened, list(chosen), len(chosen))
+            _confirm(opened, list(chosen))
         if st.button(
             say("찾은 글 모두 라벨 정하기", "Label all found"),
             key="explore_bulk_all",
             icon=":material/done_all:",
         ):
-            _confirm(opened, search, count_texts(opened.access, search))
+            _confirm(opened, search)
         with st.popover(say("한꺼번에 바꾼 기록", "Bulk changes"), icon=":material/history:"):
             _draw_latest(opened)
 
@@ -60,14 +62,48 @@ def say_what_was_done(opened: OpenProject) -> bool:
     return done is not None
 
 
-def _confirm(opened: OpenProject, which: Sequence[int] | Search, number: int) -> None:
+def _confirm(opened: OpenProject, which: Sequence[int] | Search) -> None:
     """Open the dialog that asks for the label; its title is in the visitor's language."""
     title = say("라벨 정하기", "Give a label")
-    st.dialog(title, width="medium")(_ask_for_label)(opened, which, number)
+    # Counted before the dialog, of which each click draws all anew.
+    found = texts_to_decide(opened.access, which)
+    st.dialog(title, width="medium")(_ask_for_label)(opened, which, found)
 
 
-def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: int) -> None:
+def _tell_what_is_unsettled(opened: OpenProject, found: TextsToDecide) -> None:
+    """Say how many of the texts people disagree on, and how many have too few labels."""
+    parts = []
+    if found.disagreeing:
+        parts.append(
+            say(
+                f"의견이 갈린 글 {found.disagreeing:,}건",
+                f"{number_of(found.disagreeing, 'text')} on which people disagree",
+            )
+        )
+    if found.short:
+        needed = opened.project.settings.annotators_per_text
+        without = say(
+            f"아직 아무도 라벨을 붙이지 않은 글 {found.short:,}건",
+            f"{number_of(found.short, 'text')} without a label",
+        )
+        too_few = say(
+            f"라벨을 붙인 사람이 {needed}명보다 적은 글 {found.short:,}건",
+            f"{number_of(found.short, 'text')} with labels of fewer than {needed} people",
+        )
+        parts.append(without if needed == 1 else too_few)
+    if parts:
+        listed = ", ".join(parts)
+        st.warning(
+            say(f"이 가운데 {listed}이 있습니다.", f"Among these: {listed}."),
+            icon=":material/warning:",
+        )
+
+
+def _ask_for_label(
+    opened: OpenProject, which: Sequence[int] | Search, found: TextsToDecide
+) -> None:
     """Name how many texts get it."""
+    number = found.texts
     if number > MOST_RELABELLED or not number:
         st.warning(
             say(
@@ -85,6 +121,7 @@ def _ask_for_label(opened: OpenProject, which: Sequence[int] | Search, number: i
         format_func=titles.__getitem__,
         key="explore_bulk_labels",
     )
+    _tell_what_is_unsettled(opened, found)
     note = st.text_input(say("까닭", "Why"), key="explore_bulk_note", max_chars=1_000)
     st.caption(
         say(

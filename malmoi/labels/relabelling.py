@@ -50,6 +50,47 @@ class Relabelling:
     undone: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextsToDecide:
+    """What a bulk change would decide, as whoever confirms it has to know.
+
+    Attributes:
+        texts: how many; 10,001 stands for more than 10,000.
+        disagreeing: those on which annotators differ and nobody has decided.
+        short: those that have fewer labels than the project asks for and that nobody has decided.
+            A text may be both.
+    """
+
+    texts: int
+    disagreeing: int
+    short: int
+
+
+def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> TextsToDecide:
+    """What `relabel` would decide now.
+
+    Args:
+        access: of a reviewer.
+        which: as for `relabel`.
+
+    Raises:
+        InputError: the person is no reviewer, or a label of the search is none of the project.
+    """
+    disagreeing = short = 0
+    with access.reading("reviewer") as connection:
+        ids = _ids(access, connection, which)
+        for some in _parts(ids):
+            query = select(TextRow.disagrees, TextRow.is_open).where(
+                TextRow.id.in_(some),
+                TextRow.adjudication_id.is_(None),
+                TextRow.disagrees | TextRow.is_open,
+            )
+            for disagrees, is_open in connection.execute(query):
+                disagreeing += disagrees
+                short += is_open
+    return TextsToDecide(texts=len(ids), disagreeing=disagreeing, short=short)
+
+
 def relabel(
     access: ProjectAccess,
     which: Sequence[int] | Search,

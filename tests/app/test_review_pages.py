@@ -265,6 +265,16 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
     assert "56건 가운데 1–50" in words_of(shown)
 
 
+def test_a_bulk_change_says_what_it_would_settle(project: ProjectAccess) -> None:
+    shown = page("explore", "보람")
+    button(shown, "찾은 글 모두").click().run()
+    (warned,) = [one.value for one in shown.warning]
+    assert "갈린 글 2건" in warned and "2명보다 적은 글 1건" in warned
+    shown.text_input(key="explore_words").input("배송").run()
+    button(shown, "찾은 글 모두").click().run()
+    assert not shown.warning  # that both have labelled alike
+
+
 def test_an_annotator_is_offered_no_filter_by_others_or_by_a_hidden_model(
     project: ProjectAccess,
 ) -> None:

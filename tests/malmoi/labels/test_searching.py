@@ -16,7 +16,12 @@ from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import TextRow
 from malmoi.labels.project_numbers import last_change, project_numbers
 from malmoi.labels.projects import audit_trail, change_labels, change_settings, read_project
-from malmoi.labels.relabelling import latest_relabellings, relabel, undo_relabelling
+from malmoi.labels.relabelling import (
+    latest_relabellings,
+    relabel,
+    texts_to_decide,
+    undo_relabelling,
+)
 from malmoi.labels.review import (
     adjudicate,
     latest_decisions,
@@ -284,6 +289,28 @@ def test_labels_of_several_are_found_by_each(make: Make) -> None:
     made = relabel(access, Search(label="라벨12"), [], request_id="x", expected=2)
     assert made.labels == () and found(access, label="라벨12") == []
     assert project_numbers(access).labels["라벨12"] == 2
+
+
+def test_what_a_bulk_change_would_settle_is_known_before(make: Make) -> None:
+    _, a, _, reviewer = labelled(make)
+
+    def of(which: Sequence[int] | Search) -> tuple[int, int, int]:
+        found = texts_to_decide(reviewer, which)
+        return found.texts, found.disagreeing, found.short
+
+    disagreeing = found(reviewer, state="disagreeing")
+    unlabelled = [one for one in found(reviewer, state="open") if one not in disagreeing]
+    assert disagreeing and unlabelled
+    assert of(Search(state="disagreeing"))[:2] == (len(disagreeing),) * 2
+    assert of(unlabelled) == (len(unlabelled), 0, len(unlabelled))
+    texts, differing, short = of(Search())
+    assert (texts, differing) == (6, len(disagreeing)) and short == len(
+        found(reviewer, state="open")
+    )
+    relabel(reviewer, Search(), ["중립"], request_id="all", expected=6)
+    assert of(Search()) == (6, 0, 0)
+    with pytest.raises(AccessError, match="expected the role reviewer"):
+        texts_to_decide(a, Search())
 
 
 def test_many_decisions_at_once_are_undone_as_one(make: Make) -> None:
