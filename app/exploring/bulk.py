@@ -47,8 +47,13 @@ def draw_bulk(opened: OpenProject, search: Search, chosen: Sequence[int]) -> Non
             icon=":material/done_all:",
         ):
             _confirm(opened, search)
-        with st.popover(say("한꺼번에 바꾼 기록", "Bulk changes"), icon=":material/history:"):
-            _draw_latest(opened)
+        draw_latest(opened)
+
+
+def draw_latest(opened: OpenProject) -> None:
+    """Draw the button behind which the latest changes are, to undo them; for a reviewer."""
+    with st.popover(say("한꺼번에 바꾼 기록", "Bulk changes"), icon=":material/history:"):
+        _list_latest(opened)
 
 
 def say_what_was_done(opened: OpenProject) -> bool:
@@ -163,7 +168,7 @@ def _ask_for_label(
         st.rerun()
 
 
-def _draw_latest(opened: OpenProject) -> None:
+def _list_latest(opened: OpenProject) -> None:
     made = latest_relabellings(opened.access)
     if not made:
         st.caption(say("아직 없습니다.", "There are none yet."))

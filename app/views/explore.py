@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.explanation import explain
-from app.exploring.bulk import draw_bulk, say_what_was_done
+from app.exploring.bulk import draw_bulk, draw_latest, say_what_was_done
 from app.exploring.filters import choose_search
 from app.exploring.one_text import draw_history
 from app.exploring.words import draw_words
@@ -86,25 +86,10 @@ def _place(opened: OpenProject, search: Search) -> _Place:
 
 
 def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
-    if not page.texts and place.search.order in _BY_MODEL and not scores_version(opened.access):
-        st.info(
-            say(
-                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 "
-                f"{LABELS_A_ROUND}개가 되면 배웁니다.",
-                "No model has learnt yet, so there is no such order. It learns from "
-                f"{LABELS_A_ROUND} labels on.",
-            ),
-            icon=":material/school:",
-        )
-        return
     if not page.texts:
-        st.info(
-            say(
-                "찾은 글이 없습니다. 말을 줄이거나 필터를 지워 보세요.",
-                "No text was found. Use fewer words or clear the filters.",
-            ),
-            icon=":material/search_off:",
-        )
+        _say_nothing_was_found(opened, place.search)
+        if opened.allows("reviewer"):
+            draw_latest(opened)
         return
     place.count = _count(opened, place, page)
     first = _ROWS * (len(place.begins) - 1) + 1
@@ -120,6 +105,27 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
                 "행을 하나 고르면 그 글의 라벨, 이력, 출처가 여기에 보입니다.",
                 "Choose one row to see the labels, the history and the sources of its text.",
             )
+        )
+
+
+def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:
+    if search.order in _BY_MODEL and not scores_version(opened.access):
+        st.info(
+            say(
+                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 "
+                f"{LABELS_A_ROUND}개가 되면 배웁니다.",
+                "No model has learnt yet, so there is no such order. It learns from "
+                f"{LABELS_A_ROUND} labels on.",
+            ),
+            icon=":material/school:",
+        )
+    else:
+        st.info(
+            say(
+                "찾은 글이 없습니다. 말을 줄이거나 필터를 지워 보세요.",
+                "No text was found. Use fewer words or clear the filters.",
+            ),
+            icon=":material/search_off:",
         )
 
 

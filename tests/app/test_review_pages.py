@@ -25,8 +25,10 @@ from malmoi.labels.projects import (
     read_project,
     set_member,
 )
+from malmoi.labels.relabelling import relabel
 from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
 from malmoi.labels.scores import TextScore, write_scores
+from malmoi.labels.searching import Search
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 
@@ -273,6 +275,20 @@ def test_a_bulk_change_says_what_it_would_settle(project: ProjectAccess) -> None
     shown.text_input(key="explore_words").input("배송").run()
     button(shown, "찾은 글 모두").click().run()
     assert not shown.warning  # that both have labelled alike
+
+
+def test_a_bulk_change_is_undone_where_its_filter_finds_nothing_more(
+    project: ProjectAccess,
+) -> None:
+    shown = page("explore", "보람")
+    shown.selectbox(key="explore_state").set_value("disagreeing").run()
+    search = Search(state="disagreeing")
+    relabel(as_member(project, "보람"), search, ["부정"], request_id="all", expected=2)
+    shown.run()
+    assert "찾은 글이 없습니다" in words_of(shown) and not shown.dataframe
+    button(shown, "되돌리기").click().run()
+    assert "2건을 전으로 되돌렸습니다" in words_of(shown) and latest_decisions(project) == []
+    assert len(shown.dataframe[0].value) == 2
 
 
 def test_an_annotator_is_offered_no_filter_by_others_or_by_a_hidden_model(
