@@ -344,7 +344,7 @@ def _say_what_was_done(opened: OpenProject) -> None:
     last: _Decision | None = st.session_state.get(_LAST)
     if last is None or last.project_id != opened.project.id:
         return
-    line, button = st.columns([5, 1], vertical_alignment="center")
+    line = st.container(horizontal=True, vertical_alignment="center")
     words = escaped(last.words)
     if not last.decision_id:
         line.success(
@@ -357,12 +357,11 @@ def _say_what_was_done(opened: OpenProject) -> None:
         say(f"저장했습니다: ‘{words}’ → {labels}", f"Saved: “{words}” → {labels}"),
         icon=":material/check_circle:",
     )
-    button.button(
+    line.button(
         say("되돌리기", "Undo"),
         key=f"review_undo_{last.decision_id}",
         icon=":material/undo:",
         on_click=_undo,
         args=(opened.access, last),
         shortcut="Backspace",
-        width="stretch",
     )

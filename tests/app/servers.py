@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _LISTENING = "0A"
 PATIENCE = 300_000  # ms
+# Whether something in an element is wider than its place.
+IS_CUT = """(one) => [one, ...one.querySelectorAll("*")]
+  .some((part) => part.scrollWidth > part.clientWidth)"""
 
 
 @dataclass(frozen=True)

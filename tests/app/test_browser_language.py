@@ -9,7 +9,7 @@ import pytest
 
 from malmoi.labels.project import ProjectSettings
 from tests.app.project_pages import made, vote
-from tests.app.servers import new_page
+from tests.app.servers import IS_CUT, new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -28,10 +28,6 @@ NAMES = """() => [...document.querySelectorAll("[aria-label], [placeholder]")]
   .filter((one) => !one.closest("[data-testid=stElementToolbar], [data-testid=stDateInput]"))
   .flatMap((one) => [one.getAttribute("aria-label"), one.getAttribute("placeholder")])
   .filter((name) => name && !name.startsWith("Shortcut "))"""
-
-# Whether something in an element is wider than its place.
-IS_CUT = """(one) => [one, ...one.querySelectorAll("*")]
-  .some((part) => part.scrollWidth > part.clientWidth)"""
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from malmoi.labels.project import ProjectSettings
 from tests.app.project_pages import made, vote
-from tests.app.servers import PATIENCE, new_page
+from tests.app.servers import IS_CUT, PATIENCE, new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -65,7 +65,9 @@ def test_a_disagreement_of_two_people_is_reviewed(
     assert decisions(workplace) == [(2, "[2]", "보람", "만족이 없음")]
     # The next one, as it was written.
     page.get_by_text(EVIL, exact=True).wait_for()
-    page.get_by_role("button", name="되돌리기").click()
+    undo = page.get_by_role("button", name="되돌리기")
+    assert not undo.evaluate(IS_CUT)
+    undo.click()
     page.get_by_text("의견이 갈림 2").wait_for()
     assert decisions(workplace) == []
     page.get_by_text("그냥 그래요", exact=True).wait_for()
