@@ -182,6 +182,8 @@ def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
     st.dataframe(
         frame,
         hide_index=True,
+        # Of somebody whose labels were imported no seconds are known.
+        placeholder="–",
         column_config={
             "name": column.TextColumn(say("사람", "Annotator"), pinned=True),
             "labelled": column.NumberColumn(say("라벨", "Labelled"), format="localized"),

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
+from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import (
@@ -364,6 +365,14 @@ def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -
         numbers = {one.label: one.value for one in page("status", name).metric}
         assert (numbers["내 라벨"], numbers["내가 건너뜀"]) == own
         assert numbers["의견 갈림"] == "2"
+
+
+def test_unknown_seconds_are_a_dash(project: ProjectAccess) -> None:
+    act = Act(text_id=5, kind="label", labels=["긍정"], request_id="imported")
+    save_labels_of_others(project, [("밖의 사람", act)])
+    people = next(one for one in page("status").dataframe if "labelled" in one.value)
+    assert people.value.set_index("name")["median"].isna()["밖의 사람"]
+    assert people.proto.placeholder == "–"
 
 
 def test_all_parts_of_status_are_computed_again_together(project: ProjectAccess) -> None:
