@@ -7,7 +7,8 @@ import streamlit as st
 from app.explanation import explain, for_visitors
 from app.found_models import available_models, model_name
 from app.language import number_of, say
-from app.model_choice import use_model
+from app.model_choice import MODEL, use_model
+from app.model_report import fold_report
 from app.training_job import TrainingJob, start_again, start_training, training_jobs
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
@@ -179,6 +180,14 @@ def _offer(job: TrainingJob) -> None:
         icon=":material/check_circle:",
     )
     st.text(job.name)
+    if (report := fold_report(job.model)) is not None:
+        st.caption(
+            say(
+                f"교차 검증 F1 {report.f1:.2f} (글 {report.texts:,}건, 1에 가까울수록 잘 맞힙니다)",
+                f"Cross-validated F1 {report.f1:.2f} (on {number_of(report.texts, 'text')}; 1 is "
+                "perfect)",
+            )
+        )
     if found is None:
         st.caption(
             say(
@@ -187,12 +196,22 @@ def _offer(job: TrainingJob) -> None:
             )
         )
         return
+    in_use = st.session_state.get(MODEL) == model_name(found)
     st.button(
         say("이 모델 쓰기", "Use this model"),
         type="primary",
         icon=":material/check:",
         on_click=use_model,
         args=(model_name(found),),
-        disabled=st.session_state.get("model") == model_name(found),
+        disabled=in_use,
         key="use_new_model",
     )
+    if in_use:
+        st.caption(
+            say(
+                "이제 ‘한 건 분류’와 ‘파일 분류’가 이 모델로 분류합니다. 라벨을 붙일 때 제안하는 "
+                "모델은 ‘설정 → 진행 방식’에서 따로 고릅니다.",
+                "The pages One text and File now predict with it. Which model suggests while "
+                "people label is chosen apart, in Settings → Way of working.",
+            )
+        )

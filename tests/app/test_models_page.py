@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.model_choice import preferred
 from app.model_report import best, better_than, fold_report
+from app.training_job import TrainingJob
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
@@ -195,6 +196,31 @@ def test_who_may_train(workplace: Path) -> None:
     page = open_page("models", section="curve")
     assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
     assert "예상은 점이 5개 이상" in shown(page)
+
+
+def test_a_training_that_is_done_says_how_good_and_where_suggestions_are_chosen(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = Person(name="local", is_local=True)
+    labels = [ProjectLabel(name="가"), ProjectLabel(name="나")]
+    ProjectStore().create(me, NewProject(name="글", labels=labels))
+    model("a", 0.9)
+    job = TrainingJob(
+        name="b",
+        database="",
+        project=1,
+        command=(),
+        output=str(model("b", 0.612, texts=80).parent),
+        quick=True,
+        pid=os.getpid(),
+        process_start="of another process",
+        started_at=0.0,
+    )
+    monkeypatch.setattr("app.views.training.training_jobs", lambda access: [job])
+    page = open_page("models", section="train")
+    assert "F1 0.61 (글 80건" in shown(page) and "진행 방식" not in shown(page)
+    page.button(key="use_new_model").click().run()
+    assert page.button(key="use_new_model").disabled and "진행 방식" in shown(page)
 
 
 def test_a_project_of_several_labels_a_text_has_a_curve(workplace: Path) -> None:
