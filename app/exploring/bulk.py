@@ -145,27 +145,34 @@ def _ask_for_label(
         type="primary",
         disabled=not labels and not several,
     ):
-        try:
-            made = relabel(
-                opened.access,
-                which,
-                labels,
-                request_id=request_id,
-                expected=number,
-                note=(note or "").strip(),
-            )
-        except InputError as error:
-            st.session_state[_FAILED] = error
-        else:
-            label = escaped(joined(made.labels))
-            line = say(
-                f"{made.texts:,}건을 {label}(으)로 정했습니다. ‘한꺼번에 바꾼 기록’에서 되돌릴 수 "
-                "있습니다.",
-                f"{number_of(made.texts, 'text')} set to {label}. Undo it under Bulk changes.",
-            )
-            st.session_state[_DONE] = (opened.project.id, line)
+        _change(opened, which, labels, request_id, number, (note or "").strip())
         st.session_state.pop(_REQUEST, None)
         st.rerun()
+
+
+def _change(
+    opened: OpenProject,
+    which: Sequence[int] | Search,
+    labels: Sequence[str],
+    request_id: str,
+    number: int,
+    note: str,
+) -> None:
+    """Do it, and keep for the next run what is to be said of it."""
+    try:
+        made = relabel(
+            opened.access, which, labels, request_id=request_id, expected=number, note=note
+        )
+    except InputError as error:
+        st.session_state[_FAILED] = error
+        return
+    label = escaped(joined(made.labels))
+    line = say(
+        f"{made.texts:,}건을 {label}(으)로 정했습니다. ‘한꺼번에 바꾼 기록’에서 되돌릴 수 "
+        "있습니다.",
+        f"{number_of(made.texts, 'text')} set to {label}. Undo it under Bulk changes.",
+    )
+    st.session_state[_DONE] = (opened.project.id, line)
 
 
 def _list_latest(opened: OpenProject) -> None:
