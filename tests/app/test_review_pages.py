@@ -456,5 +456,5 @@ def test_a_picture_in_a_guideline_is_not_fetched(project: ProjectAccess, module:
     """It would tell another server who reads the guideline, and when."""
     pictures = "![그림](http://elsewhere.test/x.png) \\\\![그림](http://elsewhere.test/y.png)"
     change_guideline(project, f"# 기준\n{pictures}")
-    said = "\n".join(str(one.value) for one in page(module).markdown)
+    said = "\n".join(str(one.value) for one in page(module, "보람").markdown)
     assert "elsewhere.test" in said and "![" not in said
