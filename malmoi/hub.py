@@ -65,7 +65,7 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
                 "the name and the connection, or give a directory"
             ) from error
         near = names_like(name)
-        place = f"{home()}{'' if home().is_dir() else ', which is not there'}"
+        place = f"{home().absolute()}{'' if home().is_dir() else ', which is not there'}"
         hint = f"did you mean {' or '.join(near)}?" if near else "check the name"
         raise InputError(
             f"expected {flag}, the name of a run or a released model in {place}, a folder or a "
