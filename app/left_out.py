@@ -57,7 +57,8 @@ def explain_file(sentence: str, error: InputError) -> None:
     place, english = found.groups() if (found := _PLACED.match(why)) else ("", why)
     reason = reason_of(english)
     if reason != english:
-        sentence = f"{sentence} {escaped(f'({place}: {reason})' if place else f'({reason})')}"
+        known = not place or escaped(place) in sentence
+        sentence = f"{sentence} {escaped(f'({reason})' if known else f'({place}: {reason})')}"
     explain(sentence, error)
 
 
