@@ -12,7 +12,7 @@ from app.visit import OpenProject
 from malmoi.labels.projects import members
 from malmoi.labels.searching import Search, SearchOrder, SearchState
 
-_KEYS = ("label", "suggested", "annotator", "scores", "dates", "flagged", "random")
+_KEYS = ("label", "suggested", "annotator", "scores", "dates", "flagged", "noted", "random")
 
 
 def choose_search(opened: OpenProject) -> Search:
@@ -115,6 +115,7 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     )
     found |= _days(dates)
     found["flagged"] = st.checkbox(say("깃발이 있는 글만", "Flagged only"), key="explore_flagged")
+    found["noted"] = st.checkbox(say("메모가 있는 글만", "With a note only"), key="explore_noted")
     found["at_random"] = st.checkbox(
         say("무작위로 뽑힌 글만", "Drawn at random only"), key="explore_random"
     )
@@ -138,6 +139,7 @@ def _told(opened: OpenProject, narrowed: dict[str, Any]) -> list[str]:
         say("사람", "annotator"): narrowed.get("annotator"),
         say("날짜", "day"): say("정함", "chosen") if "since" in narrowed else None,
         say("깃발", "flagged"): "✓" if narrowed["flagged"] else None,
+        say("메모", "noted"): "✓" if narrowed["noted"] else None,
         say("무작위", "at random"): "✓" if narrowed["at_random"] else None,
     }
     return [f"{name} {value}" for name, value in told.items() if value]

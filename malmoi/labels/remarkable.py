@@ -1,4 +1,6 @@
-"""The few texts of a project that are flagged, skipped or decided, found without all others."""
+"""The few texts of a project with a flag, a note, a skip or a decision, found without the rest."""
+
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Select, literal_column, select
 from sqlalchemy.orm import aliased
@@ -7,29 +9,42 @@ from malmoi.labels.project_models import AdjudicationRow, AnnotationRow, PlaceRo
 
 
 def flagged_texts(project_id: int, annotator: str | None = None) -> Select[int]:
-    """The ids of texts with a flag up, of one annotator or of anybody, as a query.
+    """The ids of texts with a flag up, of one annotator or of anybody, as a query."""
+    query, flag = _remarked(project_id, "flag", annotator)
+    return query.where(flag.flagged.is_(True))
 
-    Up is a flag that is the latest of its annotator on the text among those no undo withdraws.
+
+def noted_texts(project_id: int, annotator: str | None = None) -> Select[int]:
+    """The ids of texts with a note that was not emptied again, likewise."""
+    query, note = _remarked(project_id, "note", annotator)
+    return query.where(note.note != "")
+
+
+def _remarked(
+    project_id: int, kind: Literal["flag", "note"], annotator: str | None
+) -> tuple[Select[int], Any]:
+    """Texts with an act of this kind, and the act that holds.
+
+    That is the latest of its annotator on the text among those no undo withdraws.
     """
     # Written out: SQLite takes an index of some rows only where it sees that these are wanted.
-    is_flag: ColumnElement[str] = literal_column("'flag'")
-    flag, later = aliased(AnnotationRow), aliased(AnnotationRow)
+    is_kind: ColumnElement[str] = literal_column(f"'{kind}'")
+    act, later = aliased(AnnotationRow), aliased(AnnotationRow)
     undo, undo_of_later = aliased(AnnotationRow), aliased(AnnotationRow)
     newer = select(later.id).where(
-        later.text_id == flag.text_id,
-        later.annotator == flag.annotator,
-        later.kind == is_flag,
-        later.id > flag.id,
+        later.text_id == act.text_id,
+        later.annotator == act.annotator,
+        later.kind == is_kind,
+        later.id > act.id,
         ~select(undo_of_later.id).where(undo_of_later.withdraws == later.id).exists(),
     )
-    query = select(flag.text_id).where(
-        flag.project_id == project_id,
-        flag.kind == is_flag,
-        flag.flagged.is_(True),
-        ~select(undo.id).where(undo.withdraws == flag.id).exists(),
+    query = select(act.text_id).where(
+        act.project_id == project_id,
+        act.kind == is_kind,
+        ~select(undo.id).where(undo.withdraws == act.id).exists(),
         ~newer.exists(),
     )
-    return query if annotator is None else query.where(flag.annotator == annotator)
+    return query if annotator is None else query.where(act.annotator == annotator), act
 
 
 def skipped_texts(project_id: int, annotator: str | None = None) -> Select[int]:

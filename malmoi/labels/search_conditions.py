@@ -22,7 +22,7 @@ from malmoi.labels.project_models import (
     TextScoreRow,
 )
 from malmoi.labels.projects import read_labels
-from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
+from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
 
 if TYPE_CHECKING:
     from malmoi.labels.searching import Search
@@ -37,7 +37,7 @@ class SearchConditions:
     Attributes:
         connection: of the transaction that they are used in.
         project: its row.
-        only_of: whose labels, flags and skips count; None: everybody's.
+        only_of: whose labels, flags, notes and skips count; None: everybody's.
         search: what is looked for.
     """
 
@@ -52,6 +52,8 @@ class SearchConditions:
         found = [*self._in_project(), *self._of_state()]
         if search.flagged:
             found.append(TextRow.id.in_(flagged_texts(self.project["id"], self.only_of)))
+        if search.noted:
+            found.append(TextRow.id.in_(noted_texts(self.project["id"], self.only_of)))
         found += self._of_votes()
         if search.suggested is not None:
             found.append(TextScoreRow.label == search.suggested)

@@ -48,6 +48,7 @@ class Search:
         since: when a label was given at the earliest.
         until: before when.
         flagged: whether an annotator has a flag up on it.
+        noted: whether an annotator has written a note to it.
         at_random: whether it came to an annotator by chance.
         state: open (needs labels), labelled (has one), disagreeing (and nobody has decided),
             decided, skipped. For an annotator open and labelled are about their own label.
@@ -67,6 +68,7 @@ class Search:
     since: datetime | None = None
     until: datetime | None = None
     flagged: bool = False
+    noted: bool = False
     at_random: bool = False
     state: SearchState | None = None
     order: SearchOrder = "imported"

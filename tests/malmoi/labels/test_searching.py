@@ -132,6 +132,11 @@ def labelled(make: Make, **more: object) -> Sequence[ProjectAccess]:
             Act(text_id=1, kind="flag", flagged=False, request_id="h"),
             Act(text_id=6, kind="flag", request_id="i"),
             Act(text_id=6, kind="undo", withdraws="i", request_id="j"),
+            Act(text_id=5, kind="note", note="이건 뭔가요?", request_id="note"),
+            Act(text_id=1, kind="note", note="지울 메모", request_id="note-2"),
+            Act(text_id=1, kind="note", note="", request_id="note-3"),
+            Act(text_id=6, kind="note", note="물릴 메모", request_id="note-4"),
+            Act(text_id=6, kind="undo", withdraws="note-4", request_id="note-5"),
         ],
     )
     adjudicate(reviewer, 3, ["부정"], request_id="d", note="까닭")
@@ -167,6 +172,7 @@ def test_every_filter_finds_what_it_says(make: Make) -> None:
         ({"score_from": 0.5}, [1, 3, 4]),
         ({"score_from": 0.3, "score_to": 0.5}, [2]),
         ({"flagged": True}, [2]),
+        ({"noted": True}, [5]),
         ({"state": "open"}, [4, 5, 6]),
         ({"state": "labelled"}, [1, 2, 3, 4]),
         ({"state": "disagreeing"}, [2]),
@@ -214,6 +220,7 @@ def test_annotators_see_and_search_their_own_labels_only(make: Make) -> None:
     assert found(a, label="부정") == [4]
     assert found(b, label="부정") == [2]
     assert found(a, flagged=True) == [2] and found(b, flagged=True) == []
+    assert found(b, noted=True) == [5] and found(a, noted=True) == []
     assert found(b, state="skipped") == [5] and found(a, state="skipped") == []
     assert found(a, state="labelled") == [1, 2, 3, 4]
     assert found(a, state="open") == [5, 6]
