@@ -33,7 +33,7 @@ help:  ## Show the targets
 demo: .venv/installed  ## Go on pre-training on the sample comments, cross-validate on the memos
 	@$(BIN)/python pretrain/run.py --corpus corpora/comments --init checkpoints/malmoi-small \
 	  --learning-rate 1e-4 --max-minutes 1
-	@$(BIN)/python finetune/kfold.py --labels 꿈,일기,일정,메모,오류 --epochs 3 --jobs 2
+	@$(BIN)/python finetune/kfold.py --labels 꿈,일기,일정,메모,오류 --epochs 3
 	@echo
 	@echo "Open the app:  make app   (or: source .venv/bin/activate && streamlit run app/main.py)"
 

@@ -15,6 +15,11 @@ _SMALL, _WIDE = (3e-4, 0.8), (5e-5, 1.0)
 _MOST_EPOCHS, _FEWEST_EPOCHS, _LEARNT_IN_ALL = 10, 3, 200_000
 # Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
 _THRESHOLD_FRACTION = 0.1
+# What a training process takes, with room: 1.8 GiB measured with 7 million parameters, 2.3 with 14,
+# 5.0 with 97 (docs/performance.md).
+_PROCESS_BYTES, _PARAMETER_BYTES = 2 * 2**30, 36
+# Steps in all from which the seconds that processes take to start are won back.
+_WORTH_STARTING = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +213,10 @@ class Found:
         keep_head: the encoder is a finished classifier that is gone on from.
         hidden_size: of the encoder.
         longest_input: tokens that the encoder has positions for.
+        parameters: of the model, how many.
         device: its type.
+        threads: that torch computes with.
+        memory: of the machine, in bytes.
     """
 
     data_path: str
@@ -219,7 +227,10 @@ class Found:
     keep_head: bool
     hidden_size: int
     longest_input: int
+    parameters: int
     device: str
+    threads: int
+    memory: int
 
 
 def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPlan:
@@ -232,6 +243,17 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
     """
     random_weights = values.start.random_weights
     together = settings.group_near_duplicates
+    training = plan_training(
+        values.training,
+        hidden_size=found.hidden_size,
+        longest_input=found.longest_input,
+        texts=found.texts,
+        task=settings.task,
+        random_weights=random_weights,
+    )
+    jobs = settings.jobs
+    if jobs is None:
+        jobs = _side_by_side(found, training, settings.seeds * settings.folds + 1)
     return KfoldPlan(
         data=DataPlan(
             path=found.data_path,
@@ -253,14 +275,7 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
             random_weights=random_weights,
             head="kept" if found.keep_head else "new",
         ),
-        training=plan_training(
-            values.training,
-            hidden_size=found.hidden_size,
-            longest_input=found.longest_input,
-            texts=found.texts,
-            task=settings.task,
-            random_weights=random_weights,
-        ),
+        training=training,
         linear=LinearPlan(
             enabled=values.linear.enabled and settings.task == "single",
             kiwi=values.linear.kiwi,
@@ -271,8 +286,21 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
             chat_model=values.llm.model,
             learning_curve=settings.learning_curve,
         ),
-        execution=KfoldExecution(device=found.device, jobs=settings.jobs),
+        execution=KfoldExecution(device=found.device, jobs=jobs),
     )
+
+
+def _side_by_side(found: Found, training: TrainingPlan, trainings: int) -> int:
+    """How many of a run's trainings to do at once; the same machine always gives the same.
+
+    Two of one thread each are done before one after the other with both threads, for neither ever
+    waits (docs/performance.md).
+    """
+    steps = trainings * training.epochs * found.texts / training.batch_size
+    if found.device != "cpu" or steps < _WORTH_STARTING:
+        return 1
+    room = found.memory // 2 // (_PROCESS_BYTES + found.parameters * _PARAMETER_BYTES)
+    return max(1, min(trainings, found.threads, room))
 
 
 def plan_training(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel
 
 from finetune.baselines.llm import check_llm
@@ -29,6 +30,7 @@ from malmoi.inference.batching import tokenize_all
 from malmoi.model_folders import ENCODER, find_named, is_hub_id
 from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.text.reading.notes import ReadingNotes
+from malmoi.workers.local import machine_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
         task=settings.task,
         keep_head=beginning.keep_head,
     )
+    parameters = sum(parameter.numel() for parameter in untrained.parameters())
     decided = plan(
         settings,
         values,
@@ -98,7 +101,10 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
             keep_head=beginning.keep_head,
             hidden_size=hidden_size(untrained),
             longest_input=longest_input(untrained, tokenizer),
+            parameters=parameters,
             device=device.type,
+            threads=torch.get_num_threads(),
+            memory=machine_memory(),
         ),
     )
     _warn_of_length(values, decided)
@@ -112,7 +118,7 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
         notes=notes,
         beginning=beginning,
         experiment=experiment,
-        parameters=sum(parameter.numel() for parameter in untrained.parameters()),
+        parameters=parameters,
         identity=_identity(decided, experiment, untrained),
     )
 

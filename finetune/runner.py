@@ -64,7 +64,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
     raise_if_stopped()
     with work_folder(output, identity) as work:
         whose = "encoder, " if prepared.plan.linear.enabled else ""
-        encoder = _train(prepared.experiment, work, settings.jobs, whose)
+        encoder = _train(prepared.experiment, work, prepared.plan.execution.jobs, whose)
         with worth_keeping():
             added = _add_linear(prepared, encoder, work)
             result = encoder if added is None else added.both
@@ -232,6 +232,8 @@ def _print_header(prepared: Prepared) -> None:
     print(f"model: {plan.encoder.model} ({millions:.1f} million parameters{weights})")
     shown = ", ".join(f"{name} {value}" for name, value in asdict(plan.training).items())
     print(f"settings: folds {plan.folds.folds}, {shown}", flush=True)
+    if plan.execution.jobs > 1:
+        print(f"up to {plan.execution.jobs} trainings side by side (--jobs)", flush=True)
     for line in describe_beginning(prepared.beginning, examples, prepared.left_out):
         print(line, flush=True)
     if plan.linear.enabled and len(examples.texts) < _FEW_TEXTS:

@@ -357,9 +357,10 @@ class KfoldSettings:
     """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
     output: Path | None = None
     """Folder for the run; by default runs/finetune/ with the data's name and the time."""
-    jobs: int = 1
-    """Trainings side by side, in so many processes; the threads, or the GPUs, are shared out. The
-    number of threads may change the last digits of the scores."""
+    jobs: int | None = None
+    """Trainings side by side, in so many processes; the threads, or the GPUs, are shared out. By
+    default as many as there are threads and as half the memory holds, on a GPU one. The number of
+    threads may change the last digits of the scores."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N; auto takes a GPU if there is one."""
     seed: int = 42
@@ -447,7 +448,7 @@ class KfoldSettings:
             ("--seeds", self.seeds, 1),
             ("--jobs", self.jobs, 1),
         ):
-            if value < least:
+            if value is not None and value < least:
                 raise InputError(f"expected {flag} at least {least}, found {value}")
         if not 0 <= self.seed < 2**32:
             raise InputError(f"expected --seed from 0 to 4294967295, found {self.seed}")
@@ -527,7 +528,7 @@ class KfoldSettings:
         of_encoder += [key for key in starts if key in given.by_hand]
         flags = (
             ("--seeds", self.seeds > 1),
-            ("--jobs", self.jobs > 1),
+            ("--jobs", self.jobs is not None),
             ("--baselines", self.baselines),
             ("--learning-curve", self.learning_curve),
         )

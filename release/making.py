@@ -58,9 +58,8 @@ GENERATOR = ["--recipe", "frozen-discriminator"]
 NARROW_GENERATOR = ["--learning-rate", "5e-3"]
 # An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
 GENERATOR_SHARE = 0.4
-# Flags of finetune/kfold.py, chosen on folds of another seed (docs/log); side by side,
-# because two trainings of one thread each are done before two of two threads.
-FOR_FEW_TEXTS = ["--recipe", "few-texts", "--jobs", "2"]
+# Flags of finetune/kfold.py, chosen on folds of another seed (docs/log).
+FOR_FEW_TEXTS = ["--recipe", "few-texts"]
 CLASSIFIERS = {
     "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],

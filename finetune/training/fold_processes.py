@@ -12,7 +12,7 @@ import torch
 from finetune.training.cross_validation import Experiment, FoldResult, result_path, run_job
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
-from malmoi.workers.local import LostWorkerError, begin_worker
+from malmoi.workers.local import LostWorkerError, begin_worker, starting_workers
 
 # Called with the seed, the fold (0: all texts) and the optimizer steps of it just done.
 OnSteps = Callable[[int, int, int], None]
@@ -120,8 +120,9 @@ def _run_side_by_side(
         for n in range(processes)
     ]
     try:
-        for worker in workers:
-            worker.start()
+        with starting_workers():
+            for worker in workers:
+                worker.start()
         left = len(todo)
         while left:
             answer = _next_answer(answers, workers)
@@ -148,8 +149,9 @@ def _next_answer(answers: Any, workers: list[Any]) -> Any:
         except queue.Empty:
             if any(worker.exitcode not in (None, 0) for worker in workers):
                 return LostWorkerError(
-                    "a process of --jobs was killed, most likely for want of memory; run the "
-                    "command again, it goes on from the finished folds, with fewer --jobs"
+                    f"one of {len(workers)} processes was killed, most likely for want of memory; "
+                    "run the command again, it goes on from the finished folds, with --jobs "
+                    f"{len(workers) - 1}"
                 )
 
 

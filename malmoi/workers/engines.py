@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import Any, Literal, TypeVar
 
-from malmoi.workers.local import LostWorkerError, begin_worker
+from malmoi.workers.local import LostWorkerError, begin_worker, starting_workers
 from malmoi.workers.ray_cluster import ray_submit
 
 Engine = Literal["local", "ray"]
@@ -58,13 +58,13 @@ def map_in_order(
     # Not forked: Arrow's threads do not survive that.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=begin_worker) as pool:
+
+        def submit(unit: Item) -> Any:
+            with starting_workers():
+                return pool.submit(work, unit)
+
         try:
-            yield from _in_order(
-                units,
-                lambda unit: pool.submit(work, unit),
-                lambda future: future.result(),
-                workers,
-            )
+            yield from _in_order(units, submit, lambda future: future.result(), workers)
         except BrokenProcessPool as error:
             raise LostWorkerError(
                 "a worker process was killed, most likely for want of memory; run the command "

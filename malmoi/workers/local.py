@@ -4,8 +4,19 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
 
 from malmoi.errors import UnfinishedError
+
+# Of a container, by cgroup 2 and 1; a number, or "max".
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 class LostWorkerError(UnfinishedError):
@@ -17,6 +28,33 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine, or of the container that it is."""
+    limits = [psutil.virtual_memory().total]
+    for file in _LIMITS:
+        try:
+            limits.append(int(file.read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue
+    return min(limits)
+
+
+@contextmanager
+def starting_workers() -> Iterator[None]:
+    """Ctrl-C passes by the processes that start in here; this one hears it afterwards.
+
+    Else it would meet them before `begin_worker`, among their imports.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # children inherit it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin_worker() -> None:

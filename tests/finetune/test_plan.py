@@ -21,7 +21,10 @@ FOUND = Found(
     keep_head=False,
     hidden_size=256,
     longest_input=512,
+    parameters=7_000_000,
     device="cpu",
+    threads=4,
+    memory=16 * 2**30,
 )
 
 
@@ -61,6 +64,29 @@ def test_every_number_of_a_training_is_decided(
 def test_several_labels_keep_texts_for_their_thresholds() -> None:
     settings = KfoldSettings(task="multi")
     assert plan(settings, KfoldRecipe(), FOUND).training.dev_fraction == 0.1
+
+
+@pytest.mark.parametrize(
+    ("of_machine", "flags", "jobs"),
+    [
+        ({}, {}, 3),  # four threads, and half the memory holds three
+        ({"memory": 64 * 2**30}, {}, 4),
+        ({"memory": 64 * 2**30, "threads": 16}, {}, 6),  # as many trainings as there are
+        ({"memory": 4 * 2**30}, {}, 1),
+        ({"parameters": 110_000_000}, {}, 1),
+        ({"threads": 1}, {}, 1),
+        ({"device": "cuda"}, {}, 1),
+        ({"texts": 100}, {}, 1),  # seconds: no process starts as fast
+        ({"texts": 100}, {"seeds": 4}, 3),
+        ({}, {"jobs": 2}, 2),
+        ({"device": "cuda"}, {"jobs": 2}, 2),
+    ],
+)
+def test_as_many_trainings_at_once_as_the_machine_holds(
+    of_machine: dict[str, Any], flags: dict[str, Any], jobs: int
+) -> None:
+    found = replace(FOUND, **({"texts": 1000} | of_machine))
+    assert planned(found, **flags).execution.jobs == jobs
 
 
 def test_folds_start_and_comparisons() -> None:
