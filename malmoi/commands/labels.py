@@ -109,6 +109,7 @@ def _import(settings: LabelsSettings) -> None:
     from malmoi.labels.importing import WayOfReading, import_files
     from malmoi.labels.people import Person
     from malmoi.progress import shown_progress
+    from malmoi.text.reading.notes import ReadingNotes
     from malmoi.text.reading.options import ReadOptions
     from malmoi.text.reading.sources import find_all_sources
 
@@ -121,8 +122,10 @@ def _import(settings: LabelsSettings) -> None:
         options=ReadOptions(text_column=settings.text_column),
         label_column=settings.label_column,
     )
+    notes = ReadingNotes(say=lambda line: print(line, file=sys.stderr, flush=True))
     with shown_progress("rows") as show:
-        done = import_files(access, find_all_sources(settings.files), way, progress=show)
+        sources = find_all_sources(settings.files)
+        done = import_files(access, sources, way, progress=show, notes=notes)
     for line in _left_out(done):
         print(f"left out: {line}", file=sys.stderr)
     print(f"{project.name}: {_summary(done)}", file=sys.stderr)

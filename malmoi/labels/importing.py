@@ -9,6 +9,7 @@ from malmoi.labels.label_columns import import_table
 from malmoi.labels.labelled_import import ImportProgress, LabelledImport
 from malmoi.labels.other_tools import import_labelled
 from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 
@@ -38,6 +39,7 @@ def import_files(
     way: WayOfReading,
     *,
     progress: ImportProgress | None = None,
+    notes: ReadingNotes | None = None,
 ) -> LabelledImport:
     """Add files to a project; again, it does nothing.
 
@@ -46,6 +48,7 @@ def import_files(
         sources: files that are read in one way.
         way: which.
         progress: called with the phase, texts or labels, and the rows done in it so far.
+        notes: gets how each file is read.
 
     Raises:
         InputError: the person is no admin, or nothing could be read.
@@ -58,6 +61,7 @@ def import_files(
             text_column=way.options.text_column,
             annotator=access.person.name,
             progress=progress,
+            notes=notes,
         )
     if way.label_column is not None:
         return import_table(
@@ -67,11 +71,12 @@ def import_files(
             label_column=way.label_column,
             annotator_column=way.annotator_column,
             progress=progress,
+            notes=notes,
         )
 
     def texts_done(rows: int) -> None:
         if progress is not None:
             progress("texts", rows)
 
-    texts = import_texts(access, sources, way.options, progress=texts_done)
+    texts = import_texts(access, sources, way.options, progress=texts_done, notes=notes)
     return LabelledImport(texts=texts, labels=0, bad_rows=[], bad_row_count=0)

@@ -1,7 +1,6 @@
 """Tables with a column of labels: texts that were labelled in a file come in with their labels."""
 
 import hashlib
-import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,16 +14,18 @@ from malmoi.labels.labelled_import import (
     StoredRow,
     import_with_acts,
 )
+from malmoi.labels.listed_labels import chosen, listed
 from malmoi.labels.names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_project
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.nested import with_inner_keys
+from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 
 # Between the labels of one cell, where a cell is not one label by itself.
-SEPARATORS = (",", ";", "|", "/")
+SEPARATORS = (",", ";", "|", "/", "#")
 
 
 def import_table(
@@ -35,6 +36,7 @@ def import_table(
     label_column: str,
     annotator_column: str | None = None,
     progress: ImportProgress | None = None,
+    notes: ReadingNotes | None = None,
 ) -> LabelledImport:
     """Texts with the labels of a column; a row with an empty cell has a text only.
 
@@ -43,9 +45,11 @@ def import_table(
         sources: tables of the same columns.
         options: how they are read.
         label_column: of the labels, as `distinct_names` calls it. Where a text may have several,
-            a cell is a JSON list, or names with commas, semicolons, bars or slashes between them.
+            a cell is a list as `listed_labels` knows them, or names with commas, semicolons, bars,
+            slashes or doccano's # between them.
         annotator_column: of who labelled; a row without one is of the person who imports.
         progress: called with the phase, texts or labels, and the rows done in it so far.
+        notes: gets how each file is read.
 
     Raises:
         InputError: as `malmoi.labels.text_import.import_texts`, or no row has such a column.
@@ -67,7 +71,9 @@ def import_table(
         act = Act(text_id=row.text_id, kind="label", request_id=request, labels=labels)
         return FoundActs(acts=[(who, act)])
 
-    done = import_with_acts(access, sources, options, read, name=name, progress=progress)
+    done = import_with_acts(
+        access, sources, options, read, name=name, progress=progress, notes=notes
+    )
     if done.texts.rows and not was_met:
         raise InputError(
             f"expected a column {label_column!r} with labels, found none of that name; the texts "
@@ -93,10 +99,9 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
     text = label_text(cell, "the column of labels")
     if text is None:
         return None
-    if text.startswith("["):
-        listed = _json_list(text)
-        if listed is not None:
-            return listed if listed or kind == "multi" else None
+    spelled = _list_in(text)
+    if spelled is not None:
+        return spelled if spelled or kind == "multi" else None
     if kind == "single" or normal_label(text) in names:
         return [text]
     for separator in SEPARATORS:
@@ -110,16 +115,16 @@ def _short(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 
-def _json_list(text: str) -> list[str] | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+def _list_in(text: str) -> list[str] | None:
+    found = listed(text)
+    if found is None:
         return None
-    if not isinstance(found, list):
-        return None
-    if any(isinstance(one, list | dict) for one in found):
+    if isinstance(found, dict) or any(isinstance(one, dict) for one in found):
+        found = chosen(found)
+    if found is None or any(isinstance(one, list | tuple | dict | set) for one in found):
         raise InputError(f"expected names of labels in a list, found {text[:100]!r}")
-    return [str(one) for one in found]
+    # The order of a set is no order.
+    return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]
 
 
 def _annotator(cells: dict[str, Any], column: str | None) -> str:

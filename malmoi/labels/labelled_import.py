@@ -22,6 +22,7 @@ from malmoi.labels.project_models import TextSourceRow
 from malmoi.labels.review import adjudicate
 from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, import_texts
 from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 
@@ -108,6 +109,7 @@ def import_with_acts(
     *,
     name: str,
     progress: ImportProgress | None = None,
+    notes: ReadingNotes | None = None,
 ) -> LabelledImport:
     """Import texts, and the acts that `read` finds in their rows. Again, it does nothing.
 
@@ -118,6 +120,7 @@ def import_with_acts(
         read: what a row says; raises InputError for one that does not fit.
         name: of this way of reading; the ids of requests begin with it.
         progress: called with the phase and the rows done in it so far.
+        notes: gets how each file is read.
 
     Raises:
         InputError: as `import_texts`.
@@ -127,7 +130,7 @@ def import_with_acts(
         if progress is not None:
             progress("texts", rows)
 
-    texts = import_texts(access, sources, options, progress=texts_done)
+    texts = import_texts(access, sources, options, progress=texts_done, notes=notes)
     new, seen, last = 0, 0, 0
     left_out = _LeftOut()
     while rows := _rows(access, texts.import_id, last, name):

@@ -27,6 +27,7 @@ from malmoi.labels.labelled_import import (
     import_with_acts,
 )
 from malmoi.labels.review import ReviewedText, Vote
+from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 from malmoi.text.table_writing import json_line
@@ -54,6 +55,7 @@ def import_labelled(
     text_column: str | None = None,
     annotator: str = "doccano",
     progress: ImportProgress | None = None,
+    notes: ReadingNotes | None = None,
 ) -> LabelledImport:
     """Texts with the labels that people gave them elsewhere. Again, it does nothing.
 
@@ -68,6 +70,7 @@ def import_labelled(
         text_column: of the text; None: `data.text` of Label Studio, `text` of doccano.
         annotator: who labelled in doccano; it exports a file for each user unless they share one.
         progress: called with the phase, texts or labels, and the rows done in it so far.
+        notes: gets how each file is read.
 
     Raises:
         InputError: as `import_texts`.
@@ -79,7 +82,9 @@ def import_labelled(
 
     read = _label_studio if tool == "label-studio" else doccano
     options = ReadOptions(text_column=column)
-    return import_with_acts(access, sources, options, read, name=tool, progress=progress)
+    return import_with_acts(
+        access, sources, options, read, name=tool, progress=progress, notes=notes
+    )
 
 
 def labels_of_row(cells: Mapping[str, Any], tool: OtherTool) -> list[str]:

@@ -134,6 +134,9 @@ def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
         ("배송, 모름", "multi", ["배송, 모름"]),
         ('["배송", "가격"]', "multi", ["배송", "가격"]),
         ("[배송", "multi", ["[배송"]),
+        ("배송#가격", "multi", ["배송", "가격"]),
+        ("['배송', '가격']", "multi", ["배송", "가격"]),
+        ('{"choices": ["배송", "가격"]}', "multi", ["배송", "가격"]),
     ],
 )
 def test_what_a_cell_of_labels_says(cell: object, kind: str, expected: list[str] | None) -> None:
@@ -197,6 +200,7 @@ def test_the_command_imports_tables_and_files_of_other_tools(
         return done.stderr
 
     said = run("표.csv", "--label-column=라벨", "--annotator=지은")
+    assert "reading 표.csv: texts from column 'text'" in said
     assert "2 new texts of 2 rows, 1 new labels" in said and "표.csv:3: expected a label" in said
     assert "1 new texts of 1 rows, 1 new labels" in run("doccano.jsonl", "--from=doccano")
     assert run().startswith("error: expected files to import")
