@@ -32,7 +32,7 @@ _ALIKE = 0.6
 _LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
 # What may stand between labels besides the comma; doccano writes "#".
-_SEPARATORS = ("#", ";", "|", "/")
+_SEPARATORS = ("#", ";", "|", "/", "+", "·", "、", "，")
 # All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
 # that many, and no one machine goes through them five times).
 MOST_ROWS = 5_000_000

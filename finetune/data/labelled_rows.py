@@ -135,7 +135,7 @@ def iter_rows(
         yield from _pair_rows(path, form, notes)
         return
     elif form.label_columns:
-        records = _zero_one_records(path, form)
+        records = _zero_one_records(path, form, notes)
     else:
         records = iter_records(
             path,
@@ -181,11 +181,17 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _zero_one_records(path: Path, form: RowFormat) -> Iterator[Record]:
+def _zero_one_records(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[Record]:
     """Records with the list of their labels: the file is read once for each of them."""
     readers = [
-        iter_records(path, label_column=name, need_label=True, options=form.reading)
-        for name in form.label_columns
+        iter_records(
+            path,
+            label_column=name,
+            need_label=True,
+            options=form.reading,
+            notes=None if place else notes,
+        )
+        for place, name in enumerate(form.label_columns)
     ]
     for records in _side_by_side(*readers):
         names = []

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 from malmoi.errors import InputError
 from malmoi.text.characters import visible_in_nfc
@@ -11,6 +12,9 @@ from malmoi.text.characters import visible_in_nfc
 # What a table program makes of the whole number 1 in a column that has gaps.
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
+_DECIMAL = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?")
+# The dashes and the minus sign; a sign that picks between two pictures of one character.
+_LOOKS_LIKE = {ord(dash): "-" for dash in "‐‑‒–—−"} | {0xFE0F: None}
 
 
 def parse_labels(text: str) -> list[str]:
@@ -41,20 +45,21 @@ def normal_label(name: str) -> str:
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """Sorted; whole numbers by their value, before all others."""
+    """Sorted; numbers by their value, before all others."""
 
-    def key(label: str) -> tuple[bool, int, str]:
-        whole = _INTEGER.fullmatch(label) is not None
-        return not whole, int(label) if whole else 0, label
+    def key(label: str) -> tuple[bool, Decimal, str]:
+        number = _DECIMAL.fullmatch(label) is not None
+        return not number, Decimal(label) if number else Decimal(0), label
 
     return sorted(labels, key=key)
 
 
 def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
-    """Groups of labels that differ in case, width, inner space or leading zeros only."""
+    """Groups of labels that differ in case, width, dashes, inner space or leading zeros only."""
     alike: dict[str, list[str]] = {}
     for label in labels:
         plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+        plain = plain.translate(_LOOKS_LIKE)
         if _INTEGER.fullmatch(plain):
             plain = str(int(plain))
         alike.setdefault(plain, []).append(label)

@@ -116,17 +116,20 @@ def test_labels_of_the_flag_are_spelt_likewise() -> None:
         parse_labels("1,1.0")
 
 
-def test_whole_numbers_sort_by_value() -> None:
-    assert in_order(["10", "9", "기타", "-1", "1.5"]) == ["-1", "9", "10", "1.5", "기타"]
+def test_numbers_sort_by_value() -> None:
+    assert in_order(["10", "9", "기타", "-1", "1.5"]) == ["-1", "1.5", "9", "10", "기타"]
 
 
 def test_nearly_equal_names() -> None:
-    names = ["Positive", "positive", "ＯＫ", "OK", "매우 좋음", "매우좋음", "01", "1", "부정"]
+    names = ["Positive", "positive", "ＯＫ", "OK", "매우 좋음", "매우좋음", "01", "1"]
+    names += ["❤\ufe0f", "❤", "\u22122", "-2", "부정"]
     assert nearly_equal(names) == [
         ["Positive", "positive"],
         ["ＯＫ", "OK"],
         ["매우 좋음", "매우좋음"],
         ["01", "1"],
+        ["❤\ufe0f", "❤"],
+        ["\u22122", "-2"],
     ]
 
 
@@ -182,7 +185,7 @@ def test_several_labels_want_another_task(tmp_path: Path, cell: str) -> None:
     assert names_of(read_examples(data, task="multi")) == [["가격"], ["가격", "배송"], ["배송"]]
 
 
-@pytest.mark.parametrize("mark", ["#", ";", "|", "/"])
+@pytest.mark.parametrize("mark", ["#", ";", "|", "/", "+", "·", "、", "，"])
 def test_another_separator_is_asked_about(tmp_path: Path, mark: str) -> None:
     data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
     with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
