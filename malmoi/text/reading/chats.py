@@ -25,6 +25,7 @@ _DAY_LINE = re.compile(rf"-{{5,}} [^-]{{3,60}} -{{5,}}|{_DAY} \S{{1,3}}요일")
 _NOTICE = re.compile(
     r".{1,40}님이 (?:들어왔습니다|나갔습니다|나가셨습니다)\.?(?:운영정책.*)?"
     r"|.{1,40}님이 .{1,200}님을 (?:초대했습니다|초대하였습니다|내보냈습니다)\.?"
+    r"|\S{1,40}님을 내보냈습니다\.?"
     r"|.{1,40} (?:left|joined|entered) this chatroom\.|.{1,40} invited .{1,200}\."
     r"|채팅방 관리자가 메시지를 가렸습니다\.?|운영정책을 위반한 메시지로 신고 접수 시 .*"
 )
@@ -37,6 +38,7 @@ _HEADING_LINES = 5
 # What stands where something else than a text was sent.
 _PLACEHOLDER = re.compile(
     r"사진(?: \d+장)?|동영상|이모티콘|음성메시지|지도|연락처|파일: .*|삭제된 메시지입니다\.?"
+    r"|(?:보이스톡|페이스톡|그룹콜|라이브톡) (?:해요|취소|부재중|종료|\d{1,2}:\d{2}(?::\d{2})?)"
     r"|메시지가 삭제되었습니다\.?|Photos?|Videos?|Emoticons?|This message was deleted\."
 )
 # Without a heading, of the first lines so many must be spoken, alone and with those that tell.
