@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,13 +31,16 @@ SAMPLE_ROWS = 200
 TITLE_ROWS = 10
 # Cells of a text column that must hold a letter (assumption: some texts are pictures only).
 _LETTERS = 0.5
+# Cells of a text column that must differ where another column's do (assumption).
+_DIFFERENT = 0.5
 # Why a column with a name of labels is not the label beside another one.
 _LESS_USUAL = "comes later among the usual names"
 
 # Halves of surrogate pairs: JSON can escape a single one, as programs write that cut texts by
 # UTF-16 units, and Excel both of a pair.
 _HALVES = re.compile("[\ud800-\udfff]")
-_NUMBER = re.compile(r"[-+]?[\d.,:/%\s-]*\d[\d.,:/%\s-]*")
+# Numbers, dates and times with what people write beside them: 1,200개, [3], 999+, 1.2만, 오후 3:20.
+_NUMBER = re.compile(r"(?=\D*\d)(?:[-+\d.,:/%\s()\[\]]|오전|오후|[개건회명점원만천년월일시분초])+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,6 +170,8 @@ class _Cells:
     """Characters a row, empty ones included."""
     nested: float
     """Share of the rows that hold an object or a list."""
+    different: float
+    """Share of the filled ones that are the first of their kind."""
 
     @classmethod
     def of(cls, cells: Sequence[object]) -> "_Cells":
@@ -176,12 +182,36 @@ class _Cells:
             numeric=sum(_NUMBER.fullmatch(text) is not None for text in texts) / filled,
             length=sum(map(len, texts)) / max(1, len(cells)),
             nested=sum(isinstance(cell, list | dict) for cell in cells) / max(1, len(cells)),
+            different=len(set(texts)) / filled,
         )
 
 
 def plain_name(name: str) -> str:
     """A column's name as it is compared: "Review_Text" and "review text" are one."""
     return re.sub(r"[\s_\-\ufeff]+", "", to_nfc(name)).casefold()
+
+
+class HeaderAgain:
+    """Whether a row is the header once more, as programs that append to a file write it.
+
+    Case, blanks and empty cells at the end do not count where there are several names.
+    """
+
+    def __init__(self, header: Sequence[object]) -> None:
+        self._header = list(header)
+        self._names = _plain_names(header)
+        self._place = next((n for n, name in enumerate(self._names) if name), 0)
+        name = "".join(self._names)[:1]
+        # Most rows are told by one character; a Mac writes Hangul as single letters.
+        self._firsts = {name, name.upper(), unicodedata.normalize("NFD", name)[:1], *" \t_-\ufeff"}
+
+    def __call__(self, row: Sequence[object]) -> bool:
+        """Compare a row."""
+        if len(self._names) < 2:
+            return list(row) == self._header
+        if len(row) <= self._place or _shown(row[self._place])[:1] not in self._firsts:
+            return False
+        return _plain_names(row) == self._names
 
 
 def has_text_column(columns: Sequence[str], requested: str | None) -> bool:
@@ -243,13 +273,21 @@ def label_text(cell: object, where: str) -> str | None:
 
 def shown_columns(columns: Sequence[str]) -> str:
     """The first of these names, cut where they are very long, for a message."""
+    # A question of a form may go over several lines; blanks do not count when a column is named.
+    names = [" ".join(column.split()) for column in columns[:SHOWN_COLUMNS]]
     shown = [
-        column if len(column) <= SHOWN_CHARACTERS else f"{column[:SHOWN_CHARACTERS]}…"
-        for column in columns[:SHOWN_COLUMNS]
+        name if len(name) <= SHOWN_CHARACTERS else f"{name[:SHOWN_CHARACTERS]}…" for name in names
     ]
     if len(columns) > SHOWN_COLUMNS:
         shown.append(f"and {len(columns) - SHOWN_COLUMNS} more")
     return ", ".join(shown)
+
+
+def _plain_names(row: Sequence[object]) -> list[str]:
+    names = [plain_name(_shown(cell)) for cell in row]
+    while names and not names[-1]:
+        names.pop()
+    return names
 
 
 def _shown(cell: object) -> str:
@@ -284,16 +322,26 @@ def _named_place(columns: Sequence[str], name: str, kind: str, where: str) -> in
     exact = [place for place, column in enumerate(columns) if column == name]
     found = exact or _places(columns, (name,))
     if len(found) > 1:
-        numbers = ", ".join(str(place + 1) for place in found)
-        raise InputError(
-            f"{where}: expected one column {name!r}, found {len(found)}, the columns {numbers}; "
-            f"give the number of the right one as --{kind}-column"
-        )
+        raise _twins(name, found, kind, where)
     if found:
         return found[0]
     if name.isascii() and name.isdigit() and 1 <= int(name) <= len(columns):
         return int(name) - 1
     raise _missing(where, columns, kind, f"a column named {name!r}")
+
+
+def _twins(name: str, places: Sequence[int], kind: str, where: str) -> InputError:
+    numbers = ", ".join(str(place + 1) for place in places)
+    return InputError(
+        f"{where}: expected one column {name!r}, found {len(places)}, the columns {numbers}; "
+        f"give the number of the right one as --{kind}-column"
+    )
+
+
+def _alike(columns: Sequence[str], places: Sequence[int], place: int) -> list[int]:
+    """Those of these places whose columns nobody could tell from that of one of them."""
+    name = to_nfc(columns[place]).strip()
+    return [other for other in places if to_nfc(columns[other]).strip() == name]
 
 
 def _label_place(
@@ -305,6 +353,8 @@ def _label_place(
     found = _places(columns, LABEL_COLUMNS)
     if not found and request.need_label:
         raise _missing(where, columns, "label", f"one of {', '.join(LABEL_COLUMNS)}")
+    if request.need_label and len(twins := _alike(columns, found, found[0])) > 1:
+        raise _twins(columns[found[0]], twins, "label", where)
     return (found[0], tuple(found[1:])) if found else (None, ())
 
 
@@ -339,10 +389,13 @@ def _text_place(
             f"{where}: no text column: expected words in a column of texts, found {names}; name "
             f"the right one of {shown_columns(columns)} with --text-column"
         )
+    # What annotators write beside texts is the same again and again.
+    if own := [place for place in worded if cells[place].different > _DIFFERENT]:
+        passed_over += [(columns[place], "repeats itself") for place in worded if place not in own]
+        worded = own
     best = max(worded, key=lambda place: (cells[place].length, -worded.index(place)))
-    twins = [place for place in worded if columns[place] == columns[best]]
-    if len(twins) > 1:
-        _named_place(columns, columns[best], "text", where)
+    if len(twins := _alike(columns, worded, best)) > 1:
+        raise _twins(columns[best], twins, "text", where)
     passed_over += [(columns[place], "is shorter") for place in worded if place != best]
     return best, tuple(passed_over)
 

@@ -10,9 +10,9 @@ from itertools import chain, islice
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.columns import SAMPLE_ROWS
+from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain
 from malmoi.text.reading.decoding import open_text, shown_encoding
-from malmoi.text.reading.delimiters import Shape, shown_delimiter
+from malmoi.text.reading.delimiters import Shape, shown_delimiter, unquoted
 from malmoi.text.reading.notes import HEADERS_AGAIN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.spreadsheet_cells import unguarded
@@ -63,7 +63,13 @@ def open_delimited(
             rows: Iterator[Numbered] = _tsv_rows(lines, notes)
         else:
             rows = _csv_rows(text, shape.delimiter, source, bad)
+        before = bad.count
         first = next(((line, row) for line, row in rows if row), None)
+        if first is None and bad.count > before:
+            raise InputError(
+                f"{source.shown}: expected rows parted by {notes.delimiter}s, found none that can "
+                f"be read ({bad.first[-1]}); name what parts the columns by --delimiter"
+            )
         if first is None:
             raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
         convert = _tsv_cell if tabs else unguarded
@@ -78,7 +84,8 @@ def open_delimited(
             else f"quote a field that contains a {shown_delimiter(shape.delimiter)}"
         )
         reader = _Reader(source, columns, notes, bad, keep_blank, advice, convert)
-        reader.header = first[1] if header is None and shape.has_header else None
+        if header is None and shape.has_header:
+            reader.header = HeaderAgain(first[1])
         sample = list(islice(rows, SAMPLE_ROWS))
         reader.look_at(sample)
         yield Table(
@@ -91,7 +98,7 @@ def open_delimited(
 class _Reader:
     """Rows of a table of which the header is known: whole ones, and what can be made whole."""
 
-    header: list[str] | None = None
+    header: HeaderAgain | None = None
 
     def __init__(
         self,
@@ -128,7 +135,7 @@ class _Reader:
                 continue
             if row[0].startswith("\ufeff"):  # of a file that was put behind another
                 row = [row[0][1:], *row[1:]]
-            if row == self.header:
+            if self.header is not None and self.header(row):
                 # What appending crawlers write at every start.
                 self._notes.counts[HEADERS_AGAIN] += 1
                 continue
@@ -249,7 +256,7 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
                 ahead.append(following)
                 joined = "\n".join([line, *(part for _, part in ahead)]).split("\t")
                 fields = [field for field in joined if "\n" in field]
-                if len(joined) == width and all(_unquote(field) != field for field in fields):
+                if len(joined) == width and all(unquoted(field) != field for field in fields):
                     notes.counts["texts that go over several lines, joined"] += 1
                     row, ahead = joined, []
                     break
@@ -258,15 +265,4 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
 
 
 def _tsv_cell(field: str) -> str:
-    return unguarded(_unquote(field))
-
-
-def _unquote(field: str) -> str:
-    # pandas and Excel quote fields in a TSV file too, and double the quotes inside.
-    if len(field) >= 2 and field[0] == field[-1] == '"':
-        inside = field[1:-1]
-        if '"' not in inside:
-            return inside
-        if '"' not in inside.replace('""', ""):
-            return inside.replace('""', '"')
-    return field
+    return unguarded(unquoted(field))

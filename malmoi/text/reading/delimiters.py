@@ -176,13 +176,24 @@ def _is_header(
 
 
 def split(line: str, delimiter: str) -> list[str]:
-    """The fields of one line; quotes count only where tabs do not part them."""
+    """The fields of one line; where tabs part them, quotes count only around a whole field."""
     if delimiter == "\t":
-        return line.split("\t")
+        return [unquoted(field) for field in line.split("\t")]
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
         return line.split(delimiter)
+
+
+def unquoted(field: str) -> str:
+    """A field of a TSV file as pandas and Excel quote it, with the quotes inside doubled."""
+    if len(field) >= 2 and field[0] == field[-1] == '"':
+        inside = field[1:-1]
+        if '"' not in inside:
+            return inside
+        if '"' not in inside.replace('""', ""):
+            return inside.replace('""', '"')
+    return field
 
 
 def _width(lines: Sequence[str], delimiter: str) -> int:

@@ -13,6 +13,7 @@ from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
     TITLE_ROWS,
     ColumnRequest,
+    HeaderAgain,
     has_text_column,
     header_below,
     plain_name,
@@ -252,8 +253,10 @@ class _SheetReader:
             rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
             for number, cells in rows:
                 where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
+                # A row that lies in merged cells alone is the rest of the one above it.
+                is_blank = not _holds_something(cells)
                 cells = spread.over(number, cells)
-                if not _holds_something(cells):
+                if is_blank:
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
                 elif not self._has_remarks and _holds_something(cells[len(self.columns) :]):
@@ -296,43 +299,46 @@ class _SheetReader:
         self, sheet: Any, counts: Counter[str], *, with_errors: bool = False
     ) -> Iterator[tuple[int, Sequence[object]]]:
         """Number and cells of each row; those that are errors are told, at some cost, if asked."""
-        header: list[object] | None = None
+        again: HeaderAgain | None = None
         for number, cells in sheet_rows(sheet, self._source, values_only=not with_errors):
             if with_errors:
                 cells = list(map(value_or_error, cells))
             if self._no_header:
                 yield number, cells
-            elif header is None:
+            elif again is None:
                 if _holds_something(cells):
-                    header = list(cells)
-            elif list(cells) == header:
+                    again = HeaderAgain(cells)
+            elif again(cells):
                 counts[HEADERS_AGAIN] += 1
             else:
                 yield number, cells
 
 
 class _Merged:
-    """Gives every cell of a merged range the value of its first."""
+    """Gives each row of a merged range the value of its first cell, in the column of that cell.
+
+    What stands over several columns says nothing about the others: it may be a note below a table.
+    """
 
     def __init__(self, ranges: Sequence[tuple[int, int, int, int]]) -> None:
         # Ranges of one row are titles; those over several rows hold for each of them.
         self._ranges = sorted(one for one in ranges if one[1] > one[0])
-        self._open: list[tuple[int, int, int, object]] = []
+        self._open: list[tuple[int, int, object]] = []
 
     def over(self, number: int, cells: Sequence[object]) -> Sequence[object]:
         """The cells of a row, which are asked for in their order."""
         if not self._ranges and not self._open:
             return cells
         while self._ranges and self._ranges[0][0] <= number:
-            top, bottom, left, right = self._ranges.pop(0)
+            top, bottom, left, _ = self._ranges.pop(0)
             value = cells[left - 1] if top == number and left <= len(cells) else None
-            self._open.append((bottom, left, right, value))
+            self._open.append((bottom, left, value))
         self._open = [one for one in self._open if one[0] >= number]
         filled = list(cells)
-        for _, left, right, value in self._open:
-            filled += [None] * (right - len(filled))
-            for place in range(left - 1, right):
-                filled[place] = value if filled[place] is None else filled[place]
+        for _, left, value in self._open:
+            filled += [None] * (left - len(filled))
+            if filled[left - 1] is None:
+                filled[left - 1] = value
         return filled
 
 
