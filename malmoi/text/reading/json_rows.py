@@ -1,13 +1,19 @@
 """JSON as rows: an object a line, or an array of objects, streamed."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TextIO
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.columns import SAMPLE_ROWS, has_text_column
+from malmoi.text.reading.columns import (
+    SAMPLE_ROWS,
+    ColumnPlaces,
+    ColumnRequest,
+    has_text_column,
+    shown_columns,
+)
 from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.notes import SourceNotes
@@ -65,6 +71,31 @@ def sampled(rows: Iterator[JsonRow]) -> tuple[list[JsonRow], list[str], list[lis
     first = list(islice(rows, SAMPLE_ROWS))
     keys = list(dict.fromkeys(key for _, row in first for key in row))
     return first, keys, [[row.get(key) for key in keys] for _, row in first]
+
+
+def places_of_keys(
+    keys: Sequence[str],
+    where: str,
+    sample: Sequence[Sequence[object]],
+    request: ColumnRequest,
+    source: Source,
+) -> ColumnPlaces:
+    """Where the objects of a file have the columns that are asked for.
+
+    Raises:
+        EmptySourceError: nothing of its keys is known: in a folder of texts they are settings.
+        InputError: a column is not there.
+    """
+    try:
+        return request.locate(keys, where, sample)
+    except InputError as error:
+        # Only where nothing is known of the columns: else this file would be left out of one of
+        # the readings of a folder, and the rows of the others would no longer be side by side.
+        if source.format != ".json" or request.text is not None or has_text_column(keys, None):
+            raise
+        raise EmptySourceError(
+            f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
+        ) from error
 
 
 def _is_lines(head: str) -> bool:

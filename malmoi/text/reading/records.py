@@ -16,8 +16,6 @@ from malmoi.text.reading.columns import (
     ColumnPlaces,
     ColumnRequest,
     cell_text,
-    has_text_column,
-    header_below,
     label_text,
     plain_name,
     shown_columns,
@@ -25,11 +23,18 @@ from malmoi.text.reading.columns import (
 )
 from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import SAMPLE_LINES, Shape
-from malmoi.text.reading.json_rows import json_rows, sampled
+from malmoi.text.reading.json_rows import json_rows, places_of_keys, sampled
 from malmoi.text.reading.notes import BLANK_LINES, ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload
-from malmoi.text.reading.tables import HeldTable, all_rows, no_rows, open_table, shape_of
+from malmoi.text.reading.tables import (
+    HeldTable,
+    all_rows,
+    no_rows,
+    open_table,
+    places_in,
+    shape_of,
+)
 from malmoi.text.record import Record
 
 if TYPE_CHECKING:
@@ -38,7 +43,9 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 4
+READER_VERSION = 5
+# Prodigy writes the label that was asked about, whatever the answer was.
+_NOT_ACCEPTED = ("reject", "ignore")
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -388,15 +395,7 @@ def _table_records(
         label = request.label or (str(shape.label) if known else None)
         request = replace(request, text=str(shape.text), label=label)
     with open_table(source, shape, request, options, found, bad) as table:
-        try:
-            places = request.locate(table.columns, source.shown, table.sample)
-        except InputError as error:
-            below = header_below(table.sample, request.text)
-            if below is None or has_text_column(table.columns, request.text):
-                raise
-            raise InputError(
-                f"{error}; row {below} below it looks like the header: delete what is above that"
-            ) from error
+        places = places_in(table, request, source)
         is_mac_chat = tuple(map(plain_name, table.columns)) == MAC_COLUMNS
         if is_mac_chat:
             found.form = "chat"
@@ -440,17 +439,7 @@ def _json_records(
         if bad.count:
             return
         raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
-    try:
-        places = request.locate(keys, f"{source.shown}:{first[0][0]}", sample)
-    except InputError as error:
-        # Only where nothing is known of the columns: else this file would be left out of one of
-        # the readings of a folder, and the rows of the others would no longer be side by side.
-        if source.format != ".json" or request.text is not None or has_text_column(keys, None):
-            raise
-        # In a folder of texts they are most likely settings.
-        raise EmptySourceError(
-            f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
-        ) from error
+    places = places_of_keys(keys, f"{source.shown}:{first[0][0]}", sample, request, source)
     _note_columns(found, keys, places, notes)
     last, again = 0, 0
     for number, row in chain(first, rows):
@@ -495,6 +484,11 @@ def _json_record(
         raise InputError(
             f"{where}: no label column: expected the key {keys[places.label]!r}, found the columns "
             f"{shown_columns(list(row))}; add it, or leave the row out"
+        )
+    if request.wants_label and row.get("answer") in _NOT_ACCEPTED and "_task_hash" in row:
+        raise InputError(
+            f"{where}: expected a label that was accepted, found Prodigy's answer "
+            f"{row['answer']!r}; take such rows out"
         )
     return Record(
         id=_identifier(None if places.id is None else row.get(keys[places.id]), source, place),

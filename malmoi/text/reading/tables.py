@@ -6,7 +6,13 @@ from contextlib import contextmanager
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.columns import ColumnRequest, shown_columns
+from malmoi.text.reading.columns import (
+    ColumnPlaces,
+    ColumnRequest,
+    has_text_column,
+    header_below,
+    shown_columns,
+)
 from malmoi.text.reading.delimited import open_delimited
 from malmoi.text.reading.delimiters import (
     Shape,
@@ -101,6 +107,23 @@ def open_table(
         opener = open_arrow_table if source.format == ".arrow" else open_parquet
         with opener(source, notes) as table:
             yield table
+
+
+def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPlaces:
+    """Where a table has the columns that are asked for.
+
+    Raises:
+        InputError: they are not there; a row below that looks like the header is named.
+    """
+    try:
+        return request.locate(table.columns, source.shown, table.sample)
+    except InputError as error:
+        below = header_below(table.sample, request.text)
+        if below is None or has_text_column(table.columns, request.text):
+            raise
+        raise InputError(
+            f"{error}; row {below} below it looks like the header: delete what is above that"
+        ) from error
 
 
 def no_rows(source: Source) -> EmptySourceError:

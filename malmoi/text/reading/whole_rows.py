@@ -10,12 +10,12 @@ from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import ColumnRequest, cell_text, whole_characters
 from malmoi.text.reading.delimiters import Shape
-from malmoi.text.reading.json_rows import json_rows, sampled
+from malmoi.text.reading.json_rows import json_rows, places_of_keys, sampled
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import refuse_nothing, rows_of_sources, shape_of_file, texts_of
 from malmoi.text.reading.sources import Source
-from malmoi.text.reading.tables import no_rows, open_table
+from malmoi.text.reading.tables import no_rows, open_table, places_in
 
 # The one column of a plain list of texts.
 LINE_COLUMN = "text"
@@ -125,7 +125,7 @@ def _table(
         request = replace(request, text=str(shape.text))  # the cells told which it is
     empty = True
     with open_table(source, shape, request, options, found, bad) as table:
-        places = request.locate(table.columns, source.shown, table.sample)
+        places = places_in(table, request, source)
         text = places.text
         pair = None
         if pair_column is not None:
@@ -168,7 +168,7 @@ def _json(
             return
         raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
     at_first = f"{source.shown}:{first[0][0]}"
-    places = request.locate(keys, at_first, sample)
+    places = places_of_keys(keys, at_first, sample, request, source)
     text_key = keys[places.text]
     pair_request, pair_key = ColumnRequest(text=pair_column), None
     if pair_column is not None:
