@@ -33,6 +33,8 @@ TITLE_ROWS = 10
 _LETTERS = 0.5
 # Cells of a text column that must differ where another column's do (assumption).
 _DIFFERENT = 0.5
+# Characters of words among numbers that are no remark such as N/A or 무응답 (assumption).
+_FEWEST_WORDS = 6
 # Why a column with a name of labels is not the label beside another one.
 _LESS_USUAL = "comes later among the usual names"
 
@@ -212,6 +214,36 @@ class HeaderAgain:
         if len(row) <= self._place or _shown(row[self._place])[:1] not in self._firsts:
             return False
         return _plain_names(row) == self._names
+
+
+class MovedRows:
+    """Which rows have slipped by a column: a number for a text, and words among numbers.
+
+    Args:
+        sample: the first rows of a table, whole; some of them may have slipped, too.
+        text: place of the text column.
+    """
+
+    def __init__(self, sample: Sequence[Sequence[object]], text: int) -> None:
+        width = max(map(len, sample), default=0)
+        columns = [[row[n] if n < len(row) else None for row in sample] for n in range(width)]
+        numeric = [n for n, cells in enumerate(columns) if _Cells.of(cells).numeric > 1 - _LETTERS]
+        self._text, self._numeric = text, () if text in numeric else tuple(numeric)
+
+    def fault(self, row: Sequence[object]) -> str | None:
+        """What is wrong with a row, if it has slipped."""
+        cell = _shown(row[self._text]).strip() if self._text < len(row) else ""
+        if not self._numeric or not cell or not cell[-1].isdigit() or not _NUMBER.fullmatch(cell):
+            return None
+        for place in self._numeric:
+            other = _shown(row[place]).strip() if place < len(row) else ""
+            if len(other) >= _FEWEST_WORDS and _is_worded(other) and not _NUMBER.fullmatch(other):
+                return (
+                    f"expected a text in column {self._text + 1} and a number in column "
+                    f"{place + 1}, found {cell!r} and {other[:SHOWN_CHARACTERS]!r}; move the row's "
+                    "cells back to their columns"
+                )
+        return None
 
 
 def has_text_column(columns: Sequence[str], requested: str | None) -> bool:

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain
+from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain, MovedRows
 from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import Shape, shown_delimiter, unquoted
 from malmoi.text.reading.notes import HEADERS_AGAIN, SourceNotes
@@ -114,10 +114,11 @@ class _Reader:
         self._width, self._keep_blank = len(columns), keep_blank
         self._advice, self._convert = advice, convert
         self._numeric: list[int] = []
+        self._sample: list[list[str]] = []
 
     def look_at(self, sample: Sequence[Numbered]) -> None:
         """Learn from the first rows which columns hold numbers."""
-        whole = [row for _, row in sample if len(row) == self._width]
+        self._sample = whole = [row for _, row in sample if len(row) == self._width]
         for place in range(self._width):
             filled = [row[place] for row in whole if row[place].strip()]
             if filled and all(map(_NUMBER.fullmatch, filled)):
@@ -128,6 +129,7 @@ class _Reader:
     ) -> Iterator[Row]:
         """As `Table.read`."""
         convert = self._convert
+        moved = MovedRows(self._sample, needed[0])
         for line, row in rows:
             if not row:
                 if self._keep_blank:
@@ -149,6 +151,9 @@ class _Reader:
                     )
                     continue
                 row = [*row, *[""] * self._width][: self._width]
+            if fault := moved.fault(row):
+                self._bad.add(InputError(f"{self._source.shown}:{line}: {fault}"))
+                continue
             yield line, "", [convert(row[pick]) for pick in picks]
 
     def _can_be_whole(self, row: Sequence[str], needed: Sequence[int]) -> bool:

@@ -14,6 +14,7 @@ from malmoi.text.reading.columns import (
     TITLE_ROWS,
     ColumnRequest,
     HeaderAgain,
+    MovedRows,
     has_text_column,
     header_below,
     plain_name,
@@ -231,6 +232,7 @@ class _SheetReader:
         self._notes, self._bad, self._keep_blank = notes, bad, keep_blank
         self._no_header = no_header
         self._has_remarks = False
+        self._sample: list[Sequence[object]] = []
 
     def sample(self) -> list[Sequence[object]]:
         """The first rows of the first of these sheets."""
@@ -239,10 +241,12 @@ class _SheetReader:
         # A column without a name, for remarks, is filled often; a row that has moved is one of few.
         beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
         self._has_remarks = beyond > len(found) / 2
+        self._sample = found
         return found
 
     def read(self, picks: Sequence[int], needed: Sequence[int]) -> Iterator[Row]:
         """As `Table.read`."""
+        moved = MovedRows(self._sample, needed[0])
         for sheet in self._sheets:
             refuse_bare_formulas(self._source, self._stored, sheet, picks)
             part = sheet.title if len(self._sheets) > 1 else ""
@@ -273,6 +277,8 @@ class _SheetReader:
                             "cell or its formula"
                         )
                     )
+                elif fault := moved.fault(cells):
+                    self._bad.add(InputError(f"{where}: {fault}"))
                 else:
                     yield (
                         number,

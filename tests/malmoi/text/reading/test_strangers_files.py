@@ -138,6 +138,23 @@ def test_a_row_that_has_moved_is_refused_and_an_unnamed_column_is_not(tmp_path: 
     assert len(read(write(tmp_path / "b.xlsx", book({"장": remarks})))) == 5
 
 
+@pytest.mark.parametrize("slipped", [["싫어요 정말로", 1, None], [None, 2, "싫어요 정말로"]])
+def test_a_row_that_has_slipped_inside_the_table_is_refused(
+    tmp_path: Path, slipped: list[object]
+) -> None:
+    rows = [["번호", "리뷰", "별점"], *[[n, f"좋아요 {n}", n % 5] for n in range(9)]]
+    rows.insert(3, slipped)
+    path = write(tmp_path / "a.xlsx", book({"장": rows}))
+    assert "a.xlsx:4: expected a text in column 2" in refusal(path)
+    assert len(read(path, skip_bad_rows=True)) == 9
+    lines = "\n".join(",".join("" if c is None else str(c) for c in row) for row in rows)
+    assert "a.csv:4: expected a text in column 2" in refusal(write(tmp_path / "a.csv", lines))
+    # A text may be a number, and a number be missing.
+    rows[3] = ["13", "5", "무응답"]
+    lines = "\n".join(",".join(map(str, row)) for row in rows)
+    assert texts(write(tmp_path / "b.csv", lines))[2] == "5"
+
+
 # Tables that are called .txt: name of the case, content, options, texts, labels if asked for.
 TABLES_CALLED_TXT = [
     ("text, tab, rating", "연기가 좋았어요\t9\n지루했어요\t2\n그저 그래요\t5\n", "연지그", "925"),
