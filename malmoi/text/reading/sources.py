@@ -196,7 +196,7 @@ def find_sources(path: str | Path) -> list[Source]:
 
     Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus, the
     `SOURCE.json` of a fetched one and the `task.toml` of a labelled one are documentation; any
-    other file of an unsupported kind is named in a warning.
+    other file of an unsupported kind, and a link to a file that is read, is named in a warning.
 
     Raises:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
@@ -264,8 +264,13 @@ def _sources_in_folder(folder: Path) -> list[Source]:
             "--init), and here a file or folder of texts"
         )
     sources = []
+    seen: dict[str, Path] = {}
     for file in files:
         if is_supported(file.name):
+            first = seen.setdefault(os.path.realpath(file), file)
+            if first is not file:
+                logger.warning("%s: not read, it is the same file as %s", file, first)
+                continue
             name = file.relative_to(folder).as_posix()
             sources.append(Source(name=_readable(name), shown=_readable(str(file)), path=file))
         elif not file.exists():

@@ -256,6 +256,15 @@ def test_an_endless_csv_field(tmp_path: Path) -> None:
         list(iter_records(path))
 
 
+def test_a_file_is_not_read_again_by_a_link_to_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "b.csv").write_text("text\n가\n", encoding="utf-8")
+    (tmp_path / "a.csv").symlink_to("b.csv")
+    assert [record.text for record in iter_records(tmp_path)] == ["가"]
+    assert "b.csv: not read, it is the same file as" in caplog.text
+
+
 def test_links_that_lead_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "folder"
     write_in(folder, "a.txt", "글이 하나 있습니다")
