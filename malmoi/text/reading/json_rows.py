@@ -191,6 +191,24 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
         buffer, place = buffer[place:] + chunk, 0
 
 
+def _refuse_columns(found: dict[str, Any], source: Source) -> None:
+    """Refuse a table that is written by columns, or by the numbers of its rows."""
+
+    def is_column(value: object) -> bool:
+        if isinstance(value, dict):
+            return bool(value) and all(key.isdigit() for key in value)
+        return isinstance(value, list) and bool(value) and isinstance(value[0], str)
+
+    by_number = is_column(found) and all(isinstance(value, dict) for value in found.values())
+    if by_number or any(has_text_column([k], None) and is_column(v) for k, v in found.items()):
+        raise InputError(
+            f"{source.shown}: expected an array of JSON objects, found one object of "
+            f"{'rows by their numbers' if by_number else 'whole columns'} "
+            f"({shown_columns(list(found))}); write an object for each row (in pandas: "
+            "to_json(orient='records'))"
+        )
+
+
 def _one_object(
     head: str, text: TextIO, source: Source, notes: SourceNotes
 ) -> Iterator[tuple[int, Any]]:
@@ -208,6 +226,8 @@ def _one_object(
             f"{source.shown}: expected an array of JSON objects or one object a line, found broken "
             f"JSON ({error}); repair it"
         ) from error
+    if isinstance(found, dict):
+        _refuse_columns(found, source)
     lists = {
         key: value
         for key, value in (found.items() if isinstance(found, dict) else ())

@@ -412,6 +412,18 @@ def test_json_in_all_its_forms(tmp_path: Path, content: str) -> None:
     assert read(path, text_column=column) == [("하나", "6"), ("둘", "2")]
 
 
+@pytest.mark.parametrize("orient", ["columns", "index", "list"])
+def test_json_by_columns_is_refused_and_says_how_to_write_it(tmp_path: Path, orient: str) -> None:
+    frame = pd.DataFrame({"text": ["하나", "둘"], "label": [1, 0]})
+    content = (
+        json.dumps(frame.to_dict("list")) if orient == "list" else frame.to_json(orient=orient)
+    )  # type: ignore[call-overload]
+    assert "orient='records'" in refusal(write(tmp_path / "a.json", content))
+    write(tmp_path / "b.csv", "text\n글 하나\n")
+    assert "a.json" in refusal(tmp_path)
+    assert texts(write(tmp_path / "c.json", frame.to_json(orient="records"))) == ["하나", "둘"]
+
+
 def test_a_long_array_is_streamed(tmp_path: Path) -> None:
     rows = [{"text": f"글 {n}" * 50, "label": n} for n in range(20_000)]
     path = write(tmp_path / "a.json", json.dumps(rows, ensure_ascii=False, indent=1))
