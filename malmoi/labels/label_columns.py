@@ -19,6 +19,7 @@ from malmoi.labels.names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_project
 from malmoi.text.reading.columns import label_text
+from malmoi.text.reading.json_rows import refuse_unaccepted
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
@@ -62,6 +63,7 @@ def import_table(
         nonlocal was_met
         cells = with_inner_keys(row.cells)
         was_met = was_met or label_column in cells
+        refuse_unaccepted(cells)
         labels = labels_of_cell(cells.get(label_column), kind, row.book.names)
         if labels is None:
             return FoundActs()

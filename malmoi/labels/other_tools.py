@@ -33,12 +33,23 @@ from malmoi.text.reading.sources import Source
 from malmoi.text.table_writing import json_line
 
 OtherTool = Literal["label-studio", "doccano"]
+# Where the labels of a row stand: in exports of today, and before Label Studio 1.0, doccano 1.0.
+_KEYS = {"label-studio": ("annotations", "completions"), "doccano": ("label", "labels")}
 # Between two reports of progress.
 _TEXTS = 1_000
 # What each tool writes beside the columns that a text came with.
 _OF_TOOL = {
     "label-studio": {
-        *("id", "annotations", "predictions", "drafts", "meta", "created_at", "updated_at"),
+        *(
+            "id",
+            "annotations",
+            "completions",
+            "predictions",
+            "drafts",
+            "meta",
+            "created_at",
+            "updated_at",
+        ),
         *("project", "inner_id", "total_annotations", "cancelled_annotations", "file_upload"),
         *("total_predictions", "comment_count", "unresolved_comment_count", "updated_by"),
         *("last_comment_updated_at", "comment_authors"),
@@ -73,18 +84,33 @@ def import_labelled(
         notes: gets how each file is read.
 
     Raises:
-        InputError: as `import_texts`.
+        InputError: as `import_texts`, or no row has labels where the tool writes them.
     """
     column = text_column or ("data.text" if tool == "label-studio" else "text")
 
-    def doccano(row: StoredRow) -> FoundActs:
-        return _doccano(row, annotator)
+    was_met = False
 
-    read = _label_studio if tool == "label-studio" else doccano
+    def read(row: StoredRow) -> FoundActs:
+        nonlocal was_met
+        was_met = was_met or any(key in row.cells for key in _KEYS[tool])
+        return _label_studio(row) if tool == "label-studio" else _doccano(row, annotator)
+
     options = ReadOptions(text_column=column)
-    return import_with_acts(
+    done = import_with_acts(
         access, sources, options, read, name=tool, progress=progress, notes=notes
     )
+    if done.texts.rows and not was_met:
+        raise InputError(
+            f"expected labels under {' or '.join(map(repr, _KEYS[tool]))} in what {tool} exports, "
+            "found neither; the texts are imported, their labels are not: import the files as a "
+            "table, or export them again with the names of the labels"
+        )
+    return done
+
+
+def _labels_under(cells: Mapping[str, Any], tool: OtherTool) -> Any:
+    """What stands under the first key of labels that a row has."""
+    return next((cells[key] for key in _KEYS[tool] if key in cells), None)
 
 
 def labels_of_row(cells: Mapping[str, Any], tool: OtherTool) -> list[str]:
@@ -95,14 +121,14 @@ def labels_of_row(cells: Mapping[str, Any], tool: OtherTool) -> list[str]:
     """
     if tool == "doccano":
         return _doccano_labels(cells)
-    annotations = cells.get("annotations")
+    annotations = _labels_under(cells, tool)
     found = annotations if isinstance(annotations, list) else []
     return [name for one in found if isinstance(one, dict) for name in _choices(one.get("result"))]
 
 
 def _label_studio(row: StoredRow) -> FoundActs:
     found = FoundActs()
-    annotations = row.cells.get("annotations")
+    annotations = _labels_under(row.cells, "label-studio")
     for number, one in enumerate(annotations if isinstance(annotations, list) else []):
         try:
             _add_annotation(found, row, one, f"{row.request}:{number}")
@@ -154,7 +180,7 @@ def _who(completed_by: Any) -> str:
 
 def _doccano_labels(cells: Mapping[str, Any]) -> list[str]:
     """An empty list also stands for a text that nobody has labelled."""
-    labels = cells.get("label")
+    labels = _labels_under(cells, "doccano")
     if isinstance(labels, str):
         labels = [labels]
     if labels is not None and not isinstance(labels, list):

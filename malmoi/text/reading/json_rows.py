@@ -1,7 +1,7 @@
 """JSON as rows: an object a line, or an array of objects, streamed."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TextIO
 
@@ -96,6 +96,19 @@ def places_of_keys(
         raise EmptySourceError(
             f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
         ) from error
+
+
+def refuse_unaccepted(row: Mapping[str, Any], where: str = "") -> None:
+    """Refuse a row of Prodigy, which writes the label that it asked about whatever was answered.
+
+    Raises:
+        InputError: with `where` in front, it was not accepted.
+    """
+    if row.get("answer") in ("reject", "ignore") and "_task_hash" in row:
+        raise InputError(
+            f"{where}expected a label that was accepted, found Prodigy's answer "
+            f"{row['answer']!r}; take such rows out"
+        )
 
 
 def _is_lines(head: str) -> bool:

@@ -23,7 +23,7 @@ from malmoi.text.reading.columns import (
 )
 from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import SAMPLE_LINES, Shape
-from malmoi.text.reading.json_rows import json_rows, places_of_keys, sampled
+from malmoi.text.reading.json_rows import json_rows, places_of_keys, refuse_unaccepted, sampled
 from malmoi.text.reading.notes import BLANK_LINES, ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload
@@ -44,8 +44,6 @@ Row = TypeVar("Row")
 
 # To be raised when the same files give other records than before.
 READER_VERSION = 5
-# Prodigy writes the label that was asked about, whatever the answer was.
-_NOT_ACCEPTED = ("reject", "ignore")
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -485,11 +483,8 @@ def _json_record(
             f"{where}: no label column: expected the key {keys[places.label]!r}, found the columns "
             f"{shown_columns(list(row))}; add it, or leave the row out"
         )
-    if request.wants_label and row.get("answer") in _NOT_ACCEPTED and "_task_hash" in row:
-        raise InputError(
-            f"{where}: expected a label that was accepted, found Prodigy's answer "
-            f"{row['answer']!r}; take such rows out"
-        )
+    if request.wants_label:
+        refuse_unaccepted(row, f"{where}: ")
     return Record(
         id=_identifier(None if places.id is None else row.get(keys[places.id]), source, place),
         text=text,

@@ -175,6 +175,17 @@ def test_a_table_comes_in_with_its_labels_once(make: Make) -> None:
     ]
 
 
+def test_a_label_that_prodigy_had_rejected_is_left_out(make: Make) -> None:
+    access = make()
+    rows = [
+        {"text": f"글 {n}", "label": "긍정", "answer": answer, "_task_hash": n}
+        for n, answer in enumerate(("accept", "reject"))
+    ]
+    source = source_of_upload("a.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    done = import_files(access, [source], WayOfReading(label_column="label"))
+    assert (done.texts.new_texts, done.labels, done.bad_row_count) == (2, 1, 1)
+
+
 def test_a_column_that_is_not_there_is_an_error(make: Make) -> None:
     access = make()
     source = source_of_upload("표.csv", "text,label\n하나입니다,긍정\n".encode())

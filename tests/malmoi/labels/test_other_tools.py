@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.other_tools import export_for, import_labelled
 from malmoi.labels.review import texts_with_votes
@@ -186,6 +187,27 @@ def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
     second = make(name="둘")
     import_labelled(second, find_sources(path), "doccano", annotator="admin")
     assert votes(second) == expected
+
+
+def test_exports_of_older_versions_come_in_or_say_why_not(make: Make) -> None:
+    access = make()
+    result = {"type": "choices", "value": {"choices": ["부정"]}}
+    task = {"data": {"text": "둘"}, "completions": [{"completed_by": 1, "result": [result]}]}
+    for name, rows, tool in (
+        ("a.jsonl", {"text": "하나", "labels": ["긍정"], "meta": {}}, "doccano"),
+        ("b.json", [task], "label-studio"),
+    ):
+        source = source_of_upload(name, json.dumps(rows).encode())
+        assert import_labelled(access, [source], tool, annotator="지은").labels == 1  # type: ignore[arg-type]
+    assert [labels for _, labels, _ in votes(access)] == [
+        {"지은": ("긍정",)},
+        {"label-studio:1": ("부정",)},
+    ]
+    numbers = {"text": "셋", "annotations": [{"label": 1, "user": 1}]}
+    with pytest.raises(InputError, match="'label' or 'labels'"):
+        import_labelled(
+            access, [source_of_upload("c.jsonl", json.dumps(numbers).encode())], "doccano"
+        )
 
 
 def test_an_empty_project_goes_out_as_an_empty_file(make: Make, tmp_path: Path) -> None:
