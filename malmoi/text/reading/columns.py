@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
-from malmoi.text.characters import to_nfc
+from malmoi.text.characters import visible_in_nfc
 
 # As they are met in published tables; compared without case, blanks, hyphens and underscores.
 TEXT_COLUMNS = (
@@ -190,7 +190,7 @@ class _Cells:
 
 def plain_name(name: str) -> str:
     """A column's name as it is compared: "Review_Text" and "review text" are one."""
-    return re.sub(r"[\s_\-\ufeff]+", "", to_nfc(name)).casefold()
+    return re.sub(r"[\s_\-]+", "", visible_in_nfc(name)).casefold()
 
 
 class HeaderAgain:
@@ -372,8 +372,8 @@ def _twins(name: str, places: Sequence[int], kind: str, where: str) -> InputErro
 
 def _alike(columns: Sequence[str], places: Sequence[int], place: int) -> list[int]:
     """Those of these places whose columns nobody could tell from that of one of them."""
-    name = to_nfc(columns[place]).strip()
-    return [other for other in places if to_nfc(columns[other]).strip() == name]
+    name = visible_in_nfc(columns[place]).strip()
+    return [other for other in places if visible_in_nfc(columns[other]).strip() == name]
 
 
 def _label_place(

@@ -136,7 +136,8 @@ class _Reader:
                     yield line, "", [None] * len(picks)
                 continue
             if row[0].startswith("\ufeff"):  # of a file that was put behind another
-                row = [row[0][1:], *row[1:]]
+                # Quotes behind such a mark are not at the beginning of a field.
+                row = [unquoted(row[0][1:]), *row[1:]]
             if self.header is not None and self.header(row):
                 # What appending crawlers write at every start.
                 self._notes.counts[HEADERS_AGAIN] += 1

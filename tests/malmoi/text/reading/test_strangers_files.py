@@ -617,6 +617,13 @@ def test_a_cell_that_is_an_error_is_refused_by_its_row(tmp_path: Path, error: st
 def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "리뷰,평점\n좋아요,5\n\ufeff리뷰,평점\n싫어요,1\n")
     assert texts(path) == ["좋아요", "싫어요"]
+    quoted = '\ufeff"리뷰","평점"\n"좋아요","5"\n'
+    assert texts(write(tmp_path / "b.csv", quoted + quoted)) == ["좋아요", "좋아요"]
+
+
+def test_names_with_characters_that_show_nothing_are_known(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "\u200b리뷰,분\u2060류\n좋아요,긍정\n")
+    assert read(path) == [("좋아요", "긍정")]
 
 
 def test_a_document_with_something_about_it_is_its_own_text(tmp_path: Path) -> None:
