@@ -63,15 +63,7 @@ def open_delimited(
             rows: Iterator[Numbered] = _tsv_rows(lines, notes)
         else:
             rows = _csv_rows(text, shape.delimiter, source, bad)
-        before = bad.count
-        first = next(((line, row) for line, row in rows if row), None)
-        if first is None and bad.count > before:
-            raise InputError(
-                f"{source.shown}: expected rows parted by {notes.delimiter}s, found none that can "
-                f"be read ({bad.first[-1]}); name what parts the columns by --delimiter"
-            )
-        if first is None:
-            raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
+        first = _first_row(rows, source, notes, bad)
         convert = _tsv_cell if tabs else unguarded
         if header is None and shape.has_header:
             columns = [convert(name) for name in first[1]]
@@ -93,6 +85,26 @@ def open_delimited(
             sample=[[convert(cell) for cell in row] for _, row in sample if row],
             read=lambda picks, needed: reader.read(chain(sample, rows), picks, needed),
         )
+
+
+def _first_row(
+    rows: Iterator[Numbered], source: Source, notes: SourceNotes, bad: BadRows
+) -> Numbered:
+    """The first row that is not blank.
+
+    Raises:
+        InputError: there is none, or none that can be read.
+    """
+    before = bad.count
+    first = next(((line, row) for line, row in rows if row), None)
+    if first is None and bad.count > before:
+        raise InputError(
+            f"{source.shown}: expected rows parted by {notes.delimiter}s, found none that can "
+            f"be read ({bad.first[-1]}); name what parts the columns by --delimiter"
+        )
+    if first is None:
+        raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
+    return first
 
 
 class _Reader:

@@ -251,7 +251,7 @@ class _SheetReader:
             refuse_bare_formulas(self._source, self._stored, sheet, picks)
             part = sheet.title if len(self._sheets) > 1 else ""
             ranges = merged_ranges(self._source, self._stored, sheet)
-            self._refuse_wide_header(sheet, ranges, picks[0] + 1)
+            self._refuse_wide_header(sheet, ranges, needed[0] + 1)
             spread = _Merged(ranges)
             with_errors = has_errors(self._source, self._stored, sheet)
             rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)

@@ -119,16 +119,6 @@ def test_merged_cells_hold_for_each_of_their_rows(tmp_path: Path) -> None:
     assert [label for _, label in read(path)] == ["긍정", "긍정", "긍정", "부정", "부정"]
 
 
-def test_records_of_several_rows_and_notes_below_are_not_doubled(tmp_path: Path) -> None:
-    """A row that lies in merged cells alone is no row; what is wide says nothing of its columns."""
-    rows: list[list[object]] = [["라벨", "리뷰"], ["긍정", "첫째 글"], [], ["부정", "둘째 글"], []]
-    path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["A2:A3", "B2:B3", "A4:A6"]}))
-    assert read(path) == [("첫째 글", "긍정"), ("둘째 글", "부정")]
-    below: list[list[object]] = [*rows[:2], ["※ 임의로 뽑았음", None], ["끝", None]]
-    noted = write(tmp_path / "b.xlsx", book({"장": below}, {"장": ["A3:B4"]}))
-    assert "※ 임의로 뽑았음" not in texts(noted)
-
-
 def test_a_row_that_has_moved_is_refused_and_an_unnamed_column_is_not(tmp_path: Path) -> None:
     rows: list[list[object]] = [["리뷰", "라벨"], *[["글", "긍정"]] * 5, ["쪼개진", "글", "부정"]]
     path = write(tmp_path / "a.xlsx", book({"장": rows}))
@@ -136,23 +126,6 @@ def test_a_row_that_has_moved_is_refused_and_an_unnamed_column_is_not(tmp_path: 
     assert len(read(path, skip_bad_rows=True)) == 5
     remarks: list[list[object]] = [["리뷰", "라벨"], *[["글", "긍정", "메모"]] * 5]
     assert len(read(write(tmp_path / "b.xlsx", book({"장": remarks})))) == 5
-
-
-@pytest.mark.parametrize("slipped", [["싫어요 정말로", 1, None], [None, 2, "싫어요 정말로"]])
-def test_a_row_that_has_slipped_inside_the_table_is_refused(
-    tmp_path: Path, slipped: list[object]
-) -> None:
-    rows = [["번호", "리뷰", "별점"], *[[n, f"좋아요 {n}", n % 5] for n in range(9)]]
-    rows.insert(3, slipped)
-    path = write(tmp_path / "a.xlsx", book({"장": rows}))
-    assert "a.xlsx:4: expected a text in column 2" in refusal(path)
-    assert len(read(path, skip_bad_rows=True)) == 9
-    lines = "\n".join(",".join("" if c is None else str(c) for c in row) for row in rows)
-    assert "a.csv:4: expected a text in column 2" in refusal(write(tmp_path / "a.csv", lines))
-    # A text may be a number, and a number be missing.
-    rows[3] = ["13", "5", "무응답"]
-    lines = "\n".join(",".join(map(str, row)) for row in rows)
-    assert texts(write(tmp_path / "b.csv", lines))[2] == "5"
 
 
 # Tables that are called .txt: name of the case, content, options, texts, labels if asked for.
@@ -217,37 +190,10 @@ def test_the_delimiter_is_found(tmp_path: Path, name: str, content: str) -> None
     assert read(write(tmp_path / name, content)) == [("가, 나", "0"), ("다", "1")]
 
 
-def test_quotes_around_all_fields_of_tabs(tmp_path: Path) -> None:
-    lines = ['"내용"\t"라벨"', '"가, 나"\t"0"', '"다\t라"\t"1"']
-    path = write(tmp_path / "a.csv", "\n".join(lines))
-    assert "a.csv:3: expected 2 fields" in refusal(path)
-    assert read(path, skip_bad_rows=True) == [("가, 나", "0")]
-
-
-def test_a_table_of_bad_rows_alone_is_not_called_empty(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", '"글"월\n"가"나\n')
-    assert "none that can be read" in refusal(path)
-    write(tmp_path / "b.csv", "text\n글 하나\n")
-    assert "a.csv" in refusal(tmp_path)
-
-
 def test_a_delimiter_can_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "글월^점수\n하나^1\n")
     assert texts(path, delimiter="^", text_column="글월") == ["하나"]
     assert "--delimiter" in refusal(path, delimiter="ab")
-
-
-@pytest.mark.parametrize("count", ["3개", "[12]", "999+", "1.2만", "12건", "2024. 1. 2. 오후 3:20"])
-def test_counts_and_times_with_their_words_are_no_text(tmp_path: Path, count: str) -> None:
-    path = write(tmp_path / "a.csv", f"제목,댓글,조회\n첫째,{count},12\n둘째,{count},3\n")
-    assert "holds numbers" in refusal(path)
-
-
-def test_what_annotators_write_again_and_again_is_no_text(tmp_path: Path) -> None:
-    rows = "".join(f"짧은 글 {n},긍정,두 사람의 의견이 달라 다시 보았음\n" for n in range(9))
-    path = write(tmp_path / "a.csv", f"문장,라벨,comment\n{rows}")
-    assert texts(path)[0] == "짧은 글 0"
-    assert "'comment' (repeats itself)" in notes_of(path)[1]
 
 
 def test_a_column_of_numbers_is_no_text(tmp_path: Path) -> None:
@@ -300,39 +246,12 @@ def test_columns_of_one_name_are_told_by_their_numbers(tmp_path: Path) -> None:
     assert texts(path, text_column="3") == ["둘째 답", "넷째 답"]
 
 
-def test_names_that_look_the_same_are_one(tmp_path: Path) -> None:
-    decomposed = unicodedata.normalize("NFD", "내용")
-    for second in (decomposed, "내용 "):
-        path = write(tmp_path / "a.csv", f"내용,{second}\n첫째 답,둘째 답\n셋째 답,넷째 답\n")
-        assert "1, 2" in refusal(path)
-        assert texts(path, text_column="2") == ["둘째 답", "넷째 답"]
-    labels = write(tmp_path / "b.csv", "내용,라벨,라벨\n첫째 답,긍정,부정\n")
-    assert "2, 3" in refusal(labels, need_label=True) and "--label-column" in refusal(
-        labels, need_label=True
-    )
-    assert texts(labels) == ["첫째 답"]
-    assert read(labels, label_column="3") == [("첫째 답", "부정")]
-
-
 def test_a_header_written_again_is_no_row(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "제목,본문\n가,하나\n제목,본문\n나,둘\n제목,본문\n다,셋\n")
     assert texts(path) == ["하나", "둘", "셋"]
     assert "2 headers repeated" in notes_of(path)[1]
     rows = [["제목", "본문"], ["가", "하나"], ["제목", "본문"], ["나", "둘"]]
     assert texts(write(tmp_path / "a.xlsx", book({"장": rows}))) == ["하나", "둘"]
-
-
-@pytest.mark.parametrize(
-    "again", ["제목,본문,", "제목, 본문", "title,본문", unicodedata.normalize("NFD", "제목,본문")]
-)
-def test_a_header_written_again_a_little_otherwise_is_no_row(tmp_path: Path, again: str) -> None:
-    first = "Title,본문" if again.startswith("title") else "제목,본문"
-    path = write(tmp_path / "a.csv", f"{first}\n가,하나\n{again}\n나,둘\n")
-    assert texts(path) == ["하나", "둘"]
-    rows: list[list[object]] = [first.split(","), ["가", "하나"], [*again.split(","), None]]
-    assert texts(write(tmp_path / "b.xlsx", book({"장": [*rows, ["나", "둘", None]]}))) == [
-        *("하나", "둘")
-    ]
 
 
 def test_a_quoted_line_break_in_a_tsv_is_part_of_the_text(tmp_path: Path) -> None:
@@ -412,18 +331,6 @@ def test_json_in_all_its_forms(tmp_path: Path, content: str) -> None:
     assert read(path, text_column=column) == [("하나", "6"), ("둘", "2")]
 
 
-@pytest.mark.parametrize("orient", ["columns", "index", "list"])
-def test_json_by_columns_is_refused_and_says_how_to_write_it(tmp_path: Path, orient: str) -> None:
-    frame = pd.DataFrame({"text": ["하나", "둘"], "label": [1, 0]})
-    content = (
-        json.dumps(frame.to_dict("list")) if orient == "list" else frame.to_json(orient=orient)
-    )  # type: ignore[call-overload]
-    assert "orient='records'" in refusal(write(tmp_path / "a.json", content))
-    write(tmp_path / "b.csv", "text\n글 하나\n")
-    assert "a.json" in refusal(tmp_path)
-    assert texts(write(tmp_path / "c.json", frame.to_json(orient="records"))) == ["하나", "둘"]
-
-
 def test_a_long_array_is_streamed(tmp_path: Path) -> None:
     rows = [{"text": f"글 {n}" * 50, "label": n} for n in range(20_000)]
     path = write(tmp_path / "a.json", json.dumps(rows, ensure_ascii=False, indent=1))
@@ -442,17 +349,6 @@ def test_labels_in_a_list_and_missing_texts(tmp_path: Path) -> None:
     assert read(path) == [("가", "긍정"), ("", "1"), ("나", '["a", "b"]'), ("", None)]
 
 
-def test_a_label_that_prodigy_had_rejected_is_none(tmp_path: Path) -> None:
-    rows = [
-        {"text": f"글 {n}", "label": "긍정", "answer": answer, "_task_hash": n}
-        for n, answer in enumerate(("accept", "reject", "ignore"))
-    ]
-    path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
-    assert "a.jsonl:2" in refusal(path, need_label=True)
-    assert read(path, need_label=True, skip_bad_rows=True) == [("글 0", "긍정")]
-    assert len(texts(path)) == 3
-
-
 def test_labels_of_any_shape_are_handed_on(tmp_path: Path) -> None:
     """Whoever needs labels judges them; who does not is not stopped by them."""
     row = {"text": "가", "label": [{"value": {"choices": ["긍정"]}}]}
@@ -466,12 +362,6 @@ def test_a_table_without_a_header(tmp_path: Path) -> None:
     assert "--no-header" in refusal(path)
     assert texts(path, no_header=True) == ["웃음이 나는 하루였습니다", "아무것도 하기 싫어요"]
     assert read(path, no_header=True, text_column="1", label_column="2")[1][1] == "4,25"
-
-
-def test_a_question_over_several_lines_is_told_on_one(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", '때,"Q1. 가장\n좋았던 점은?",점수\n1,발표가 많아서,5\n')
-    assert "Q1. 가장 좋았던 점은?" in refusal(path)
-    assert texts(path, text_column="Q1. 가장 좋았던 점은?") == ["발표가 많아서"]
 
 
 def test_a_column_name_is_shown_whole(tmp_path: Path) -> None:
@@ -529,18 +419,8 @@ def test_a_header_over_two_rows_is_refused(tmp_path: Path) -> None:
     rows += [[n, f"제목 {n}", f"긴 내용 {n}", "긍정"] for n in range(3)]
     path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B1:C1"]}))
     assert "keep one row of names" in refusal(path)
-
-
-def test_whole_rows_are_looked_for_as_records_are(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", "2024년 모음\n리뷰,평점\n좋아요,5\n")
-    with pytest.raises(InputError, match="looks like the header"):
+    with pytest.raises(InputError, match="keep one row of names"):
         list(iter_whole_rows(find_sources(path), ReadOptions()))
-    folder = tmp_path / "b"
-    write(folder / "a.csv", "text\n글 하나\n")
-    write(folder / "settings.json", '{"threads": 3}')
-    notes = ReadingNotes()
-    rows = list(iter_whole_rows(find_sources(folder), ReadOptions(), notes=notes))
-    assert [row.text for row in rows] == ["글 하나"] and len(notes.left_out) == 1
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
@@ -619,11 +499,6 @@ def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
     assert texts(path) == ["좋아요", "싫어요"]
     quoted = '\ufeff"리뷰","평점"\n"좋아요","5"\n'
     assert texts(write(tmp_path / "b.csv", quoted + quoted)) == ["좋아요", "좋아요"]
-
-
-def test_names_with_characters_that_show_nothing_are_known(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", "\u200b리뷰,분\u2060류\n좋아요,긍정\n")
-    assert read(path) == [("좋아요", "긍정")]
 
 
 def test_a_document_with_something_about_it_is_its_own_text(tmp_path: Path) -> None:
