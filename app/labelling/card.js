@@ -265,7 +265,7 @@ class Card {
     const together = kind === "label" && this.at.together.checked && text.alike > 0;
     const act = this.add(text, { kind, labels, alike: together, of_kind: text.kind, again: text.again ?? false });
     line.advance(act);
-    this.session.last = { act, label: this.titles(labels) || this.say.skipped };
+    this.session.last = { act, label: this.decision(kind, labels) };
     if (kind === "label") this.session.moments.push(Date.now());
     this.active = Date.now();
     this.draw();
@@ -329,7 +329,9 @@ class Card {
 
   change(work) {
     const { line } = this.session;
-    line.put({ ...work, again: work.state === "labelled", previous: work.labels });
+    // Of several labels those that it has are chosen, so that one more does not take them away.
+    const chosen = new Set(work.labels);
+    line.put({ ...work, chosen, again: work.state === "labelled", previous: work.labels });
     this.at.recent.open = false;
     this.draw();
     this.at.text.focus();
@@ -350,6 +352,11 @@ class Card {
   titles(names) {
     const titles = new Map(this.data.labels.map((label) => [label.name, label.title]));
     return names.map((name) => titles.get(name) ?? name).join(", ");
+  }
+
+  // A text that may have several labels can also have none of them, which is no skip.
+  decision(kind, labels) {
+    return kind === "skip" ? this.say.skipped : this.titles(labels) || this.say.none;
   }
 
   // ---- what is seen
@@ -383,7 +390,8 @@ class Card {
     at.text.dataset.id = text?.text_id ?? "";
     at.text.scrollTop = 0;
     at.previous.hidden = !text?.previous;
-    at.previous.textContent = text?.previous ? `${say.previous} ${this.titles(text.previous) || say.skipped}` : "";
+    const before = text?.previous && this.decision(text.again ? "label" : "skip", text.previous);
+    at.previous.textContent = before ? `${say.previous} ${before}` : "";
     this.drawSuggestion(text?.suggestion);
     at.togetherRow.hidden = !text?.alike;
     at.togetherText.textContent = text?.alike ? say.together.replace("{}", text.alike) : "";
@@ -528,7 +536,7 @@ class Card {
       ...works.map((work) => {
         const item = document.createElement("li");
         const labels = document.createElement("b");
-        labels.textContent = this.titles(work.labels) || say.skipped;
+        labels.textContent = this.decision(work.state === "skipped" ? "skip" : "label", work.labels);
         const words = document.createElement("span");
         words.textContent = `${work.flagged ? "⚑ " : ""}${work.text}${work.note ? ` — ${work.note}` : ""}`;
         const button = Object.assign(document.createElement("button"), { type: "button", className: "plain small" });

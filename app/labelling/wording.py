@@ -92,6 +92,7 @@ def _text() -> dict[str, str]:
         "unsure": say("모델도 아직 잘 모릅니다:", "The model hardly knows yet:"),
         "previous": say("지금 붙어 있는 라벨:", "Its label now:"),
         "skipped": say("건너뜀", "skipped"),
+        "none": say("해당 없음", "none"),
         "together": say(
             "거의 같은 글 {}건에도 같은 라벨 붙이기", "The same label for texts nearly the same: {}"
         ),

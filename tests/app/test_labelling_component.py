@@ -319,6 +319,39 @@ def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     assert card.acts()[0]["labels"] == ["긍정", "부정"]
 
 
+def test_none_of_several_labels_is_not_called_a_skip(page: "Page") -> None:
+    card = Card(page, multi=True)
+    card.hand_out("하나", "둘", "셋")
+    saving = page.locator(".saving")
+    page.keyboard.press("Enter")
+    assert card.acts()[-1]["kind"] == "label" and card.acts()[-1]["labels"] == []
+    assert saving.inner_text().startswith("해당 없음")
+    page.keyboard.press("Minus")
+    assert saving.inner_text().startswith("건너뜀")
+    own = {"labels": [], "flagged": False, "note": ""}
+    recent = [
+        own | {"text_id": 1, "text": "하나", "state": "labelled"},
+        own | {"text_id": 2, "text": "둘", "state": "skipped"},
+    ]
+    page.locator("summary", has_text=sentences()["recent"]).click()
+    card.tell(recent=recent)
+    assert page.locator(".recent b").all_inner_texts() == ["해당 없음", "건너뜀"]
+    page.get_by_role("listitem").filter(has_text="하나").get_by_role("button").click()
+    assert "지금 붙어 있는 라벨: 해당 없음" in page.locator(".previous").inner_text()
+
+
+def test_a_change_begins_with_the_labels_that_a_text_has(page: "Page") -> None:
+    card = Card(page, multi=True)
+    card.hand_out("둘")
+    work = {"text_id": 1, "text": "하나", "state": "labelled", "labels": ["긍정"]}
+    page.locator("summary", has_text=sentences()["recent"]).click()
+    card.tell(recent=[work | {"flagged": False, "note": ""}])
+    page.get_by_role("listitem").get_by_role("button").click()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert card.acts()[-1]["labels"] == ["긍정", "부정"]
+
+
 def test_enter_saves_though_the_link_that_led_here_had_the_focus(page: "Page") -> None:
     page.evaluate(
         """() => {
