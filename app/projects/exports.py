@@ -17,11 +17,12 @@ from app.projects.uploads import UploadFolder
 from app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.database import without_password
+from malmoi.labels.database import as_part, without_password
 from malmoi.labels.exporting import export_table
 from malmoi.labels.final_labels import texts_of
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
+from malmoi.labels.project import Project
 from malmoi.paths import label_database
 from malmoi.text.written_cells import EXCEL_CELL, CutCells
 
@@ -270,10 +271,10 @@ def _draw_training(visit: Visit, project: OpenProject) -> None:
                 "No export is needed: training reads the database itself.",
             )
         )
-        st.code(training_command(visit, project.project.name), language="bash")
+        st.code(training_command(visit, project.project), language="bash")
 
 
-def training_command(visit: Visit, name: str) -> str:
+def training_command(visit: Visit, project: Project) -> str:
     """The command that learns from the project, without a password."""
     url = visit.store.engine.url
     if url.get_backend_name() == "sqlite":
@@ -282,4 +283,6 @@ def training_command(visit: Visit, name: str) -> str:
         place = str(label_database()) if is_own else str(own)
     else:
         place = without_password(url.render_as_string(hide_password=False))
-    return f"python finetune/kfold.py --data {shlex.quote(f'{place}#{name}')}"
+    several = " --task multi" if project.kind == "multi" else ""
+    data = shlex.quote(f"{place}#{as_part(project.name)}")
+    return f"python finetune/kfold.py --data {data}{several}"

@@ -53,6 +53,7 @@ def _show_start(open_project: OpenProject) -> None:
             "tens of minutes. It goes on when the app is closed.",
         )
     )
+    is_one = open_project.project.kind == "single"
     train, quick, _ = st.columns([1, 1, 1])
     wanted: bool | None = None
     if train.button(
@@ -70,8 +71,14 @@ def _show_start(open_project: OpenProject) -> None:
         help=say(
             "선형 모델만 만듭니다. 라벨이 적을 때는 ELECTRA에 못지않습니다.",
             "The linear model only. With few labels it is as good as ELECTRA.",
+        )
+        if is_one
+        else say(
+            "글 하나에 라벨이 하나인 작업에서만 만들 수 있습니다.",
+            "For projects of exactly one label a text only.",
         ),
         key="train_quick",
+        disabled=not is_one,
     ):
         wanted = True
     if wanted is None:

@@ -198,6 +198,14 @@ def test_who_may_train(workplace: Path) -> None:
     assert "예상은 점이 5개 이상" in shown(page)
 
 
+def test_a_quick_model_is_for_one_label_a_text(workplace: Path) -> None:
+    labels = [ProjectLabel(name="가"), ProjectLabel(name="나")]
+    me = Person(name="local", is_local=True)
+    ProjectStore().create(me, NewProject(name="글", labels=labels, kind="multi"))
+    page = open_page("models", section="train")
+    assert page.button(key="train_quick").disabled and not page.button(key="train").disabled
+
+
 def test_a_training_that_is_done_says_how_good_and_where_suggestions_are_chosen(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from streamlit.testing.v1 import AppTest
 from app.plain_text import escaped
 from app.projects.imports import ImportOrder, start_import
 from app.projects.label_rows import as_typed, typed_labels
+from app.projects.opening import VIEW
 from app.projects.preview import label_values, look_at
 from app.projects.running import Running, Works, import_key, works
 from app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.projects import read_project
 from malmoi.labels.review import progress, texts_with_votes
@@ -513,6 +516,16 @@ def test_what_is_exported_and_imported_again_has_the_same_labels(
 
     assert labels(second) == labels(first)
     assert labels(first)["=cmd()|' /C calc'!A0"] == [("긍정",)]
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("single", ""), ("multi", " --task multi")])
+def test_the_command_to_train_fits_the_project(workplace: Path, kind: str, flag: str) -> None:
+    made("글", name="A/B 100%", kind=kind)
+    page = open_page()
+    page.button_group(key=VIEW).set_value("export").run()
+    (command,) = [one.value for one in page.code if "kfold.py" in one.value]
+    data = shlex.split(command)[3]
+    assert command.endswith(f"'{flag}") and label_database(data).part == "A/B 100%"  # type: ignore[union-attr]
 
 
 def test_a_workbook_that_cuts_texts_says_so(workplace: Path) -> None:
