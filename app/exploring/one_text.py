@@ -78,7 +78,10 @@ def _draw_acts(history: TextHistory) -> None:
             "when": [_written(act.created_at) for act in history.acts],
             "who": [act.person for act in history.acts],
             "what": [_said(act) for act in history.acts],
-            "labels": [", ".join(act.labels) for act in history.acts],
+            "labels": [
+                joined(act.labels) if act.action in ("label", "decide") else ""
+                for act in history.acts
+            ],
             "note": [act.note for act in history.acts],
             "suggested": [_suggested(act) for act in history.acts],
             "seconds": [act.seconds for act in history.acts],

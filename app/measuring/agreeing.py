@@ -48,6 +48,15 @@ def draw_agreement(opened: OpenProject) -> None:
         )
         return
     _draw_first(report)
+    if opened.project.kind == "multi":
+        st.caption(
+            say(
+                "글 하나에 라벨이 여러 개이므로, 고른 라벨이 모두 같을 때만 일치한 것으로 셉니다. "
+                "라벨 하나하나의 일치도는 아래 표에 있습니다.",
+                "Annotators agree on a text where all their labels are the same. The table below "
+                "has the agreement on each label.",
+            )
+        )
     _draw_table(opened, _rows(opened, report))
     _draw_confusions(opened, report)
 
@@ -154,12 +163,13 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
     ]
     if not rows:
         return
+    none = say("해당 없음", "none")  # of several labels
     rows.sort(key=lambda row: -len(row[4]))
     st.text(say("누가 무엇을 다르게 보았나", "Who took what for what"))
     frame = pd.DataFrame(
         {
-            "first": [f"{row[0]}: {row[1]}" for row in rows],
-            "second": [f"{row[2]}: {row[3]}" for row in rows],
+            "first": [f"{row[0]}: {row[1] or none}" for row in rows],
+            "second": [f"{row[2]}: {row[3] or none}" for row in rows],
             "texts": [len(row[4]) for row in rows],
         }
     )
@@ -180,7 +190,7 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
     if chosen and chosen[0] < len(rows):
         first, one, second, other, texts = rows[chosen[0]]
         draw_texts(
-            f"{first}: {one} ↔ {second}: {other}",
+            f"{first}: {one or none} ↔ {second}: {other or none}",
             texts_with_votes(opened.access, texts[:SHOWN]),
             len(texts),
             "status_confusion_texts",

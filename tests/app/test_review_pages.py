@@ -50,6 +50,16 @@ def draw(module: str, name: str | None) -> None:
     importlib.import_module(f"app.views.{module}").show(draw_sidebar(person))
 
 
+def draw_text_one() -> None:
+    """The history of the first text of the only project."""
+    from app.exploring.one_text import draw_history
+    from app.visit import draw_sidebar
+
+    opened = draw_sidebar(None).open_project
+    assert opened is not None
+    draw_history(opened, 1)
+
+
 def page(module: str, name: str | None = None) -> AppTest:
     shown = AppTest.from_function(draw, default_timeout=600, args=(module, name)).run()
     assert not shown.exception
@@ -403,6 +413,23 @@ def test_agreement_and_the_model_have_their_numbers(project: ProjectAccess) -> N
     assert "50.0% 같음" in words_of(shown)  # 5 of 8 would be 62.5%
     shown.button_group(key="status_said").set_value("scores").run()
     assert not shown.exception and "0.0% 같음" in words_of(shown)
+
+
+def test_none_of_several_labels_is_named(workplace: Path) -> None:
+    names = [ProjectLabel(name="긍정"), ProjectLabel(name="부정")]
+    access = ProjectStore().create(LOCAL, NewProject(name="글", labels=names, kind="multi"))
+    import_texts(access, [source_of_upload("글.txt", "\n".join(TEXTS).encode())])
+    for name, labels in (("지은", ["긍정", "부정"]), ("민수", [])):
+        own = replace(access, person=Person(name=name, is_local=True))
+        save_act(own, Act(text_id=1, kind="label", labels=labels, request_id=name))
+    shown = page("status")
+    shown.button_group(key="status_part").set_value("agreement").run()
+    assert "모두 같을 때만 일치" in words_of(shown)
+    told = {cell for name in ("first", "second") for cell in shown.dataframe[1].value[name]}
+    assert told == {"민수: 해당 없음", "지은: 긍정, 부정"}
+    shown = AppTest.from_function(draw_text_one, default_timeout=600).run()
+    assert not shown.exception
+    assert sorted(shown.dataframe[0].value["labels"]) == ["긍정, 부정", "해당 없음"]
 
 
 def test_a_click_costs_as_much_with_ten_times_the_labels(project: ProjectAccess) -> None:
