@@ -72,6 +72,10 @@ def assign_folds(
             np.minimum.at(rarest_of, groups, rarity[strata])
             tried.append(_assign_groups(strata, folds, seed, groups, first=rarest_of))
         return min(tried, key=lambda one: len(absent_kinds(strata, np.array(one), folds)))
+    if np.bincount(strata).max() < folds:
+        # Nothing can be spread; scikit-learn refuses them. So it is with few values, in tenths.
+        spread = np.random.default_rng(seed).permutation(np.arange(len(strata)) % folds) + 1
+        return [int(fold) for fold in spread]
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
     fold_of = np.zeros(len(strata), dtype=np.int64)
     with warnings.catch_warnings():
@@ -184,8 +188,6 @@ def split_off(
         return places, places[:0]
     fold_of = np.array(
         assign_folds(strata[places], parts, seed, None if groups is None else groups[places])
-        if groups is not None or np.bincount(strata[places]).max() >= parts
-        else np.random.default_rng(seed).permutation(np.arange(len(places)) % parts) + 1
     )
     return places[fold_of != 1], places[fold_of == 1]
 

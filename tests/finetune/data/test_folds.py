@@ -52,6 +52,14 @@ def test_what_is_spread_evenly() -> None:
     assert (np.diff(tenths[values.argsort()]) >= 0).all()
 
 
+def test_few_values_are_spread_by_chance() -> None:
+    """40 pairs have four values in each tenth, fewer than folds; scikit-learn refuses these."""
+    strata = strata_of("pair-regression", np.arange(40) / 8)
+    fold_of = assign_folds(strata, 5, 1)
+    assert sorted(Counter(fold_of).items()) == [(fold, 8) for fold in range(1, 6)]
+    assert fold_of == assign_folds(strata, 5, 1) != assign_folds(strata, 5, 2)
+
+
 def test_groups_that_cannot_be_even() -> None:
     labels = np.array([0] * 30 + [1] * 10)
     groups = np.array([0] * 12 + list(range(1, 29)))
