@@ -286,7 +286,7 @@ class _Reader:
                     "--task multi to learn several labels a text, or keep one in each cell"
                 )
         if self._task == "pair-regression":
-            _number(plain, where)
+            found = [repr(_number(plain, where))]  # 4.50 is 4.5
         names = tuple(sorted(found))
         names = self._names.setdefault(names, names)  # one object for all equal ones
         if self._task != "pair-regression":
@@ -339,9 +339,10 @@ class _Reader:
             self._ask_about_separator()
             self._ask_about_nearly_equal()
             if len(self._found) < 2:
+                found = f"only {', '.join(self._found)}" if self._found else "none"
                 raise InputError(
-                    f"expected at least two labels in {self._path}, found only "
-                    f"{', '.join(self._found) or 'none'}; there is nothing to tell apart"
+                    f"expected at least two labels in {self._path}, found {found}; there is "
+                    "nothing to tell apart"
                 )
             return in_order(self._found)
         if self._found.keys() - set(self._labels):
@@ -478,5 +479,8 @@ def _number(cell: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{where}: expected a number as the value of the pair, found {cell!r}")
+        raise InputError(
+            f"{where}: expected a number as the value of the pair, found {cell!r}; correct it, "
+            "with a point before decimals"
+        )
     return value

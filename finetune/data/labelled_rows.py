@@ -182,18 +182,15 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
 
 
 def _zero_one_records(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[Record]:
-    """Records with the list of their labels: the file is read once for each of them."""
+    """Records with the list of their labels: the file is read once for each of them, and once for
+    the texts, so that no one of the columns is told as that of the labels.
+    """
+    texts = iter_records(path, options=form.reading, notes=notes)
     readers = [
-        iter_records(
-            path,
-            label_column=name,
-            need_label=True,
-            options=form.reading,
-            notes=None if place else notes,
-        )
-        for place, name in enumerate(form.label_columns)
+        iter_records(path, label_column=name, need_label=True, options=form.reading)
+        for name in form.label_columns
     ]
-    for records in _side_by_side(*readers):
+    for text, *records in _side_by_side(texts, *readers):
         names = []
         for name, record in zip(form.label_columns, records, strict=True):
             yes = _is_yes(record.label or "")
@@ -204,7 +201,7 @@ def _zero_one_records(path: Path, form: RowFormat, notes: ReadingNotes | None) -
                 )
             if yes:
                 names.append(name)
-        yield replace(records[0], label=write_list(names))
+        yield replace(text, label=write_list(names))
 
 
 def _is_yes(cell: str) -> bool | None:

@@ -202,9 +202,10 @@ def _keep_out(
         return places, places[:0]
     kept, dev = split_off(data.strata, places, fraction, seed, data.groups)
     if not len(dev) or not len(kept):
+        way = "" if data.task == "multi" else " or leave out training.early_stopping_fraction"
         raise InputError(
             f"expected enough texts to keep {fraction:g} of them out of training, found "
-            f"{len(places)}; add texts or leave out training.early_stopping_fraction"
+            f"{len(places)}; add texts{way}"
         )
     return kept, dev
 

@@ -90,6 +90,16 @@ def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
     assert find_classifiers() == []  # The app shows one label.
 
 
+def test_too_few_texts_to_choose_thresholds_by(kfold: Run, write_csv: WriteCsv) -> None:
+    """Nobody has asked for early stopping, so it is not what to leave out."""
+    data = write_csv(several_labels()[:12])
+    code, _, errors = kfold(f"--data={data}", "--task=multi", "--folds=2", *QUICK, labels=None)
+    assert (code, errors) == (
+        2,
+        "error: expected enough texts to keep 0.1 of them out of training, found 6; add texts\n",
+    )
+
+
 def test_values_of_pairs(kfold: Run, write_table: WriteTable) -> None:
     rows = [(one, other, value) for one, other, _, value in like_pairs()]
     data = write_table(("sentence1", "sentence2", "score"), rows)

@@ -16,6 +16,7 @@ from finetune.data.examples import Examples, nearest_label, read_examples
 from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
+from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.records import load_table
 from tests.finetune.conftest import save_labels
 
@@ -209,6 +210,22 @@ def test_a_text_without_a_label(tmp_path: Path) -> None:
         read_examples(labelled(tmp_path, ["", "가격", "배송"]))
 
 
+def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
+    rows = [("가", "나", "4.50"), ("가", "나", "4.5"), ("다", "라", "2"), ("다", "라", "3")]
+    data = write_table(tmp_path / "pairs.csv", ("sentence1", "sentence2", "score"), rows)
+    found = read_examples(data, task="pair-regression")
+    assert found.values == [4.5, 2.0]
+    assert (found.repeats, found.contradictions) == (1, 1)
+    write_table(data, ("sentence1", "sentence2", "score"), [*rows, ("마", "바", "4,5")])
+    with pytest.raises(InputError, match="found '4,5'; correct it, with a point before decimals"):
+        read_examples(data, task="pair-regression")
+
+
+def test_no_row_with_a_label_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"at least two labels in .*, found none; "):
+        read_examples(labelled(tmp_path, ["", "[]", ""]), task="multi")
+
+
 ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumerate(TEXTS)]
 
 
@@ -225,6 +242,9 @@ def test_columns_of_0_and_1(tmp_path: Path, name: str) -> None:
         ["품질"],
         ["배송", "품질"],
     ]
+    said: list[str] = []
+    read_examples(data, task="multi", notes=ReadingNotes(say=said.append))
+    assert said[0].startswith(f"reading {name}: texts from column 'text', parted by ")
     named = read_examples(data, task="multi", label_column="품질, 배송")
     assert names_of(named) == names_of(found)
     with pytest.raises(InputError, match=r"columns of 0 and 1 \(배송, 품질\): give --task multi"):
