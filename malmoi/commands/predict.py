@@ -278,6 +278,9 @@ def _plan(
 def _say(labelled: "Labelled", settings: PredictSettings) -> None:
     for label, count in list(labelled.labels.items())[:_SHOWN_LABELS]:
         print(f"  {label or '(none)'}: {count:,} ({count / labelled.rows:.1%})")
+    # Of several labels a text, every combination is one.
+    if rest := sum(list(labelled.labels.values())[_SHOWN_LABELS:]):
+        print(f"  (others): {rest:,} ({rest / labelled.rows:.1%})")
     if labelled.empty:
         print(f"{labelled.empty:,} rows without a text, left without a label")
     if labelled.cuts.count:

@@ -57,6 +57,7 @@ def write_card(
         "gives": _what(description),
         "labels": ", ".join(description.labels),
         "pipeline": _pipeline_call(description),
+        "pipeline_note": _THRESHOLDS if description.gives == "labels" else "",
         "answer": _answer_of_logits(description),
         "texts": _texts(description),
         "lists": ", ".join(f"[{text}]" for text in _texts(description).split(", ")),
@@ -91,6 +92,8 @@ _ENCODER_ALONE = """\
 - Only Malmoi adds the linear model (`linear.json`), and the scores above are with it. Pipeline,
   onnxruntime and page answer by the encoder alone; its probabilities are not calibrated.
 """
+# Pipeline knows of none, and gives probabilities only.
+_THRESHOLDS = '  # a label counts from its number under "thresholds" in config.json'
 # The share of malmoi-small-reviews: docs/how-to/export.md.
 _OTHER_LABELS = """\
 Only Malmoi gives the labels that were evaluated: the other ways are without the linear part, and

@@ -90,6 +90,15 @@ def test_columns_and_order_stay_and_new_ones_are_those_of_the_classifier(
     assert [path.name for path in output.parent.iterdir()] == ["out.csv"]
 
 
+def test_all_rows_are_in_what_is_said_of_their_labels(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.commands.predict._SHOWN_LABELS", 0)
+    data = write_table(tmp_path / "in.csv", [*some_rows(), {"번호": 99, "text": "", "메모": ""}])
+    _, printed, _ = predict(data, f"--output={tmp_path / 'out.csv'}")
+    assert "  (others): 23 (95.8%)\n" in printed
+
+
 def test_every_format_out(predict: Predict, tmp_path: Path) -> None:
     data = tmp_path / "in.jsonl"
     rows = [

@@ -318,6 +318,9 @@ def test_the_card_says_what_it_is_and_its_examples_run(
         assert card.data.to_dict()["labels"] == Classifier.load(folder).labels
         text = (folder / "README.md").read_text("utf-8")
         assert "$" not in text
+        # Pipeline gives probabilities only.
+        several = Classifier.load(folder).gives == "labels"
+        assert ("counts from its number" in text) is several
         blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
         assert len(blocks) == 3
         path = {"PYTHONPATH": str(Path(__file__).parents[3])}
