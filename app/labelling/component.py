@@ -38,7 +38,7 @@ _card = st.components.v2.component(
     html=_read("card.html"),
     css=_read("card.css"),
     # One module: what Streamlit is given as text cannot import a second one.
-    js=_read("queue.js", "card.js"),
+    js=_read("queue.js", "parts.js", "card.js"),
 )
 
 

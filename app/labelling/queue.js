@@ -1,5 +1,5 @@
 // What the labelling card knows without a page: what keys mean, the acts that the server has not
-// acknowledged, and the texts to come. `card.js` follows it in the same module.
+// acknowledged, and the texts to come. `parts.js` and `card.js` follow it in the same module.
 
 // By the place of a key (`event.code`), so that they work while the Hangul input method is on. Each
 // has a key for the left hand and others for the right; a label that has the letter comes first.

@@ -53,7 +53,8 @@ class Card:
             name: (FILES / f"card.{name}").read_text(encoding="utf-8") for name in ("html", "css")
         }
         self.js = "\n".join(
-            (FILES / name).read_text(encoding="utf-8") for name in ("queue.js", "card.js")
+            (FILES / name).read_text(encoding="utf-8")
+            for name in ("queue.js", "parts.js", "card.js")
         )
         page.evaluate(HOST, {**files, "js": self.js, "scope": scope})
 
