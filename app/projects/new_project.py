@@ -175,9 +175,10 @@ def _draw_more(
         )
         if labels:
             draw_heads(with_names=False)
+            # By their places: one that has moved has another key and colour by default.
             labels = [
-                edit_label(label, key=f"{form}-label-{label.name}", with_names=False)
-                for label in labels
+                edit_label(label, key=f"{form}-label-{place}-{label.name}", with_names=False)
+                for place, label in enumerate(labels)
             ]
         guideline = edit_guideline("", key=f"{form}-guideline")
         left, right = st.columns(2, vertical_alignment="bottom")

@@ -80,6 +80,17 @@ def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) ->
     assert store().list(LOCAL) == []
 
 
+def test_a_label_that_is_put_before_others_takes_nobodys_key(workplace: Path) -> None:
+    page = open_page()
+    fill_new(page, "리뷰", "긍정, 부정")
+    page.run()
+    fill_new(page, "리뷰", "중립, 긍정, 부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    labels = read_project(store().access(LOCAL, "리뷰")).labels
+    assert [(one.name, one.key) for one in labels] == [("중립", "1"), ("긍정", "2"), ("부정", "3")]
+
+
 def test_a_project_is_not_made_without_the_texts_that_were_given(workplace: Path) -> None:
     page = open_page()
     page.file_uploader[0].upload("리뷰.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "text/csv")
