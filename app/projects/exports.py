@@ -174,8 +174,10 @@ def _offer(done: WrittenExport, name: str) -> None:
     if done.kind == "doccano":
         st.caption(
             say(
-                "doccano 파일에는 정해진 라벨만 있습니다. 의견이 갈린 글은 라벨 없이 들어갑니다.",
-                "A file for doccano has decided labels only: none where people differ.",
+                "doccano 파일에는 정해진 라벨만 있습니다. 의견이 갈린 글과 ‘해당 없음’인 글은 라벨 "
+                "없이 들어갑니다.",
+                "A file for doccano has decided labels only: none where people differ, nor of a "
+                "text that has none of the labels.",
             )
         )
     st.success(
