@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from malmoi.errors import UnfinishedError
 
 # Of a container, by cgroup 2 and 1; a number, or "max".
@@ -32,6 +30,8 @@ def available_cores() -> int:
 
 def machine_memory() -> int:
     """Bytes of memory of this machine, or of the container that it is."""
+    import psutil  # which a server that only predicts has not
+
     limits = [psutil.virtual_memory().total]
     for file in _LIMITS:
         try:
