@@ -18,7 +18,7 @@ _THRESHOLD_FRACTION = 0.1
 # What a training process takes, with room: 1.8 GiB measured with 7 million parameters, 2.3 with 14,
 # 5.0 with 97 (docs/performance.md).
 _PROCESS_BYTES, _PARAMETER_BYTES = 2 * 2**30, 36
-# Steps in all from which the seconds that processes take to start are won back.
+# Steps in all from which the seconds that processes take to start are won back (assumption).
 _WORTH_STARTING = 600
 
 

@@ -139,13 +139,11 @@ def _one_training(settings: KfoldSpeedSettings) -> dict[str, float]:
     fold_of = np.array(
         assign_folds(strata_of(examples.task, examples.targets), settings.folds, SEED)
     )
-    if settings.arm == SIDE_BY_SIDE:
-        seconds = _all_side_by_side(examples, source, training, fold_of, settings)
-        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-        return {"seconds": round(seconds, 2), "peak_memory_gib": round(used, 2)}
-    train = _with_ours if settings.arm == "ours" else _with_trainer
+    train = _with_ours if settings.arm in ("ours", SIDE_BY_SIDE) else _with_trainer
     seconds, found = train(examples, source, training, fold_of, settings)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    # Of several processes the one that took the most.
+    whose = resource.RUSAGE_CHILDREN if settings.arm == SIDE_BY_SIDE else resource.RUSAGE_SELF
+    used = resource.getrusage(whose).ru_maxrss / 2**20
     row = {"seconds": round(seconds, 2), "peak_memory_gib": round(used, 2)}
     if settings.fold:
         truth = examples.targets[fold_of == settings.fold]
@@ -178,26 +176,6 @@ def _experiment(
     )
 
 
-def _all_side_by_side(
-    examples: Examples,
-    source: str,
-    training: TrainingPlan,
-    fold_of: np.ndarray,
-    settings: KfoldSpeedSettings,
-) -> float:
-    began = time.perf_counter()
-    experiment = _experiment(examples, source, training, fold_of, settings)
-    with tempfile.TemporaryDirectory() as folder:
-        run_jobs(
-            experiment,
-            Path(folder),
-            jobs=torch.get_num_threads(),
-            on_fold=lambda fold: None,
-            advance=lambda seed, fold, steps: None,
-        )
-        return time.perf_counter() - began
-
-
 def _with_ours(
     examples: Examples,
     source: str,
@@ -209,7 +187,16 @@ def _with_ours(
     began = time.perf_counter()
     experiment = _experiment(examples, source, training, fold_of, settings)
     with tempfile.TemporaryDirectory() as folder:
-        run_job(experiment, SEED, settings.fold, Path(folder))
+        if settings.arm == SIDE_BY_SIDE:
+            run_jobs(
+                experiment,
+                Path(folder),
+                jobs=torch.get_num_threads(),
+                on_fold=lambda fold: None,
+                advance=lambda seed, fold, steps: None,
+            )
+        else:
+            run_job(experiment, SEED, settings.fold, Path(folder))
         seconds = time.perf_counter() - began
         if not settings.fold:
             return seconds, np.empty(0)
