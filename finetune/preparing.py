@@ -13,7 +13,13 @@ from transformers import PreTrainedModel
 
 from finetune.baselines.llm import check_llm
 from finetune.data.examples import Examples, read_examples
-from finetune.data.folds import assign_folds, joined_groups, near_duplicate_groups, strata_of
+from finetune.data.folds import (
+    assign_folds,
+    joined_groups,
+    near_duplicate_groups,
+    numbered,
+    strata_of,
+)
 from finetune.data.source import DataSource
 from finetune.plan import FoldsPlan, Found, KfoldPlan, plan
 from finetune.report.files import package_versions
@@ -219,13 +225,16 @@ def model_name(given: str, source: str) -> str:
 
 def groups_of(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
     """What has to stay in one fold, int64 [N]; None where nothing has."""
-    if folds.near_duplicate_threshold is None:
-        return examples.groups
-    texts = examples.texts
+    texts, groups = examples.texts, examples.groups
     if examples.pairs is not None:
-        texts = [f"{text} {pair}" for text, pair in zip(texts, examples.pairs, strict=True)]
-    alike = near_duplicate_groups(texts, folds.near_duplicate_threshold)
-    return joined_groups(alike, examples.groups)
+        # A pair the other way round is the same pair, or tells its label all the same.
+        pairs = [tuple(sorted(pair)) for pair in zip(texts, examples.pairs, strict=True)]
+        if len(set(pairs)) < len(pairs):
+            groups = joined_groups(numbered(pairs), groups)
+        texts = [" ".join(pair) for pair in pairs]
+    if folds.near_duplicate_threshold is None:
+        return groups
+    return joined_groups(near_duplicate_groups(texts, folds.near_duplicate_threshold), groups)
 
 
 def check_folds(fold_of: Mapping[int, np.ndarray], strata: np.ndarray, examples: Examples) -> None:

@@ -207,8 +207,11 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
         print(cut)
     if groups is not None:
         sizes = np.bincount(groups)
+        alike = (
+            "near duplicates" if examples.pairs is None else "pairs alike or the other way round"
+        )
         print(
-            f"{'near duplicates' if examples.groups is None else 'groups'}: "
+            f"{alike if examples.groups is None else 'groups'}: "
             f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
             "in one fold"
         )

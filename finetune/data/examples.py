@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from finetune.data.folds import numbered
 from finetune.data.label_cells import labels_in, write_list
 from finetune.data.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.data.row_format import RowFormat
@@ -329,7 +330,7 @@ class _Reader:
             pairs=[second for _, second in self._kept] if paired else None,
             label_sets=label_sets,
             values=values,
-            groups=_numbered([group for _, _, group in self._kept.values()]) if grouped else None,
+            groups=numbered([group for _, _, group in self._kept.values()]) if grouped else None,
         )
 
     def _checked_labels(self) -> list[str]:
@@ -426,18 +427,6 @@ class _Reader:
                 f"{self._told(few, enough, examples.counts)}: each label needs at least "
                 f"{per_label}, one a fold; correct or add texts, or lower --folds"
             )
-
-
-def _numbered(groups: Sequence[str | None]) -> np.ndarray:
-    """A number for each name, int64 [N]; every None has its own."""
-    numbers: dict[object, int] = {}
-    return np.array(
-        [
-            numbers.setdefault(place if group is None else group, len(numbers))
-            for place, group in enumerate(groups)
-        ],
-        dtype=np.int64,
-    )
 
 
 def nearest_label(name: str, labels: Sequence[str]) -> str | None:

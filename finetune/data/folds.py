@@ -5,7 +5,7 @@ Legend: N texts.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from scipy.sparse import bmat, coo_matrix
@@ -93,6 +93,18 @@ def absent_kinds(strata: np.ndarray, fold_of: np.ndarray, folds: int) -> list[tu
     np.add.at(texts, (fold_of - 1, strata), 1)
     texts[:, texts.sum(axis=0) == 0] = 1  # of no text at all, none can be missing
     return [(int(fold) + 1, int(kind)) for fold, kind in np.argwhere(texts == 0)]
+
+
+def numbered(names: Sequence[Hashable | None]) -> np.ndarray:
+    """A number for each different name, int64 [N]; every None has its own."""
+    numbers: dict[object, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(place if name is None else (name,), len(numbers))
+            for place, name in enumerate(names)
+        ],
+        dtype=np.int64,
+    )
 
 
 def joined_groups(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:

@@ -1,5 +1,6 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
+import unicodedata
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,8 +30,11 @@ _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
     "pair": ("is_duplicate", "gold_label", "labels.binary-label", "label"),
     "pair-regression": ("score", "labels.real-label", "labels.label", "label"),
 }
-# Cells of a column that says whether a text has a label.
-_YES, _NO = ("1", "true"), ("0", "false", "")
+# Cells of a column that says whether a text has a label, in NFKC and lower case.
+_YES = ("1", "true", "o", "○", "y", "yes", "예", "네")
+_NO = ("0", "false", "x", "×", "n", "no", "아니오", "아니요", "")
+# A column of which so few cells say something else was meant as one of labels (assumption).
+_MISTAKES = 0.1
 
 LabelledRow = tuple[Record, str | None]
 
@@ -39,7 +43,8 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
     """`form` with the columns named that a file has: those of pairs, or of 0 and 1 for `multi`.
 
     Raises:
-        InputError: single labels are wanted of a table that has columns of 0 and 1 instead.
+        InputError: single labels are wanted of a table that has columns of 0 and 1 instead, or a
+            few cells of such a column say something else.
     """
     if isinstance(path, LabelDatabase):
         return form
@@ -162,7 +167,12 @@ def _has_label(path: Path, form: RowFormat) -> bool:
 
 
 def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
-    """Columns that hold nothing but 0 and 1, of the first file; none of one that is no table."""
+    """Columns that hold nothing but 0 and 1 (or O and X, yes and no), of the first file; none of
+    one that is no table.
+
+    Raises:
+        InputError: a column is one of these but for a few cells.
+    """
     source = find_sources(path)[0]
     try:
         with source.open_stored() as file:
@@ -173,11 +183,24 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
     if set(LABEL_COLUMNS) & set(names.values()):
         return ()  # something else was wrong
     others = {form.text_column, ID_COLUMN, *TEXT_COLUMNS}
-    found = []
+    found, mistaken = [], []
     for name, plain in names.items():
-        said = {_is_yes(cell) for cell in table[name].unique()}
-        if not {name, plain} & others and True in said and None not in said:
+        counts = table[name].value_counts(sort=False)
+        said = {cell: _is_yes(cell) for cell in counts.index}
+        if {name, plain} & others or True not in said.values():
+            continue
+        wrong = [cell for cell, yes in said.items() if yes is None]
+        if not wrong:
             found.append(name)
+        elif counts[wrong].sum() <= _MISTAKES * len(table):
+            mistaken.append((name, wrong[0], int(counts[wrong].sum())))
+    if found and mistaken:
+        name, cell, cells = mistaken[0]
+        raise InputError(
+            f"{path}: expected 0 or 1 in every cell of {name}, as in {', '.join(found)}, found "
+            f"{cell!r} and the like in {cells:,} of {len(table):,}; correct them, or name the "
+            f"columns of labels with --label-column {','.join(found)}"
+        )
     return tuple(found)
 
 
@@ -206,7 +229,7 @@ def _zero_one_records(path: Path, form: RowFormat, notes: ReadingNotes | None) -
 
 def _is_yes(cell: str) -> bool | None:
     """Whether a cell says that a text has a label; None where it says something else."""
-    said = normal_label(cell).lower()
+    said = unicodedata.normalize("NFKC", normal_label(cell)).lower()
     return True if said in _YES else False if said in _NO else None
 
 

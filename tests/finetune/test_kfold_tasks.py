@@ -146,6 +146,19 @@ def test_labels_of_pairs(kfold: Run, write_table: WriteTable) -> None:
     assert classifier.predict(["하나"], ["둘"])[0].label in ("0", "1")
 
 
+def test_a_pair_and_its_other_way_round_share_a_fold(kfold: Run, write_table: WriteTable) -> None:
+    rows = [r[:3] for r in like_pairs()]
+    rows += [(other, one, same) for one, other, same in rows[:20]]
+    data = write_table(("question1", "question2", "is_duplicate"), rows)
+    flags = ["--task=pair", "--folds=2", "--output=run", *QUICK]
+    code, output, errors = kfold(f"--data={data}", *flags, labels="0,1")
+    assert (code, errors) == (0, "")
+    assert "40 pairs in 20 groups of several" in output
+    with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
+        folds = {(row["text"], row["pair"]): row["fold"] for row in csv.DictReader(file)}
+    assert all(folds[one, other] == folds[other, one] for one, other, _ in rows[:20])
+
+
 def test_seeds_early_stopping_and_losses(kfold: Run, write_csv: WriteCsv) -> None:
     flags = ["--folds=2", "--seeds=2", "--output=run", *LEARN]
     keys = ["early_stopping_fraction=0.2", "patience=1", "class_weights=balanced"]

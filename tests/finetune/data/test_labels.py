@@ -253,6 +253,31 @@ def test_columns_of_0_and_1(tmp_path: Path, name: str) -> None:
         read_examples(data, task="multi", label_column="배송,비고")
 
 
+@pytest.mark.parametrize(
+    ("yes", "no"), [("O", "X"), ("O", ""), ("Ｏ", "Ｘ"), ("○", "×"), ("Y", "N"), ("예", "아니오")]
+)
+def test_columns_of_o_and_x(tmp_path: Path, yes: str, no: str) -> None:
+    rows = [(text, *(yes if cell else no for cell in cells)) for text, *cells, _ in ONE_HOT]
+    data = write_table(tmp_path / "ox.csv", ("text", "배송", "품질"), rows)
+    found = read_examples(data, task="multi")
+    assert found.labels == ["배송", "품질"]
+    assert names_of(found)[:4] == [[], ["배송"], ["품질"], ["배송", "품질"]]
+    with pytest.raises(InputError, match=r"\(배송, 품질\): give --task multi"):
+        read_examples(data)
+
+
+def test_one_wrong_cell_does_not_lose_a_label(tmp_path: Path) -> None:
+    rows = [(f"글 {place} {text}", *cells) for place in range(5) for text, *cells, _ in ONE_HOT]
+    rows = [(*row, place % 2, place) for place, row in enumerate(rows)]
+    rows[7] = (*rows[7][:3], 2, 7)
+    header = ("text", "배송", "품질", "가격", "좋아요")
+    data = write_table(tmp_path / "onehot.csv", header, rows)
+    with pytest.raises(InputError, match=r"cell of 가격, as in 배송, 품질, found '2'.* 1 of 30"):
+        read_examples(data, task="multi")
+    found = read_examples(data, task="multi", label_column="배송,품질")
+    assert found.labels == ["배송", "품질"]
+
+
 def test_json_lines_with_lists_and_objects(tmp_path: Path) -> None:
     doccano = [
         {"id": place, "text": text, "label": [["긍정", "부정"][place % 2]], "Comments": []}
