@@ -13,19 +13,14 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.names import normal_label
-from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, TEXT_COLUMNS
+from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, PAIR_COLUMNS, TEXT_COLUMNS
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_records, load_table
 from malmoi.text.reading.sources import find_sources
 from malmoi.text.record import Record
 
-# Text, pair and label columns of pairs, tried in this order: KorSTS and KLUE's STS, Question pair,
-# KLUE's NLI, and our own.
-_PAIR_COLUMNS = (
-    *(("sentence1", "sentence2"), ("question1", "question2")),
-    *(("premise", "hypothesis"), ("text", "pair")),
-)
+# Label columns of pairs, tried in this order.
 _PAIR_LABELS: dict[Task, tuple[str, ...]] = {
     "pair": ("is_duplicate", "gold_label", "labels.binary-label", "label"),
     "pair-regression": ("score", "labels.real-label", "labels.label", "label"),
@@ -265,7 +260,7 @@ def _found_columns(path: Path, form: RowFormat) -> RowFormat:
     """`form` with every column named; those of a known pair of columns that the file has."""
     pairs = [
         (form.text_column or text, form.pair_column or pair)
-        for text, pair in _PAIR_COLUMNS
+        for text, pair in PAIR_COLUMNS
         if (form.text_column or text) != (form.pair_column or pair)
     ]
     labels = (form.label_column,) if form.label_column else _PAIR_LABELS[form.task]

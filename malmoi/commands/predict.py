@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ ABOUT = (
 )
 PIPE = Path("-")
 # Raise it whenever the files in the work folder change their form.
-_WORK_VERSION = 1
+_WORK_VERSION = 2
 _SHOWN_LABELS = 10
 
 
@@ -46,7 +46,9 @@ class PredictSettings:
     reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
     """How the files are read."""
     pair_column: str | None = None
-    """Column of the second texts, by name or number, for a model that reads pairs."""
+    """Column of the second texts, by name or number, for a model that reads pairs; found where the
+    two are named sentence1 and sentence2, question1 and question2, premise and hypothesis, or text
+    and pair."""
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
@@ -124,44 +126,54 @@ def _check_cluster(settings: PredictSettings) -> None:
         )
 
 
-def _load(settings: PredictSettings) -> "Classifier":
+def _load(
+    settings: PredictSettings, sources: Sequence["Source"]
+) -> tuple["Classifier", PredictSettings]:
+    """The classifier, and the settings with both columns where it reads pairs."""
     from malmoi.inference.classifier import Classifier
+    from malmoi.text.reading.whole_rows import known_pair
 
     classifier = Classifier.load(settings.model, settings.engine)
     if classifier.reads_pairs and settings.pair_column is None:
-        raise InputError(
-            f"{settings.model} reads two texts at a time; name the column of the second ones with "
-            "--pair-column"
-        )
+        found = known_pair(sources[0], settings.reading) if sources else None
+        if found is None:
+            raise InputError(
+                f"{settings.model} reads two texts at a time; name the column of the second ones "
+                "with --pair-column"
+            )
+        reading = replace(settings.reading, text_column=found[0])
+        return classifier, replace(settings, reading=reading, pair_column=found[1])
     if classifier.reads_pairs is False and settings.pair_column is not None:
         raise InputError(
             f"{settings.model} reads one text at a time, found --pair-column "
             f"{settings.pair_column}; leave it out"
         )
-    return classifier
+    return classifier, settings
 
 
 def _rows(
     settings: PredictSettings, sources: Sequence["Source"], *, quiet: bool = False
 ) -> Iterable["WholeRow"]:
+    from malmoi.inference.output_columns import with_source
     from malmoi.text.reading.notes import ReadingNotes
     from malmoi.text.reading.whole_rows import iter_whole_rows
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if settings.output == PIPE else sys.stdout, flush=True)
 
-    return iter_whole_rows(
+    rows = iter_whole_rows(
         sources,
         settings.reading,
         pair_column=settings.pair_column,
         notes=ReadingNotes(say=None if quiet else say),
     )
+    return map(with_source, rows) if len(sources) > 1 else rows
 
 
 def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) -> None:
     from malmoi.inference.line_prediction import grouped, label_lines, rows_as_they_come
 
-    classifier = _load(settings)
+    classifier, settings = _load(settings, sources)
     if sources:
         groups: Iterable[Sequence[WholeRow]] = grouped(_rows(settings, sources))
     else:
@@ -186,7 +198,7 @@ def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
     from malmoi.progress import shown_progress
     from malmoi.work_folder import work_folder, worth_keeping
 
-    classifier = _load(settings)
+    classifier, settings = _load(settings, sources)
     with work_folder(settings.output, _plan(settings, sources, classifier)) as work:
         survey = survey_rows(lambda: _rows(settings, sources), work)
         print(f"{survey.rows:,} rows, {classifier.name} by {classifier.engine}", flush=True)
@@ -223,7 +235,7 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
     named = "RAY_ADDRESS" if settings.address is None else "--address"
     # Joined before anything is computed or deleted.
     with joined_cluster(settings.address, named=named) as ray:
-        classifier = _load(settings)
+        classifier, _ = _load(settings, ())
         plan = {"parts": len(cut.parts), **_plan(settings, sources, classifier)}
         with work_folder(settings.output, plan) as work:
             with worth_keeping(), shown_progress("rows") as progress:

@@ -1,14 +1,24 @@
 """Predictions as columns of a table: `label`, `score` and a probability of every label."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from malmoi.free_names import free_name
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.prediction import Prediction, ValuePrediction
 
+if TYPE_CHECKING:
+    from malmoi.text.reading.whole_rows import WholeRow
+
 LABEL, SCORE, PROBABILITY, VALUE = "label", "score", "prob_", "value"
+# Where several files become one table: which one a row is of.
+SOURCE = "source_file"
+
+
+def with_source(row: "WholeRow") -> "WholeRow":
+    """The row with its file as the first column; one that has such a column keeps what it says."""
+    return replace(row, cells={SOURCE: row.source, **row.cells})
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from malmoi.errors import InputError
+from malmoi.inference.output_columns import SOURCE
 from malmoi.inference.table_prediction import CHARACTERS_IN_UNIT, ROWS_IN_UNIT
 from malmoi.text.reading.columns import ColumnRequest, cell_text
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
@@ -133,6 +134,8 @@ def cut_parts(
             files.append(RowRange(source=source, columns=columns, first=0, rows=rows))
     if not files:
         raise InputError("expected Parquet files with rows, found none; add texts")
+    if len(sources) > 1 and SOURCE not in schema.names:
+        schema = schema.insert(0, pa.field(SOURCE, pa.string()))
     notes.finished()
     size = _rows_in_part(sum(file.rows for file in files))
     cut = list(_cut(files, size))
@@ -333,7 +336,7 @@ def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int
 
 
 def _cast(table: pa.Table, schema: pa.Schema, chosen: RowRange) -> pa.Table:
-    """The columns of all files: those that this one has not are empty.
+    """The columns of all files: those that this one has not are empty, but for that of its name.
 
     Raises:
         InputError: a cell does not fit the type that the column has in all files together.
@@ -341,6 +344,9 @@ def _cast(table: pa.Table, schema: pa.Schema, chosen: RowRange) -> pa.Table:
     there = set(table.column_names)
     columns = []
     for field in schema:
+        if field.name == SOURCE and field.name not in there:
+            columns.append(pa.repeat(chosen.source.name, len(table)))
+            continue
         if field.name not in there:
             columns.append(pa.nulls(len(table), field.type))
             continue

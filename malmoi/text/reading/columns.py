@@ -21,6 +21,12 @@ LABEL_COLUMNS = (
     *("라벨", "레이블", "감정", "분류"),
 )
 ID_COLUMN = "id"
+# First and second texts, tried in this order: KorSTS and KLUE's STS, Question pair, KLUE's NLI, and
+# our own.
+PAIR_COLUMNS = (
+    *(("sentence1", "sentence2"), ("question1", "question2")),
+    *(("premise", "hypothesis"), ("text", "pair")),
+)
 
 # A file without a header row shows its first text as a column: keep the message readable.
 SHOWN_COLUMNS = 12

@@ -27,6 +27,7 @@ class SourceNotes:
         sheets_left_out: the others that hold something, and why.
         text: the column of the texts.
         passed_over: other columns that could have been it by their name, and why they are not.
+        pair: the column of the second texts.
         label: the column of the labels.
         labels_passed_over: other columns that could have been it by their name, and why they are
             not.
@@ -43,6 +44,7 @@ class SourceNotes:
     sheets_left_out: list[tuple[str, str]] = field(default_factory=list)
     text: str | None = None
     passed_over: tuple[tuple[str, str], ...] = ()
+    pair: str | None = None
     label: str | None = None
     labels_passed_over: tuple[tuple[str, str], ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
@@ -65,6 +67,8 @@ class SourceNotes:
             parts.append(f"texts from column {self.text!r}")
         if self.passed_over:
             parts.append(_not(self.passed_over))
+        if self.pair is not None:
+            parts.append(f"second texts from {self.pair!r}")
         if self.label is not None:
             parts.append(f"labels from {self.label!r}")
         if self.labels_passed_over:

@@ -8,7 +8,7 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.columns import ColumnRequest, cell_text, whole_characters
+from malmoi.text.reading.columns import PAIR_COLUMNS, ColumnRequest, cell_text, whole_characters
 from malmoi.text.reading.delimiters import Shape
 from malmoi.text.reading.json_rows import json_rows, places_of_keys, sampled
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
@@ -69,6 +69,20 @@ def iter_whole_rows(
 
     bad = bad or BadRows(skip=options.skip_bad_rows)
     return rows_of_sources(sources, of_source, bad, notes)
+
+
+def known_pair(source: Source, options: ReadOptions) -> tuple[str, str] | None:
+    """The columns of first and second texts by a known pair of names; None of a file without."""
+    for text, pair in PAIR_COLUMNS:
+        if options.text_column not in (None, text):
+            continue
+        try:
+            rows = iter_whole_rows([source], replace(options, text_column=text), pair_column=pair)
+            next(iter(rows), None)
+        except InputError:
+            continue
+        return text, pair
+    return None
 
 
 def _rows(
@@ -132,6 +146,7 @@ def _table(
             pair = ColumnRequest(text=pair_column).locate(table.columns, source.shown).text
         names = distinct_names(table.columns)
         found.text, found.passed_over = table.columns[text], places.passed_over
+        found.pair = None if pair is None else table.columns[pair]
         notes.opened(found)
         needed = [text] if pair is None else [text, pair]
         for number, part, cells in table.read(range(len(names)), needed):
@@ -173,7 +188,7 @@ def _json(
     pair_request, pair_key = ColumnRequest(text=pair_column), None
     if pair_column is not None:
         pair_key = keys[pair_request.locate(keys, at_first).text]
-    found.text, found.passed_over = text_key, places.passed_over
+    found.text, found.passed_over, found.pair = text_key, places.passed_over, pair_key
     notes.opened(found)
     for number, row in chain(first, rows):
         where = f"{source.shown}:{number}"

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,12 @@ def test_parts_hold_every_row_once_and_in_order(
     assert found["n"].to_pylist() == list(range(1_050))
     assert found["text"].to_pylist() == texts
     assert [text for unit in units for text in unit.texts] == [text or "" for text in texts]
-    assert {field.name for field in cut.schema} == {"n", "text", "길이"}
+    assert {"n", "text", "길이"} == {field.name for field in cut.schema} - {"source_file"}
+    bounds = [0, *ends, 1_050]
+    rows = [end - begin for begin, end in pairwise(bounds)]
+    files = [f"{number}.parquet" for number, count in enumerate(rows) for _ in range(count)]
+    assert ("source_file" in found.column_names) == bool(ends)
+    assert not ends or found["source_file"].to_pylist() == files
 
 
 def test_a_part_grows_with_the_table_and_is_a_whole_number_of_units() -> None:

@@ -391,6 +391,37 @@ def test_several_labels_pairs_and_values(
     assert list(read_csv(tmp_path / "c.csv")[0]) == ["text", "둘째", "label", "value"]
 
 
+def test_pairs_are_found_by_the_names_of_their_columns(
+    predict: Predict, tmp_path: Path, pairs_model: Path
+) -> None:
+    rows = [{"n": "1", "question1": row["text"], "question2": "꿈에서"} for row in some_rows(9)]
+    data = write_table(tmp_path / "in.csv", rows)
+    code, printed, _ = predict(data, f"--output={tmp_path / 'a.csv'}", model=pairs_model)
+    assert code == 0 and "'question1', second texts from 'question2'" in printed
+    flags = ["--text-column=question1", "--pair-column=question2"]
+    assert predict(data, f"--output={tmp_path / 'b.csv'}", *flags, model=pairs_model)[0] == 0
+    assert read_csv(tmp_path / "a.csv") == read_csv(tmp_path / "b.csv")
+    # Another first column than that of the known pair: nobody guesses the second.
+    flags = [data, "--text-column=n", f"--output={tmp_path / 'c.csv'}"]
+    code, _, errors = predict(*flags, model=pairs_model)
+    assert code == 2 and "name the column of the second ones" in errors
+
+
+def test_of_several_files_every_row_says_its_own(predict: Predict, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write_table(folder / "1월.csv", some_rows(3))
+    write_table(folder / "2월.csv", [{"text": "꿈에서", "지점": "서울"}])
+    write_table(folder / "3월.csv", [{"text": "회의", "source_file": "원본.csv"}])
+    assert predict(folder, f"--output={tmp_path / 'out.csv'}")[0] == 0
+    found = read_csv(tmp_path / "out.csv")
+    assert list(found[0])[:2] == ["source_file", "번호"]
+    assert [row["source_file"] for row in found] == [*["1월.csv"] * 3, "2월.csv", "원본.csv"]
+    assert [row["지점"] for row in found] == ["", "", "", "서울", ""]
+    assert predict(folder / "1월.csv", f"--output={tmp_path / 'one.csv'}")[0] == 0
+    assert "source_file" not in read_csv(tmp_path / "one.csv")[0]
+
+
 def test_a_json_row_without_its_second_text_is_a_bad_row(
     predict: Predict, tmp_path: Path, pairs_model: Path
 ) -> None:
