@@ -23,6 +23,12 @@ def available_models() -> list[Path]:
     return find_classifiers()
 
 
+def other_models() -> list[Path]:
+    """Models that are not for the app's pages: of several labels, of pairs, of values."""
+    usable = set(available_models())
+    return [path for path in find_classifiers(every_task=True) if path not in usable]
+
+
 def model_name(path: Path) -> str:
     """The name by which a model that was found is kept: see above."""
     place = path.parent if is_run(path) else path

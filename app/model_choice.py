@@ -13,6 +13,8 @@ from app.found_models import (
     display_name,
     distinct_names,
     model_name,
+    other_models,
+    short_name,
     stamp,
 )
 from app.language import say
@@ -98,7 +100,7 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
     paths = {model_name(path): path for path in models}
     shown = distinct_names(models)
     # What is chosen, else what the address asks for, else what was chosen before another page.
-    take_from_address(MODEL, paths)
+    missing = take_from_address(MODEL, paths)
     asked = (st.session_state.get(MODEL), st.session_state.get(_KEPT))
     known = [name for name in asked if name in paths]
     # Set at every run: what another page's widget of this key holds does not go over to this one.
@@ -108,9 +110,33 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
         name = st.selectbox(
             say("모델", "Model"), list(paths), format_func=shown.__getitem__, key=MODEL
         )
+        _tell_others(missing)
     st.session_state[_KEPT] = name
     write_to_address(MODEL, name)
     return paths[name]
+
+
+def _tell_others(missing: str | None) -> None:
+    """Say which models cannot be chosen here, and that the one of the address cannot."""
+    if missing:
+        name = escaped(short_name(missing))
+        st.warning(
+            say(
+                f"주소에 있는 모델 ‘{name}’은(는) 이 목록에 없어 다른 모델을 열었습니다.",
+                f"The model of the address, {name}, is not in this list; another one is open.",
+            ),
+            icon=":material/help:",
+        )
+    if others := other_models():
+        names = ", ".join(escaped(display_name(path)) for path in others)
+        st.caption(
+            say(
+                f"글 하나에 라벨 하나를 붙이는 모델만 여기서 씁니다. 다른 모델({names})은 "
+                "`malmoi predict` 명령으로 쓰세요.",
+                f"Only models that give one label to one text work here; use the others ({names}) "
+                "by the command `malmoi predict`.",
+            )
+        )
 
 
 def use_model(name: str) -> None:

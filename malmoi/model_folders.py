@@ -172,14 +172,14 @@ def _has_learnt(record: dict[str, Any]) -> bool:
     return record.get("status") == "finished" and _object_at(record, "progress").get("step") != 0
 
 
-def find_classifiers(root: Path | None = None) -> list[Path]:
-    """Classifiers of one label on disk: own runs, newest first, then released.
+def find_classifiers(root: Path | None = None, *, every_task: bool = False) -> list[Path]:
+    """Classifiers on disk: own runs, newest first, then released.
 
     Only complete runs count: weights (or a linear classifier alone) and report.json are there.
-    Models of several labels, of pairs and of values are left out.
 
     Args:
         root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
+        every_task: those of several labels, of pairs and of values, too: see `unsupported_task`.
     """
     root = home() if root is None else root
     runs = [
@@ -188,17 +188,16 @@ def find_classifiers(root: Path | None = None) -> list[Path]:
         if (has_weights(path) or is_linear_alone(path))
         and (path.parent / "report.json").is_file()
         and not path.parent.name.startswith(".")
-        and not unsupported_task(read_config(path))
     ]
     runs.sort(key=lambda path: (path.parent / "report.json").stat().st_mtime, reverse=True)
     released = [
         path
         for path in sorted((root / "checkpoints").glob("*"))
-        if has_weights(path)
-        and architecture(path).endswith("ForSequenceClassification")
-        and not unsupported_task(read_config(path))
+        if has_weights(path) and architecture(path).endswith("ForSequenceClassification")
     ]
-    return runs + released
+    return [
+        path for path in runs + released if every_task or not unsupported_task(read_config(path))
+    ]
 
 
 def unsupported_task(config: dict[str, Any]) -> str:

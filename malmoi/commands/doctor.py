@@ -132,14 +132,16 @@ def _device() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from malmoi.model_folders import find_classifiers
+    from malmoi.model_folders import find_classifiers, read_config, unsupported_task
 
     encoders = _encoders()
     shown = ", ".join(map(str, encoders)) or "none"
     advice = "" if encoders else "python pretrain/run.py --corpus corpora/comments makes one"
     yield Finding(bool(encoders), "encoders", shown, advice)
-    classifiers = find_classifiers()
-    shown = ", ".join(map(str, classifiers)) or "none"
+    classifiers = find_classifiers(every_task=True)
+    tasks = {path: unsupported_task(read_config(path)) for path in classifiers}
+    shown = ", ".join(f"{path} ({task})" if task else f"{path}" for path, task in tasks.items())
+    shown = shown or "none"
     advice = "" if classifiers else "python finetune/kfold.py makes one, which the app then uses"
     yield Finding(bool(classifiers), "classifiers", shown, advice)
     yield from _engines()

@@ -1,7 +1,7 @@
 """`malmoi explain TEXT --model M`: which words of a text carried its label."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tyro
 
@@ -20,7 +20,7 @@ class ExplainSettings:
     """What is explained."""
 
     text: tyro.conf.Positional[str]
-    """The text."""
+    """The text, or - for standard input."""
     model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
     pair: str | None = None
@@ -41,6 +41,8 @@ def main(settings: ExplainSettings) -> None:
     from malmoi.inference.classifier import Classifier
     from malmoi.text.cleaning.cleaner import clean_text
 
+    if settings.text == "-":
+        settings = replace(settings, text=_standard_input())
     # As `malmoi predict` leaves such a row without a label.
     if not clean_text(settings.text) and not clean_text(settings.pair or ""):
         raise InputError(
@@ -52,6 +54,8 @@ def main(settings: ExplainSettings) -> None:
     )
     found = classifier.explain(settings.text, settings.pair, label=settings.label)
     print(f"{found.label} {found.score:.3f}")
+    if found.predicted != found.label:
+        print(f"predicted: {found.predicted or 'none of the labels'}")
     heaviest = max((abs(word.weight) for word in found.words), default=0.0) or 1.0
     for word in found.words:
         length = round(_BAR * abs(word.weight) / heaviest)
@@ -60,3 +64,12 @@ def main(settings: ExplainSettings) -> None:
         print(f"{word.weight:+7.2f}  {bar:<{_BAR}}  {second}{word.text}")
     if found.cut:
         print("the text has further words, which are not explained")
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"standard input: expected a text in UTF-8, found other bytes ({error}); convert it"
+        ) from error

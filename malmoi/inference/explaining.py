@@ -61,12 +61,15 @@ class Explanation:
         words: in their order, the first text before the second one.
         cut: whether the text has words that are not explained: an encoder does not read them, or
             there are more than `explain` leaves out in turn.
+        predicted: the label that the text gets, several joined, "" where none reaches its
+            threshold; of a value its name.
     """
 
     label: str
     score: float
     words: tuple[ExplainedWord, ...]
     cut: bool
+    predicted: str
 
 
 def explain(
@@ -112,7 +115,8 @@ def explain(
         for (number, word), left in zip(words, without, strict=False)
     )
     cut = (prediction.cut and not reads_all) or len(words) > most
-    return Explanation(chosen, _score(prediction, chosen), explained, cut)
+    predicted = chosen if isinstance(prediction, ValuePrediction) else prediction.label
+    return Explanation(chosen, _score(prediction, chosen), explained, cut, predicted)
 
 
 def _characters_read(predict: PredictAll, texts: Texts) -> int:

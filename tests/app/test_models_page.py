@@ -139,6 +139,19 @@ def test_a_model_is_chosen_and_stays_chosen(workplace: Path) -> None:
     assert not page.warning
 
 
+def test_a_model_of_several_labels_is_not_passed_over_in_silence(workplace: Path) -> None:
+    model("a", 0.78)
+    config = model("여럿", 0.9) / "config.json"
+    several = {**json.loads(config.read_text(encoding="utf-8")), "finetune_task": "multi"}
+    several["problem_type"] = "multi_label_classification"
+    config.write_text(json.dumps(several), encoding="utf-8")
+    for page in ("single", "models"):
+        found = open_page(page, model="runs/finetune/여럿")
+        assert choice(found) == "runs/finetune/a"
+        assert any("‘여럿’" in one.value for one in found.warning)
+        assert any("여럿" in one.value and "malmoi predict" in one.value for one in found.caption)
+
+
 @pytest.mark.parametrize("name", ["../../evil/model", "/etc", "monologg/koelectra", "b", ""])
 def test_only_a_model_that_was_found_can_be_named(workplace: Path, name: str) -> None:
     model("a", 0.78)

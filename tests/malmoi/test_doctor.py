@@ -50,6 +50,20 @@ def test_a_model_is_found_and_a_damaged_one_does_no_harm(
     assert "damaged" not in examine()["encoders"]
 
 
+def test_classifiers_of_every_kind_are_found(
+    examine: Callable[[], dict[str, str]], tmp_path: Path
+) -> None:
+    for name, more in (("one", ""), ("pairs", ', "finetune_task": "pair"')):
+        folder = tmp_path / "checkpoints" / name
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").touch()
+        config = '{"architectures": ["ElectraForSequenceClassification"]' + more + "}"
+        (folder / "config.json").write_text(config)
+    found = examine()["classifiers"]
+    assert "checkpoints/one, " in found
+    assert "checkpoints/pairs (reads two texts at a time)" in found
+
+
 def test_a_home_that_is_not_there_is_a_line(
     examine: Callable[[], dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """`Classifier.explain`: words in their places, weights that hold, for every kind of model."""
 
 import csv
+import io
 import random
 import statistics
 from collections.abc import Sequence
@@ -66,6 +67,7 @@ def test_several_labels_pairs_and_values(
     several = Classifier.load(several_labels_model)
     found = several.explain("내일 병원 예약", label=LABELS[2])
     assert len(found.words) == 3 and 0 <= found.score <= 1
+    assert found.predicted == several.predict(["내일 병원 예약"])[0].label
 
     pairs = Classifier.load(pairs_model)
     found = pairs.explain("내일 병원", "친구와 싸워서 속상했다")
@@ -83,7 +85,7 @@ def test_several_labels_pairs_and_values(
     found = values.explain("내일 병원", "비가 왔다")
     whole, rest = values.predict(["내일 병원", "병원"], ["비가 왔다"] * 2)
     assert isinstance(whole, ValuePrediction) and isinstance(rest, ValuePrediction)
-    assert found.score == pytest.approx(whole.value, abs=1e-4)
+    assert (found.label, found.score) == (found.predicted, pytest.approx(whole.value, abs=1e-4))
     assert found.words[0].weight == pytest.approx(whole.value - rest.value, abs=1e-4)
 
 
@@ -120,6 +122,27 @@ def test_a_linear_part_reads_what_the_encoder_does_not(
     assert classifier.explain(text + "내일 " * 200).cut
     long = classifier.explain(text * 500)
     assert long.cut and 1 <= len(long.words) < 20
+
+
+def test_the_command_reads_standard_input_and_says_what_is_predicted(
+    classifier_directory: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(given: bytes, *flags: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code = main(["explain", "-", f"--model={classifier_directory}", *flags])
+        return code, *capsys.readouterr()
+
+    text = "내일 병원 예약\n".encode()
+    code, said, _ = run(text)
+    label = said.split()[0]
+    assert code == 0 and said.splitlines()[1].endswith("내일")
+    other = next(name for name in LABELS if name != label)
+    code, said, _ = run(text, f"--label={other}")
+    assert code == 0 and said.splitlines()[1] == f"predicted: {label}"
+    code, said, errors = run("내일".encode("cp949"))
+    assert (code, said) == (2, "") and "expected a text in UTF-8" in errors
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b"])
