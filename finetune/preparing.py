@@ -161,6 +161,7 @@ def read_texts(
         label_separator=values.data.label_separator,
         ignore_ids=values.data.ignore_ids,
         group_column=values.data.group_column,
+        skip_unlabelled=values.data.skip_unlabelled,
     )
 
 

@@ -193,6 +193,7 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
     if examples.label_columns:
         print(f"labels: the columns of 0 and 1, {', '.join(examples.label_columns)}")
     for reason, count in (
+        ("left out {:,} rows without a label", examples.unlabelled),
         (f"left out {{:,}} repeated {what}", examples.repeats),
         (f"left out {{:,}} {what} that are empty after cleaning", examples.empty),
         (

@@ -40,6 +40,8 @@ class DataKeys:
     """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
     ignore_ids: bool = False
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
+    skip_unlabelled: bool = False
+    """Leave out rows whose label cell is empty, as in a file that is labelled in part."""
 
 
 @dataclass(frozen=True, kw_only=True)

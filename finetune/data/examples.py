@@ -59,6 +59,7 @@ class Examples:
         values: for `pair-regression`, the value of each pair.
         groups: [N] int64, equal for texts with equal cells of the group column; None without one.
         label_columns: the columns of 0 and 1 that the labels were read from, if they were.
+        unlabelled: rows that were left out since they have no label.
     """
 
     path: Path | LabelDatabase
@@ -75,6 +76,7 @@ class Examples:
     values: list[float] = field(default_factory=list)
     groups: np.ndarray | None = None
     label_columns: tuple[str, ...] = ()
+    unlabelled: int = 0
 
     def only(self, places: np.ndarray) -> "Examples":
         """These of the texts, the same labels; `places` is int64, rising."""
@@ -141,7 +143,6 @@ def read_examples(
     path: Path | LabelDatabase,
     labels: Sequence[str] | None = None,
     *,
-    text_column: str | None = None,
     reading: ReadOptions | None = None,
     notes: ReadingNotes | None = None,
     label_column: str | None = None,
@@ -151,6 +152,7 @@ def read_examples(
     label_separator: str | None = None,
     ignore_ids: bool = False,
     group_column: str | None = None,
+    skip_unlabelled: bool = False,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
 
@@ -161,7 +163,6 @@ def read_examples(
         path: anything that `iter_records` reads, or the app's label database, also by its path.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
-        text_column: see `iter_records`; for where `reading` is not given.
         reading: how the files are read.
         notes: gets how they are read.
         label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
@@ -172,11 +173,12 @@ def read_examples(
             and asks where another one seems to be meant.
         ignore_ids: number the rows instead of reading a column `id`.
         group_column: what texts that belong together have in common.
+        skip_unlabelled: leave out rows whose label cell is empty, not those with an empty list.
 
     Raises:
-        InputError: rows without a label (but for `multi`), several labels in a cell (but for
-            `multi`), labels on one side only or nearly equal ones, too few texts of a label, one
-            label only, an id twice, or a value that is no number.
+        InputError: rows without a label (for `multi`, beside ones with an empty list), several
+            labels in a cell (but for `multi`), labels on one side only or nearly equal ones, too
+            few texts of a label, one label only, an id twice, or a value that is no number.
     """
     if isinstance(path, Path):
         path = label_database(path) or path
@@ -184,15 +186,14 @@ def read_examples(
         path,
         RowFormat(
             task=task,
-            reading=reading or ReadOptions(text_column=text_column),
+            reading=reading or ReadOptions(),
             pair_column=pair_column,
             label_column=label_column,
             group_column=group_column,
         ),
     )
-    rows = iter_rows(path, form, labels, notes)
-    reader = _Reader(path, labels, task, label_separator, ignore_ids)
-    for record, pair, group in grouped_rows(rows, path, form):
+    reader = _Reader(path, labels, task, label_separator, ignore_ids, skip_unlabelled)
+    for record, pair, group in grouped_rows(iter_rows(path, form, labels, notes), path, form):
         reader.add(record, pair, group)
     examples = reader.examples(paired=form.paired, grouped=group_column is not None)
     reader.check_enough(examples, per_label)
@@ -209,9 +210,10 @@ class _Reader:
         task: Task,
         separator: str | None,
         ignore_ids: bool,
+        skip_unlabelled: bool,
     ) -> None:
         self._path, self._task, self._separator = path, task, separator
-        self._ignore_ids = ignore_ids
+        self._ignore_ids, self._skip_unlabelled = ignore_ids, skip_unlabelled
         self._expected = None if labels is None else set(labels)
         self._labels = None if labels is None else list(labels)
         # Text (and pair) to the record's id, its labels and its group.
@@ -221,6 +223,7 @@ class _Reader:
         self._characters = 0
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._first_unlabelled = ""
+        self._nones = 0  # rows that say by an empty list that they have none of the labels
         self._found: Counter[str] = Counter()
         self._with_text: set[str] = set()
         self._first_seen: dict[str, str] = {}
@@ -276,16 +279,20 @@ class _Reader:
         else:
             separator = (self._separator or ",") if self._task == "multi" else None
             found = labels_in(cell, separator, where)
-        if self._task != "multi":
-            if not found:
+        if not found:
+            # An empty list says that a text has none of several labels; an empty cell says nothing.
+            none = self._task == "multi" and bool(normal_label(cell))
+            self._nones += none
+            self._unlabelled += not none
+            if not none:
                 self._first_unlabelled = self._first_unlabelled or where
-                self._unlabelled += 1
-                return None
-            if len(found) > 1:
-                raise InputError(
-                    f"{where}: expected one label, found {len(found)} ({', '.join(found)}); give "
-                    "--task multi to learn several labels a text, or keep one in each cell"
-                )
+                if self._task != "multi" or self._skip_unlabelled:
+                    return None
+        if self._task != "multi" and len(found) > 1:
+            raise InputError(
+                f"{where}: expected one label, found {len(found)} ({', '.join(found)}); give "
+                "--task multi to learn several labels a text, or keep one in each cell"
+            )
         if self._task == "pair-regression":
             found = [repr(_number(plain, where))]  # 4.50 is 4.5
         names = tuple(sorted(found))
@@ -298,13 +305,7 @@ class _Reader:
 
     def examples(self, *, paired: bool, grouped: bool) -> Examples:
         """All that was taken, once every row is known to be right."""
-        if self._unlabelled:
-            if self._labels is None:
-                self._ask_about_separator()  # some with none and some with several are for `multi`
-            raise InputError(
-                f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the "
-                f"first is {self._first_unlabelled}; label or remove them"
-            )
+        self._check_unlabelled()
         labels = self._checked_labels()
         places = {label: index for index, label in enumerate(labels)}
         label_ids: list[int] = []
@@ -326,11 +327,26 @@ class _Reader:
             repeats=self._repeats,
             contradictions=self._contradictions,
             empty=self._empty,
+            unlabelled=self._unlabelled if self._skip_unlabelled else 0,
             task=self._task,
             pairs=[second for _, second in self._kept] if paired else None,
             label_sets=label_sets,
             values=values,
             groups=numbered([group for _, _, group in self._kept.values()]) if grouped else None,
+        )
+
+    def _check_unlabelled(self) -> None:
+        """Refuse rows without a label, unless they are to be left out or are texts of no label."""
+        several = self._task == "multi"
+        if not self._unlabelled or self._skip_unlabelled or (several and not self._nones):
+            return
+        if self._labels is None and not several:
+            self._ask_about_separator()  # some with none and some with several are for `multi`
+        but = f", while {self._nones:,} say by [] that none of the labels fits" if several else ""
+        raise InputError(
+            f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the first "
+            f"is {self._first_unlabelled}{but}; label or remove them, or leave them out with --set "
+            "data.skip_unlabelled=true"
         )
 
     def _checked_labels(self) -> list[str]:

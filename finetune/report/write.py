@@ -111,6 +111,7 @@ def _data_of(examples: Examples, learnt: int) -> dict[str, Any]:
         "texts": len(examples.texts),
         "per_label": examples.counts,
         "left_out": {
+            "unlabelled": examples.unlabelled,
             "repeated": examples.repeats,
             "contradicting": examples.contradictions,
             "empty": examples.empty,

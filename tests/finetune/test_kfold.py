@@ -259,7 +259,8 @@ FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text i
             [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
             [],
             "꿈,일기,일정",
-            "2 of 65 rows of {data} have no label, the first is memos.csv:65; label or remove them",
+            "2 of 65 rows of {data} have no label, the first is memos.csv:65; label or remove "
+            "them, or leave them out with --set data.skip_unlabelled=true",
         ),
         (ROWS, ["--folds=1"], "꿈,일기,일정", "expected --folds at least 2, found 1"),
         (ROWS, ["--epochs=0"], "꿈,일기,일정", "expected --epochs at least 1, found 0"),

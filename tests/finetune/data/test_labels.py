@@ -17,6 +17,7 @@ from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
 from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import load_table
 from tests.finetune.conftest import save_labels
 
@@ -199,15 +200,29 @@ def test_another_separator_is_asked_about(tmp_path: Path, mark: str) -> None:
 
 
 def test_a_text_without_a_label(tmp_path: Path) -> None:
-    data = labelled(tmp_path, ["", "가격", "[]", "배송", "가격,배송", "nan"])
+    data = labelled(tmp_path, ["", "가격", "", "배송", "가격,배송", "nan"])
     found = read_examples(data, task="multi")
     assert names_of(found) == [[], ["가격"], [], ["배송"], ["가격", "배송"], []]
-    assert found.without_label == 3
+    assert (found.without_label, found.unlabelled) == (3, 0)
     assert found.targets.sum() == 4
+    found = read_examples(data, task="multi", skip_unlabelled=True)
+    assert names_of(found) == [["가격"], ["배송"], ["가격", "배송"]]
+    assert (found.without_label, found.unlabelled) == (0, 3)
     with pytest.raises(InputError, match="give --task multi"):
         read_examples(data)
     with pytest.raises(InputError, match=r"1 of 3 rows .* have no label"):
         read_examples(labelled(tmp_path, ["", "가격", "배송"]))
+    found = read_examples(labelled(tmp_path, ["", "가격", "배송"]), skip_unlabelled=True)
+    assert (found.labels, len(found.texts), found.unlabelled) == (["가격", "배송"], 2, 1)
+
+
+def test_an_empty_cell_beside_empty_lists_is_no_text_of_no_label(tmp_path: Path) -> None:
+    data = labelled(tmp_path, ["", "가격", "[]", "배송", "가격,배송", "nan"])
+    with pytest.raises(InputError, match=r"2 of 6 rows .* first is .*:2, while 1 say by \[\]"):
+        read_examples(data, task="multi")
+    found = read_examples(data, task="multi", skip_unlabelled=True)
+    assert names_of(found) == [["가격"], [], ["배송"], ["가격", "배송"]]
+    assert (found.without_label, found.unlabelled) == (1, 2)
 
 
 def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
@@ -223,7 +238,7 @@ def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
 
 def test_no_row_with_a_label_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"at least two labels in .*, found none; "):
-        read_examples(labelled(tmp_path, ["", "[]", ""]), task="multi")
+        read_examples(labelled(tmp_path, ["", "", "nan"]), task="multi")
 
 
 ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumerate(TEXTS)]
@@ -292,7 +307,9 @@ def test_json_lines_with_lists_and_objects(tmp_path: Path) -> None:
         for place, text in enumerate(TEXTS)
     ]
     data = write_lines(tmp_path / "b.jsonl", nested)
-    found = read_examples(data, text_column="data.text", label_column="labels.kind")
+    found = read_examples(
+        data, reading=ReadOptions(text_column="data.text"), label_column="labels.kind"
+    )
     assert found.texts == TEXTS and found.label_ids == [0, 1, 0, 1, 0, 1]
     with pytest.raises(InputError, match=r"data\.text.*name the right one with --text-column"):
         read_examples(data)
