@@ -33,8 +33,3 @@ def apply_next_view() -> None:
     """Choose the part of the page 작업 that was asked for; before its control is drawn."""
     if (wanted := st.session_state.pop(_NEXT_VIEW, None)) is not None:
         st.session_state[VIEW] = wanted
-
-
-def show_view(name: str) -> None:
-    """Ask for a part of the page 작업 at the next run."""
-    st.session_state[_NEXT_VIEW] = name

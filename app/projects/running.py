@@ -57,11 +57,6 @@ class Running:
         """Whether it goes on."""
         return self.ended is None
 
-    @property
-    def was_stopped(self) -> bool:
-        """Whether it ended because somebody asked for that."""
-        return self.ended is not None and self.stop.is_set()
-
     def report(self, phase: str, done: int, total: int | None) -> None:
         """Say how far it is.
 

@@ -113,12 +113,6 @@ def lease_texts(
         return _with_texts(chooser, held | fresh, expires_at)
 
 
-def next_text(access: ProjectAccess, *, order: TextOrder | None = None) -> LeasedText | None:
-    """The next text for this annotator, or None; see `lease_texts`."""
-    found = lease_texts(access, 1, order=order)
-    return found[0] if found else None
-
-
 def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) -> int:
     """Give texts back that were not labelled, for others or for later.
 

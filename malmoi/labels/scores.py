@@ -7,7 +7,7 @@ chosen for being hard.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
@@ -303,28 +303,6 @@ def scoring_model(access: ProjectAccess) -> str | None:
     with access.reading() as connection:
         model: str | None = connection.scalar(query.where(ProjectRow.id == access.project_id))
     return model
-
-
-def iter_open_texts(access: ProjectAccess) -> Iterator[tuple[int, str]]:
-    """Id and words of the texts that need labels, for a model to score; memory is that of a batch.
-
-    Raises:
-        AccessError: the person is no admin.
-    """
-    last = 0
-    while True:
-        query = (
-            select(TextRow.id, TextRow.text)
-            .where(TextRow.project_id == access.project_id, TextRow.is_open, TextRow.id > last)
-            .order_by(TextRow.id)
-            .limit(_ROWS)
-        )
-        with access.reading("admin") as connection:
-            rows = connection.execute(query).tuples().all()
-        if not rows:
-            return
-        yield from rows
-        last = rows[-1][0]
 
 
 def random_sample(access: ProjectAccess) -> list[int]:

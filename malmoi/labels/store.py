@@ -233,15 +233,6 @@ class LabelStore:
             )
             return {label: count for label, count in session.execute(query)}
 
-    def count_of_others(self, labels: Sequence[str]) -> int:
-        """How many texts have a label of other tasks; one with labels of two counts twice."""
-        texts = select(Label.label_set, Label.text_sha256).distinct()
-        with Session(self._engine) as session:
-            mine = texts.where(of_task(session, _storable(labels)))
-            both = [select(func.count()).select_from(one.subquery()) for one in (texts, mine)]
-            every, own = (session.scalar(query) or 0 for query in both)
-            return every - own
-
     def history_length(self) -> int:
         """How many decisions were ever saved, corrections included."""
         with Session(self._engine) as session:

@@ -88,8 +88,3 @@ class Recipe:
     def needs_generator(self) -> bool:
         """Whether a generator network takes part."""
         return self.objective != "mlm" and self.unigram_fraction < 1
-
-    @property
-    def needs_encoder_lm_head(self) -> bool:
-        """Whether the discriminator's encoder guesses tokens as its objective."""
-        return self.objective in ("mlm", "replace-mlm", "all-tokens-mlm")

@@ -199,18 +199,6 @@ class QuickTrainer:
         return found
 
 
-def fit_quick(
-    texts: Sequence[str],
-    labels: Sequence[str],
-    *,
-    encoder: FrozenEncoder | None = None,
-    kiwi: bool = True,
-    seed: int = 42,
-) -> QuickResult:
-    """Fit a classifier once; see `QuickTrainer.fit`, which is faster from the second time on."""
-    return QuickTrainer(encoder, kiwi=kiwi).fit(texts, labels, seed=seed)
-
-
 def _checked(
     texts: Sequence[str], labels: Sequence[str], label_names: Sequence[str] | None
 ) -> tuple[list[str], np.ndarray]:

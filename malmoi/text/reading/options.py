@@ -1,6 +1,6 @@
 """How a user wants files to be read, where the files alone do not tell: flags of every command."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 
 @dataclass(kw_only=True)
@@ -18,11 +18,6 @@ class ReadOptions:
     """The first row is a row like the others; name columns by their numbers."""
     skip_bad_rows: bool = False
     """Leave out rows that cannot be read, and say how many; by default they are an error."""
-
-
-def read_options(settings: ReadOptions) -> ReadOptions:
-    """These flags alone, of settings that have others too."""
-    return ReadOptions(**{item.name: getattr(settings, item.name) for item in fields(ReadOptions)})
 
 
 @dataclass(frozen=True, kw_only=True)

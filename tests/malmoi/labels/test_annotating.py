@@ -20,7 +20,7 @@ from malmoi.labels.annotating import (
     save_acts,
     take_back,
 )
-from malmoi.labels.leasing import lease_texts, next_text
+from malmoi.labels.leasing import lease_texts
 from malmoi.labels.project_models import AnnotationRow, PlaceRow
 from malmoi.labels.review import progress, texts_with_votes
 from tests.malmoi.labels.conftest import Make, for_person
@@ -71,7 +71,7 @@ def assert_places_follow_the_log(access: ProjectAccess) -> None:
 def test_a_label_is_kept_with_all_that_was_known(make: Make) -> None:
     access = make("배송 빨라요 👍🏽", people={"지은": "annotator"})
     mine = for_person(access, "지은")
-    next_text(mine)
+    lease_texts(mine, 1)
     shown = Suggestion(label="부정", score=0.75, model="reviews-1")
     saved = save_act(mine, act(1, "label", "r1", labels=["긍정"], suggestion=shown, seconds=2.5))
     (row,) = log(access)
@@ -138,7 +138,7 @@ def test_undo_brings_back_what_was_before(make: Make) -> None:
     assert (own_work(access)[0].request_id, own_work(access)[0].text) == ("r1", "하나")
     save_act(access, act(1, "undo", "u1", withdraws="r1"))
     assert holds(access) == [] and progress(access).finished == 0
-    leased = next_text(access)
+    (leased,) = lease_texts(access, 1)
     assert leased is not None and leased.text_id == 1
     assert [row["kind"] for row in log(access)] == ["label", "label", "undo", "undo"]
     for wrong in ("r1", "u1", "r9"):
@@ -154,9 +154,9 @@ def test_a_text_whose_label_is_taken_back_is_on_nobodys_screen(make: Make) -> No
     for text_id, label in ((1, "긍정"), (1, "부정"), (2, "긍정")):
         save_act(mine, act(text_id, "label", f"{text_id} {label}", labels=[label]))
     save_act(mine, act(2, "undo", "u", withdraws="2 긍정"))
-    assert next_text(other) is None
+    assert not lease_texts(other, 1)
     assert take_back(mine, [(1, "1 부정")]) == 1
-    assert holds(mine) == [(1, "labelled", ("긍정",))] and next_text(other) is None
+    assert holds(mine) == [(1, "labelled", ("긍정",))] and not lease_texts(other, 1)
     assert take_back(mine, [(1, "1 긍정"), (1, "1 부정")]) == 1
     assert [one.text_id for one in lease_texts(other, 2)] == [1]
     assert [one.text_id for one in lease_texts(mine, 2)] == [2]

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
-from sqlalchemy import create_engine, select, text, update
+from sqlalchemy import create_engine, func, select, text, update
 
 from malmoi.errors import InputError
 from malmoi.labels import access, annotating, leasing
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, own_work, save_act, save_acts
-from malmoi.labels.leasing import lease_texts, next_text, return_leases, suggestion_of
+from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
 from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.projects import change_settings
-from malmoi.labels.scores import TextScore, iter_open_texts, random_sample, write_scores
+from malmoi.labels.scores import TextScore, random_sample, write_scores
 from tests.malmoi.labels.conftest import Make, for_person
 
 LEASER = """
@@ -77,14 +77,14 @@ def let_leases_expire(access: ProjectAccess) -> None:
 
 def test_an_annotator_keeps_the_text_on_screen_until_it_is_labelled(make: Make) -> None:
     access = make("하나", "둘")
-    first, again = next_text(access), next_text(access)
-    assert first and again and first.text_id == again.text_id and first.text == "하나"
+    (first,), (again,) = lease_texts(access, 1), lease_texts(access, 1)
+    assert first.text_id == again.text_id and first.text == "하나"
     assert again.expires_at >= first.expires_at
     label(access, first.text_id)
-    second = next_text(access)
-    assert second is not None and second.text == "둘"
+    (second,) = lease_texts(access, 1)
+    assert second.text == "둘"
     label(access, second.text_id)
-    assert next_text(access) is None
+    assert not lease_texts(access, 1)
 
 
 def test_a_text_is_handed_to_as_many_as_its_labels_need(make: Make) -> None:
@@ -271,12 +271,6 @@ def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> Non
     assert min(sample) < 200
 
 
-def test_a_model_reads_the_texts_that_need_labels(make: Make) -> None:
-    access = make("하나", "둘", "셋")
-    label(access, 2)
-    assert list(iter_open_texts(access)) == [(1, "하나"), (3, "셋")]
-
-
 def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
     """Going on from the last text must lose none that was given back or is free again."""
     people = dict.fromkeys("가나", "annotator")
@@ -313,7 +307,9 @@ def test_who_comes_late_still_finds_work(make: Make, people: int) -> None:
                 label(who, leased.text_id)
         mine = lease_texts(first, 100, leave_some=True)
         theirs = lease_texts(second, 100, leave_some=True)
-    assert list(iter_open_texts(access)) == [] and rounds < 10
+    with access.reading() as connection:
+        left = connection.scalar(select(func.count()).where(TextRow.is_open))
+    assert left == 0 and rounds < 10
 
 
 def test_of_many_texts_as_many_are_held_as_were_asked_for(make: Make) -> None:

@@ -138,7 +138,6 @@ def test_labels_of_two_tasks_stand_side_by_side(url: str) -> None:
     assert store.counts(REVIEWS) == {"긍정": 1, "부정": 1}
     assert store.counts(MEMOS) == {"일정": 1}
     assert sum(store.counts().values()) == 3
-    assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (1, 2)
     assert store.export(MEMOS)[["text", "label"]].to_numpy().tolist() == [
         ["내일 병원 가기 싫다", "일정"]
     ]
@@ -163,7 +162,6 @@ def test_a_task_that_gets_a_label_more_keeps_what_was_saved(url: str) -> None:
     # Decided anew with the longer list, it is still of one task.
     save(store, "배송 빨라요", "중립", "3")
     assert store.counts(REVIEWS) == {"중립": 2}
-    assert (store.count_of_others(REVIEWS), store.count_of_others(MEMOS)) == (0, 3)
     save(store, "배송 빨라요", "긍정", "4")
     path = Path(url.removeprefix("sqlite:///"))
     assert read_rows(path, None) == [("그냥 그래요", "중립"), ("배송 빨라요", "긍정")]
@@ -270,7 +268,7 @@ def test_what_no_database_can_hold_is_left_out_of_every_field(url: str, broken: 
         *("배송 빨라요", "긍정", "가나", "1", "부정", "모델"),
     )
     assert store.label_of(f"배송 빨{broken}라요", labels) == "긍정"
-    assert store.counts(labels) == {"긍정": 1} and store.count_of_others(labels) == 0
+    assert store.counts(labels) == {"긍정": 1}
     assert saved.new and not save(store, "배송 빨라요", "긍정", "1", ["긍정", "부정"])
     to_csv(store.export(labels))
 

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.leasing import LeasedText, next_text
+from malmoi.labels.leasing import LeasedText, lease_texts
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import progress
 from malmoi.labels.text_import import import_texts
@@ -185,10 +185,10 @@ def test_two_who_import_the_same_at_once_double_nothing(
 def test_labelling_goes_on_while_texts_are_imported(make: Make) -> None:
     access = make()
     lines = "\n".join(f"글 번호 {number}" for number in range(2_500)).encode()
-    found: list[LeasedText | None] = []
+    found: list[list[LeasedText]] = []
     import_texts(
         access,
         [source_of_upload("글.txt", lines)],
-        progress=lambda _rows: found.append(next_text(access)),
+        progress=lambda _rows: found.append(lease_texts(access, 1)),
     )
-    assert len(found) == 3 and None not in found
+    assert len(found) == 3 and all(found)

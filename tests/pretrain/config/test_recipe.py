@@ -13,6 +13,7 @@ from pretrain.config import checks
 from pretrain.config.objective import DISCRIMINATING, Masking, Recipe, Sharing
 from pretrain.config.objective import Objective as ObjectiveName
 from pretrain.config.objective import Schedule as ScheduleName
+from pretrain.objectives.registry import resolve_recipe
 from pretrain.objectives.step import Moment, TrainingObjective
 from tests.pretrain.conftest import Toy, config_of
 
@@ -308,7 +309,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
             generator_size=size,
             with_generator=recipe.needs_generator,
             span_boundary_head=recipe.generator_head == "sbo",
-            encoder_lm_head=recipe.needs_encoder_lm_head,
+            encoder_lm_head=resolve_recipe(recipe).objective.needs_lm_head,
             correction_head=recipe.correction_weight > 0,
         )
         if given:

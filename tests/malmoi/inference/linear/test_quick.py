@@ -16,7 +16,7 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
-from malmoi.inference.linear.quick import QuickResult, QuickTrainer, fit_quick
+from malmoi.inference.linear.quick import QuickResult, QuickTrainer
 from malmoi.model_folders import find_classifiers
 from malmoi.text.cleaning.cleaner import clean_batch
 
@@ -32,7 +32,7 @@ def some(memos: Memos, count: int, seed: int = 0) -> tuple[list[str], list[str]]
 def quick(memos: Memos, shared_cache: Path) -> QuickResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("malmoi.cache.CACHE", shared_cache)
-        return fit_quick(*some(memos, 600))
+        return QuickTrainer().fit(*some(memos, 600))
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_more_labels_cost_little(memos: Memos) -> None:
 
 def test_twenty_labels_are_enough(memos: Memos) -> None:
     texts, labels = some(memos, 20)
-    result = fit_quick(texts, labels, kiwi=False)
+    result = QuickTrainer(kiwi=False).fit(texts, labels)
     assert set(result.classifier.parts) == {"characters"}
     assert len(result.probabilities) == 20
 
 
 def test_without_kiwi_it_is_not_loaded(memos: Memos, tmp_path: Path) -> None:
-    fit_quick(*some(memos, 200), kiwi=False).save(tmp_path / "model")
+    QuickTrainer(kiwi=False).fit(*some(memos, 200)).save(tmp_path / "model")
     code = (
         "import sys; from malmoi import Classifier\n"
         f"print(Classifier.load({str(tmp_path / 'model')!r}).predict(['내일 회의'])[0].label)\n"
@@ -142,7 +142,7 @@ def test_a_frozen_encoder_is_a_part_and_is_kept(
     # A label that the encoder knows, and n-grams hardly.
     high = numbers[:, 5] > np.median(numbers[:, 5])
     labels = ["높음" if one else "낮음" for one in high]
-    result = fit_quick(texts, labels, encoder=frozen, kiwi=False)
+    result = QuickTrainer(frozen, kiwi=False).fit(texts, labels)
     assert result.encoder is not None
     result.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
@@ -185,19 +185,19 @@ def test_what_cannot_be_learnt_is_refused(
     texts: list[str], labels: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        fit_quick(texts, labels, kiwi=False)
+        QuickTrainer(kiwi=False).fit(texts, labels)
 
 
 def test_a_rare_label_does_not_stop_it(memos: Memos) -> None:
     texts, labels = some(memos, 60)
-    result = fit_quick([*texts, "처음 보는 것"], [*labels, "드문 것"], kiwi=False)
+    result = QuickTrainer(kiwi=False).fit([*texts, "처음 보는 것"], [*labels, "드문 것"])
     assert "드문 것" in result.labels
     assert len(result.classifier.predict(["처음 보는 것"])[0].probabilities) == len(result.labels)
 
 
 def test_a_label_of_one_text_beside_one_other_label() -> None:
     texts = [f"내일 {hour}시에 회의" for hour in range(19)] + ["꿈에서 날았다"]
-    result = fit_quick(texts, ["일정"] * 19 + ["꿈"], kiwi=False)
+    result = QuickTrainer(kiwi=False).fit(texts, ["일정"] * 19 + ["꿈"])
     assert set(result.labels) == {"일정", "꿈"}
     assert result.classifier.predict(["내일 회의"])[0].label == "일정"
 
@@ -257,10 +257,10 @@ def test_eojeols_that_were_learnt_need_no_kiwi(
 
 def test_only_the_strongest_ngrams_are_kept(memos: Memos, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, labels = some(memos, 600)
-    whole = fit_quick(texts, labels, kiwi=False)
+    whole = QuickTrainer(kiwi=False).fit(texts, labels)
     most = len(whole.part.ngrams[0].vocabulary) // 2
     monkeypatch.setattr("malmoi.inference.linear.cross_fitting._MOST_NGRAMS", most)
-    pruned = fit_quick(texts, labels, kiwi=False)
+    pruned = QuickTrainer(kiwi=False).fit(texts, labels)
     assert len(pruned.part.ngrams[0].vocabulary) == most
     learnt = set(texts)
     new = [text for text, _ in memos if text not in learnt][:500]
