@@ -76,7 +76,7 @@ def _confirm(opened: OpenProject, which: Sequence[int] | Search) -> None:
 
 
 def _tell_what_is_unsettled(opened: OpenProject, found: TextsToDecide) -> None:
-    """Say how many of the texts people disagree on, and how many have too few labels."""
+    """Say how many of the texts people disagree on, have too few labels, or are decided already."""
     parts = []
     if found.disagreeing:
         parts.append(
@@ -96,6 +96,13 @@ def _tell_what_is_unsettled(opened: OpenProject, found: TextsToDecide) -> None:
             f"{number_of(found.short, 'text')} with labels of fewer than {needed} people",
         )
         parts.append(without if needed == 1 else too_few)
+    if found.decided:
+        parts.append(
+            say(
+                f"이미 검수에서 정해져 그 결정이 바뀌는 글 {found.decided:,}건",
+                f"{number_of(found.decided, 'text')} of which a decision of review is replaced",
+            )
+        )
     if parts:
         listed = ", ".join(parts)
         st.warning(

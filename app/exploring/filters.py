@@ -12,7 +12,17 @@ from app.visit import OpenProject
 from malmoi.labels.projects import members
 from malmoi.labels.searching import Search, SearchOrder, SearchState
 
-_KEYS = ("label", "suggested", "annotator", "scores", "dates", "flagged", "noted", "random")
+_KEYS = (
+    "label",
+    "suggested",
+    "annotator",
+    "scores",
+    "dates",
+    "flagged",
+    "noted",
+    "random",
+    "source",
+)
 
 
 def choose_search(opened: OpenProject) -> Search:
@@ -107,6 +117,12 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
         found |= {"score_from": low / 100, "score_to": high / 100}
     if sees_all:
         found["annotator"] = _annotator(opened)
+    found["source"] = st.text_input(
+        say("파일 이름에 든 말", "Part of the file's name"),
+        key="explore_source",
+        placeholder=say("모두", "All"),
+        max_chars=200,
+    ).strip()
     dates = st.date_input(
         say("라벨을 붙인 날", "Day of the label"),
         value=[],
@@ -137,6 +153,7 @@ def _told(opened: OpenProject, narrowed: dict[str, Any]) -> list[str]:
         say("제안", "suggested"): titles.get(narrowed.get("suggested") or ""),
         say("점수", "score"): None if (low, high) == (0, 100) else f"{low}–{high}%",
         say("사람", "annotator"): narrowed.get("annotator"),
+        say("파일", "file"): narrowed["source"],
         say("날짜", "day"): say("정함", "chosen") if "since" in narrowed else None,
         say("깃발", "flagged"): "✓" if narrowed["flagged"] else None,
         say("메모", "noted"): "✓" if narrowed["noted"] else None,

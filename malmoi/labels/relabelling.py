@@ -59,11 +59,13 @@ class TextsToDecide:
         disagreeing: those on which annotators differ and nobody has decided.
         short: those that have fewer labels than the project asks for and that nobody has decided.
             A text may be both.
+        decided: those of which a reviewer's decision holds, which the change takes the place of.
     """
 
     texts: int
     disagreeing: int
     short: int
+    decided: int
 
 
 def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> TextsToDecide:
@@ -76,19 +78,20 @@ def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> Tex
     Raises:
         InputError: the person is no reviewer, or a label of the search is none of the project.
     """
-    disagreeing = short = 0
+    disagreeing = short = decided = 0
     with access.reading("reviewer") as connection:
         ids = _ids(access, connection, which)
         for some in _parts(ids):
-            query = select(TextRow.disagrees, TextRow.is_open).where(
+            query = select(TextRow.disagrees, TextRow.is_open, TextRow.adjudication_id).where(
                 TextRow.id.in_(some),
-                TextRow.adjudication_id.is_(None),
-                TextRow.disagrees | TextRow.is_open,
+                TextRow.adjudication_id.is_not(None) | TextRow.disagrees | TextRow.is_open,
             )
-            for disagrees, is_open in connection.execute(query):
-                disagreeing += disagrees
-                short += is_open
-    return TextsToDecide(texts=len(ids), disagreeing=disagreeing, short=short)
+            for disagrees, is_open, adjudication in connection.execute(query):
+                undecided = adjudication is None
+                disagreeing += disagrees and undecided
+                short += is_open and undecided
+                decided += not undecided
+    return TextsToDecide(texts=len(ids), disagreeing=disagreeing, short=short, decided=decided)
 
 
 def relabel(

@@ -20,6 +20,7 @@ from malmoi.labels.project_models import (
     PlaceRow,
     TextRow,
     TextScoreRow,
+    TextSourceRow,
 )
 from malmoi.labels.projects import read_labels
 from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
@@ -59,8 +60,12 @@ class SearchConditions:
             found.append(TextScoreRow.label == search.suggested)
         if search.score_from > 0 or search.score_to < 1:
             found.append(TextScoreRow.score.between(search.score_from, search.score_to))
+        if search.source:
+            of_file = self._has_word(TextSourceRow.source, search.source)
+            rows = select(TextSourceRow.id).where(TextSourceRow.text_id == TextRow.id, of_file)
+            found.append(rows.exists())
         # Last, as nothing else takes as long.
-        return found + [self._has_word(word) for word in search.words.split()]
+        return found + [self._has_word(TextRow.text, word) for word in search.words.split()]
 
     def newest_labels(self) -> list[Condition]:
         """Let `AnnotationRow` be the newest label of a text among those that hold."""
@@ -209,14 +214,14 @@ class SearchConditions:
         found = self.connection.scalar(query)
         return 2**31 - 1 if found is None else found
 
-    def _has_word(self, word: str) -> Condition:
-        """Whether the text has a word, in either normal form that files have it in.
+    def _has_word(self, column: Any, word: str) -> Condition:
+        """Whether a column has a word, in either normal form that files have it in.
 
         Its characters stand for themselves. Where none has a case, they are compared as they are;
         Latin letters by LIKE, which takes both cases of ASCII for equal everywhere.
         """
         forms = {unicodedata.normalize(form, word) for form in ("NFC", "NFD")}
-        return or_(*(self._has(TextRow.text, form) for form in sorted(forms)))
+        return or_(*(self._has(column, form) for form in sorted(forms)))
 
     def _has(self, column: Any, word: str) -> Condition:
         is_sqlite = self.connection.dialect.name == "sqlite"

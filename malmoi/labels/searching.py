@@ -49,6 +49,7 @@ class Search:
         until: before when.
         flagged: whether an annotator has a flag up on it.
         noted: whether an annotator has written a note to it.
+        source: part of the name of a file that it came from.
         at_random: whether it came to an annotator by chance.
         state: open (needs labels), labelled (has one), disagreeing (and nobody has decided),
             decided, skipped. For an annotator open and labelled are about their own label.
@@ -69,12 +70,14 @@ class Search:
     until: datetime | None = None
     flagged: bool = False
     noted: bool = False
+    source: str = ""
     at_random: bool = False
     state: SearchState | None = None
     order: SearchOrder = "imported"
 
     def __post_init__(self) -> None:
         checked(self.words, "words to search for")
+        checked(self.source, "the name of a file to search for")
         if len(self.words) > _LONGEST_WORDS or len(self.words.split()) > _MOST_WORDS:
             raise InputError(
                 f"expected at most {_MOST_WORDS} words of {_LONGEST_WORDS} characters to search "

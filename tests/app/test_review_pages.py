@@ -232,6 +232,8 @@ def found_by(shown: AppTest, **fields: object) -> list[int]:
         ({"annotator": "보람"}, [], "사람 보람"),
         ({"flagged": True}, [4], "깃발"),
         ({"noted": True}, [3], "메모"),
+        ({"source": " 다른 파일 "}, [], "파일 다른 파일"),
+        ({"source": "글</b>.txt"}, [1, 2, 3, 4, 5], "파일"),
         ({"random": True}, [], "무작위"),
         ({"dates": (date(2020, 1, 1), date(2020, 1, 2))}, [], "날짜 정함"),
         ({"dates": (TODAY - A_DAY, TODAY + A_DAY)}, [1, 2, 3, 4], "날짜 정함"),

@@ -32,7 +32,9 @@ from malmoi.labels.review import (
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.searching import Search, count_texts, read_model_views, search_texts
 from malmoi.labels.text_history import read_history
+from malmoi.labels.text_import import import_texts
 from malmoi.labels.typical_words import typical_words
+from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.labels.conftest import Make, for_person
 
 PEOPLE = {"가": "annotator", "나": "annotator", "검수": "reviewer"}
@@ -192,6 +194,18 @@ def test_every_filter_finds_what_it_says(make: Make) -> None:
         found(reviewer, label="없음")
 
 
+def test_texts_are_found_by_their_file(make: Make) -> None:
+    access = make("하나", "둘")
+    for name, words in (("1월 리뷰.txt", "둘\n셋"), ("Café%.csv", "text\n넷")):
+        import_texts(access, [source_of_upload(name, words.encode())])
+    assert found(access, source="글.txt") == [1, 2]
+    assert found(access, source="1월") == [2, 3]  # of the text in two files, too
+    assert found(access, source=unicodedata.normalize("NFD", "1월 리")) == [2, 3]
+    assert found(access, source="café") == found(access, source="é%") == [4]
+    assert found(access, source="%.txt") == found(access, source="없음") == []
+    assert found(access, source="1월", words="셋") == [3]
+
+
 def test_the_likeliest_errors_come_first(make: Make) -> None:
     local, _, _, reviewer = labelled(make)
     assert found(reviewer, order="doubt") == []
@@ -301,21 +315,20 @@ def test_labels_of_several_are_found_by_each(make: Make) -> None:
 def test_what_a_bulk_change_would_settle_is_known_before(make: Make) -> None:
     _, a, _, reviewer = labelled(make)
 
-    def of(which: Sequence[int] | Search) -> tuple[int, int, int]:
+    def of(which: Sequence[int] | Search) -> tuple[int, int, int, int]:
         found = texts_to_decide(reviewer, which)
-        return found.texts, found.disagreeing, found.short
+        return found.texts, found.disagreeing, found.short, found.decided
 
     disagreeing = found(reviewer, state="disagreeing")
     unlabelled = [one for one in found(reviewer, state="open") if one not in disagreeing]
     assert disagreeing and unlabelled
     assert of(Search(state="disagreeing"))[:2] == (len(disagreeing),) * 2
-    assert of(unlabelled) == (len(unlabelled), 0, len(unlabelled))
-    texts, differing, short = of(Search())
-    assert (texts, differing) == (6, len(disagreeing)) and short == len(
-        found(reviewer, state="open")
-    )
+    assert of(unlabelled) == (len(unlabelled), 0, len(unlabelled), 0)
+    short = len(found(reviewer, state="open"))
+    assert of(Search()) == (6, len(disagreeing), short, 1)
+    assert of(Search(state="decided")) == (1, 0, 0, 1)
     relabel(reviewer, Search(), ["중립"], request_id="all", expected=6)
-    assert of(Search()) == (6, 0, 0)
+    assert of(Search()) == (6, 0, 0, 6)
     with pytest.raises(AccessError, match="expected the role reviewer"):
         texts_to_decide(a, Search())
 
