@@ -12,17 +12,15 @@ from app.visit import OpenProject
 from malmoi.labels.projects import members
 from malmoi.labels.searching import Search, SearchOrder, SearchState
 
-_KEYS = (
-    "label",
-    "suggested",
-    "annotator",
-    "scores",
-    "dates",
-    "flagged",
-    "noted",
-    "random",
-    "source",
-)
+# What the fields hold that narrow nothing. They are set and never taken away: a browser keeps what
+# was typed until it is told otherwise, and would send it again.
+_NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("label", "suggested", "annotator")),
+    "source": "",
+    "scores": (0, 100),
+    "dates": (),
+    **dict.fromkeys(("flagged", "noted", "random"), False),
+}
 
 
 def choose_search(opened: OpenProject) -> Search:
@@ -102,6 +100,8 @@ def _orders(sees_all: bool, sees_model: bool) -> dict[SearchOrder, str]:
 
 def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict[str, Any]:
     """The less usual fields; all at their beginning are no filter."""
+    for name, nothing in _NOTHING.items():
+        st.session_state.setdefault(f"explore_{name}", nothing)
     titles = {label.name: label.title for label in opened.project.labels}
     found: dict[str, Any] = {"label": _one(say("붙인 라벨", "Label given"), titles, "label")}
     if sees_model:
@@ -111,7 +111,6 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
             say("모델의 점수 (%)", "Score of the model (%)"),
             0,
             100,
-            (0, 100),
             key="explore_scores",
         )
         found |= {"score_from": low / 100, "score_to": high / 100}
@@ -125,7 +124,6 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     ).strip()
     dates = st.date_input(
         say("라벨을 붙인 날", "Day of the label"),
-        value=[],
         key="explore_dates",
         format="YYYY-MM-DD",
     )
@@ -166,8 +164,8 @@ _SCORE_ENDS = {"score_from": 0.0, "score_to": 1.0}
 
 
 def _clear() -> None:
-    for name in _KEYS:
-        st.session_state.pop(f"explore_{name}", None)
+    for name, nothing in _NOTHING.items():
+        st.session_state[f"explore_{name}"] = nothing
 
 
 def _one(title: str, names: dict[str, str], key: str) -> str | None:
