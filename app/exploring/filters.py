@@ -107,12 +107,11 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     if sees_model:
         title = say("모델이 제안한 라벨", "Label suggested")
         found["suggested"] = _one(title, titles, "suggested")
-        low, high = st.slider(
-            say("모델의 점수 (%)", "Score of the model (%)"),
-            0,
-            100,
-            key="explore_scores",
+        # Its two ends, by what its key holds.
+        scores: Any = st.slider(
+            say("모델의 점수 (%)", "Score of the model (%)"), 0, 100, key="explore_scores"
         )
+        low, high = scores
         found |= {"score_from": low / 100, "score_to": high / 100}
     if sees_all:
         found["annotator"] = _annotator(opened)
