@@ -180,6 +180,19 @@ def _offer(done: WrittenExport, name: str) -> None:
                 "text that has none of the labels.",
             )
         )
+    if done.kind == "label-studio":
+        st.caption(
+            say(
+                "Label Studio에서 온 글은 그곳의 선택지(Choices) 이름으로 나갑니다. 글이 그 밖의 "
+                "것이라면 태그 이름을 Choices는 label, Text는 text로 해 두세요. 이메일로 "
+                "로그인한 사람은 그곳에도 먼저 등록해 두세요. 모르는 이메일이 있으면 파일을 받지 "
+                "않습니다.",
+                "Texts that came from Label Studio go back to the Choices of that project. Where "
+                "none did, the tags of the project there must be called label (Choices) and text "
+                "(Text). Add people with an e-mail address there first: it refuses a file with an "
+                "address that it does not know.",
+            )
+        )
     st.success(
         say(
             f"{title} 파일에 글 {done.texts:,}건을 담았습니다 ({size:,.1f} MB).",

@@ -200,9 +200,11 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
             format_func=shown,
             key=f"{key}-text",
         )
-        label = None
+        label = choices = None
         if origin == "table":
             label = _choose_label_column(preview, text, right, key)
+        elif len(preview.choices) > 1:
+            choices = _choose_choices(preview.choices, right, key)
         _show_sample(preview, text, label)
         no_header = False
         if origin == "table" and kept.source.format not in (".json", ".jsonl", ".parquet"):
@@ -210,7 +212,9 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
                 say("첫 줄부터 글입니다 (열 이름이 없음)", "The first row is a text (no header)"),
                 key=no_header_key,
             )
-        way = preview.way(text=text, label=label, no_header=no_header, origin=origin)
+        way = preview.way(
+            text=text, label=label, no_header=no_header, origin=origin, choices=choices
+        )
     return ChosenFile(kept=kept, way=way)
 
 
@@ -232,6 +236,24 @@ def _choose_label_column(
         ),
     )
     return None if chosen == _NO_COLUMN else chosen
+
+
+def _choose_choices(names: Sequence[str], place: DeltaGenerator, key: str) -> str | None:
+    """Which of the questions of a project in Label Studio; None for all of them."""
+    return place.selectbox(
+        say("라벨이 있는 선택지 (Choices)", "Choices with the labels"),
+        [*names, None],
+        format_func=lambda one: (
+            say("모두: 글 하나에 라벨 여러 개", "All: several labels a text")
+            if one is None
+            else one
+        ),
+        key=f"{key}-choices",
+        help=say(
+            "이 파일에는 선택지 묶음이 여러 개 있습니다. 고른 묶음의 라벨만 가져옵니다.",
+            "The file answers several questions. Only the labels of this one come in.",
+        ),
+    )
 
 
 def _choose_origin(preview: FilePreview, key: str) -> FileOrigin:

@@ -9,6 +9,7 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
 from malmoi.labels.label_columns import SEPARATORS, labels_of_cell
+from malmoi.labels.label_studio import choices_in
 from malmoi.labels.names import joined_by, normal_label
 from malmoi.labels.other_tools import labels_of_row
 from malmoi.labels.project import TaskKind
@@ -49,6 +50,7 @@ class FilePreview:
         label: which one most likely holds labels; None where none is called so.
         is_list: one text a line, without columns.
         origin: which program has most likely made it.
+        choices: of Label Studio, the names of the Choices that its first rows have filled in.
         notes: how it is read.
         header_below: which of the rows, from 1, looks like the header that the first line is not.
     """
@@ -61,12 +63,19 @@ class FilePreview:
     is_list: bool
     origin: FileOrigin
     notes: SourceNotes
+    choices: tuple[str, ...] = ()
     header_below: int | None = None
 
     def way(
-        self, *, text: int, label: int | None, no_header: bool, origin: FileOrigin = "table"
+        self,
+        *,
+        text: int,
+        label: int | None,
+        no_header: bool,
+        origin: FileOrigin = "table",
+        choices: str | None = None,
     ) -> WayOfReading:
-        """How to read it, by the places of its columns."""
+        """How to read it, by the places of its columns and the name of the Choices."""
         if self.is_list:
             return WayOfReading(options=ReadOptions(delimiter=None))
         name = self.header[text]
@@ -74,7 +83,8 @@ class FilePreview:
         # A number names a column where its name does not.
         column = name if plain_name(name) and alike == 1 else str(text + 1)
         if origin != "table":
-            return WayOfReading(origin=origin, options=ReadOptions(text_column=column))
+            options = ReadOptions(text_column=column)
+            return WayOfReading(origin=origin, options=options, label_column=choices)
         return WayOfReading(
             options=ReadOptions(
                 text_column=str(text + 1) if no_header else column, no_header=no_header
@@ -135,7 +145,13 @@ def _preview(
         is_list=False,
         origin=origin,
         notes=notes,
+        choices=_choices_of(columns, sample) if origin == "label-studio" else (),
     )
+
+
+def _choices_of(columns: Sequence[str], sample: Sequence[Sequence[object]]) -> tuple[str, ...]:
+    tasks = (dict(zip(columns, row, strict=False)) for row in sample)
+    return tuple(dict.fromkeys(name for task in tasks for name in choices_in(task)))
 
 
 def _shown(cell: object) -> str:
@@ -219,7 +235,7 @@ def _values(source: Source, way: WayOfReading, kind: TaskKind) -> Iterator[str]:
     bad = BadRows(skip=True)
     for row in iter_whole_rows([source], options, notes=ReadingNotes(), bad=bad):
         if way.origin != "table":
-            yield from labels_of_row(row.cells, way.origin)
+            yield from labels_of_row(row.cells, way.origin, way.label_column)
             continue
         cell = with_inner_keys(dict(row.cells)).get(way.label_column or "")
         yield from labels_of_cell(cell, kind, ()) or ()

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _SHOWN, _REASONS = 5, 10
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
-    "as a table; import FILE... adds texts and labels of tables, Label Studio or doccano to one; "
-    "backup FILE copies the whole database, whoever works on it meanwhile."
+    "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
+    "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
+    "meanwhile."
 )
 
 
@@ -47,9 +48,15 @@ class LabelsSettings:
     text_column: str | None = None
     """Column of the texts that are imported; found by its name where none is given."""
     label_column: str | None = None
-    """Column of their labels, of tables; without one the texts come in alone."""
+    """Column of their labels, of tables; without one the texts come in alone. Of Label Studio the
+    name of the Choices whose labels are imported, by default those of all."""
     annotator: str = "import"
     """Who gave the labels, where the files do not say."""
+    target: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="for")] = (
+        "table"
+    )
+    """For which program the file is exported: FILE.json for Label Studio, FILE.jsonl for doccano;
+    both get all texts."""
 
 
 def main(settings: LabelsSettings) -> None:
@@ -94,6 +101,9 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     from malmoi.text.written_cells import CutCells
 
     access, project = _project(settings)
+    if settings.target != "table":
+        _export_for(settings.target, access, project, file)
+        return
     cuts = CutCells()
     written = export_table(access, file, labelled_only=not settings.all_texts, cuts=cuts)
     if cuts.count:
@@ -101,6 +111,20 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     # Finished texts have as many labels as they need; one label is enough to be in the file.
     which = "texts" if settings.all_texts else "texts with a label"
     print(f"{file}: {written:,} {which} of {project.name}", file=sys.stderr)
+
+
+def _export_for(
+    tool: Literal["label-studio", "doccano"],
+    access: "ProjectAccess",
+    project: "Project",
+    file: Path,
+) -> None:
+    from malmoi.labels.other_tools import export_for
+
+    ending = ".json" if tool == "label-studio" else ".jsonl"
+    if file.suffix.lower() != ending:
+        raise InputError(f"expected a file that ends with {ending} for {tool}, found {file}")
+    print(f"{file}: {export_for(access, file, tool):,} texts of {project.name}", file=sys.stderr)
 
 
 def _import(settings: LabelsSettings) -> None:

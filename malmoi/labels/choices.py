@@ -22,7 +22,7 @@ class LabelBook:
 
     def __init__(self, connection: Connection, project_id: int, kind: TaskKind) -> None:
         labels = read_labels(connection, project_id)
-        self._kind = kind
+        self.kind = kind
         self._offered = {label.name: label.id for label in labels if not label.retired}
         self._names: Mapping[int | None, str] = {label.id: label.name for label in labels}
 
@@ -44,7 +44,7 @@ class LabelBook:
                 raise InputError(f"expected a label of {offered}, found {name!r}")
         if len(set(plain)) < len(plain):
             raise InputError(f"expected each label once, found {', '.join(plain)}")
-        if self._kind == "single" and len(plain) != 1:
+        if self.kind == "single" and len(plain) != 1:
             raise InputError(f"expected one label, found {len(plain)}: {', '.join(plain)}")
         return json.dumps(sorted(self._offered[name] or 0 for name in plain))
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_columns import import_table
 from malmoi.labels.labelled_import import ImportProgress, LabelledImport
@@ -23,7 +24,8 @@ class WayOfReading:
     Attributes:
         origin: which program has made them.
         options: which column has the texts, and so on; of other tools, the column alone counts.
-        label_column: of a table; None takes the texts alone.
+        label_column: of a table; None takes the texts alone. Of Label Studio, the name of the
+            Choices whose labels are read; None takes those of all.
         annotator_column: of a table: who gave the label of a row.
     """
 
@@ -54,12 +56,18 @@ def import_files(
         InputError: the person is no admin, or nothing could be read.
     """
     if way.origin != "table":
+        if way.origin == "doccano" and way.label_column is not None:
+            raise InputError(
+                f"expected no column of labels for what doccano exports, found "
+                f"{way.label_column!r}; leave it out, or import the file as a table"
+            )
         return import_labelled(
             access,
             sources,
             way.origin,
             text_column=way.options.text_column,
             annotator=access.person.name,
+            choices=way.label_column,
             progress=progress,
             notes=notes,
         )

@@ -1,13 +1,11 @@
 """Projects to and from the files of Label Studio (JSON) and doccano (JSON lines).
 
-Label Studio: "Label Studio JSON format of annotated tasks", docs/source/includes/task_format.md of
-HumanSignal/label-studio; who labelled is an id, or an object with an e-mail address
-(label_studio/data_export/serializers.py, CompletedBySerializer). doccano: text classification as
+Label Studio: `malmoi.labels.label_studio`. doccano: text classification as
 backend/data_export/pipeline/factories.py and dataset.py of doccano/doccano write it: one object a
 line with id, text, the list label, the list Comments, and the other columns beside them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +17,14 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act
 from malmoi.labels.exporting import first_sources
 from malmoi.labels.final_labels import final_label, iter_reviewed
+from malmoi.labels.label_studio import (
+    ANNOTATIONS,
+    acts_of_task,
+    as_task,
+    choices_in,
+    labels_in_task,
+    tags_of,
+)
 from malmoi.labels.labelled_import import (
     FoundActs,
     ImportProgress,
@@ -26,7 +32,8 @@ from malmoi.labels.labelled_import import (
     StoredRow,
     import_with_acts,
 )
-from malmoi.labels.review import ReviewedText, Vote
+from malmoi.labels.projects import read_labels
+from malmoi.labels.review import ReviewedText
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
@@ -34,7 +41,7 @@ from malmoi.text.table_writing import json_line
 
 OtherTool = Literal["label-studio", "doccano"]
 # Where the labels of a row stand: in exports of today, and before Label Studio 1.0, doccano 1.0.
-_KEYS = {"label-studio": ("annotations", "completions"), "doccano": ("label", "labels")}
+_KEYS = {"label-studio": ANNOTATIONS, "doccano": ("label", "labels")}
 # Between two reports of progress.
 _TEXTS = 1_000
 # What each tool writes beside the columns that a text came with.
@@ -65,6 +72,7 @@ def import_labelled(
     *,
     text_column: str | None = None,
     annotator: str = "doccano",
+    choices: str | None = None,
     progress: ImportProgress | None = None,
     notes: ReadingNotes | None = None,
 ) -> LabelledImport:
@@ -79,25 +87,34 @@ def import_labelled(
         sources: files as the tool exports them.
         tool: which one.
         text_column: of the text; None: `data.text` of Label Studio, `text` of doccano.
-        annotator: who labelled in doccano; it exports a file for each user unless they share one.
+        annotator: who labelled in doccano, which exports a file for each user unless they share
+            one, and in Label Studio where a task does not say.
+        choices: of Label Studio, the name of the Choices whose labels are read; None: of all. Where
+            a text has one label, a task in which several were filled in needs the name.
         progress: called with the phase, texts or labels, and the rows done in it so far.
         notes: gets how each file is read.
 
     Raises:
-        InputError: as `import_texts`, or no row has labels where the tool writes them.
+        InputError: as `import_texts`, or no row has labels where the tool writes them, or
+            such Choices.
     """
     column = text_column or ("data.text" if tool == "label-studio" else "text")
 
-    was_met = False
+    was_met, all_choices = False, dict[str, None]()
 
     def read(row: StoredRow) -> FoundActs:
         nonlocal was_met
         was_met = was_met or any(key in row.cells for key in _KEYS[tool])
-        return _label_studio(row) if tool == "label-studio" else _doccano(row, annotator)
+        if tool == "label-studio":
+            all_choices.update(dict.fromkeys(choices_in(row.cells)))
+            return acts_of_task(row, annotator, choices)
+        return _doccano(row, annotator)
 
     options = ReadOptions(text_column=column)
+    # Other Choices say other things of the same rows.
+    name = tool if choices is None else f"{tool}:{choices}"
     done = import_with_acts(
-        access, sources, options, read, name=tool, progress=progress, notes=notes
+        access, sources, options, read, name=name, progress=progress, notes=notes
     )
     if done.texts.rows and not was_met:
         raise InputError(
@@ -105,82 +122,38 @@ def import_labelled(
             "found neither; the texts are imported, their labels are not: import the files as a "
             "table, or export them again with the names of the labels"
         )
+    if choices is not None:
+        _refuse_unmet(choices, all_choices)
     return done
 
 
-def _labels_under(cells: Mapping[str, Any], tool: OtherTool) -> Any:
-    """What stands under the first key of labels that a row has."""
-    return next((cells[key] for key in _KEYS[tool] if key in cells), None)
+def _refuse_unmet(choices: str, met: Collection[str]) -> None:
+    if choices not in met:
+        raise InputError(
+            f"expected Choices named {choices!r} in what label-studio exports, found "
+            f"{', '.join(met) or 'none'}; the texts are imported, their labels are not"
+        )
 
 
-def labels_of_row(cells: Mapping[str, Any], tool: OtherTool) -> list[str]:
+def labels_of_row(
+    cells: Mapping[str, Any], tool: OtherTool, choices: str | None = None
+) -> list[str]:
     """The labels that a row of an exported file has, whoever gave them; some may be twice.
+
+    Args:
+        cells: of the row.
+        tool: that wrote it.
+        choices: as `import_labelled`.
 
     Raises:
         InputError: the row is not as the tool writes it.
     """
-    if tool == "doccano":
-        return _doccano_labels(cells)
-    annotations = _labels_under(cells, tool)
-    found = annotations if isinstance(annotations, list) else []
-    return [name for one in found if isinstance(one, dict) for name in _choices(one.get("result"))]
-
-
-def _label_studio(row: StoredRow) -> FoundActs:
-    found = FoundActs()
-    annotations = _labels_under(row.cells, "label-studio")
-    for number, one in enumerate(annotations if isinstance(annotations, list) else []):
-        try:
-            _add_annotation(found, row, one, f"{row.request}:{number}")
-        except InputError as error:
-            found.wrong.append(error)
-    return found
-
-
-def _add_annotation(found: FoundActs, row: StoredRow, one: Any, request_id: str) -> None:
-    if not isinstance(one, dict):
-        raise InputError("expected annotations as objects, found something else")
-    who, labels = _who(one.get("completed_by")), _choices(one.get("result"))
-    seconds = one.get("lead_time")
-    if one.get("ground_truth"):
-        # One that does not fit must not replace one that does.
-        row.book.choice(labels)
-        found.decision = who, labels, request_id
-        return
-    act = Act(
-        text_id=row.text_id,
-        kind="skip" if one.get("was_cancelled") else "label",
-        request_id=request_id,
-        labels=[] if one.get("was_cancelled") else labels,
-        seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
-    )
-    found.acts.append((who, act))
-
-
-def _choices(result: Any) -> list[str]:
-    """What was chosen, of all that an annotation of Label Studio may hold."""
-    labels: list[str] = []
-    for part in result if isinstance(result, list) else []:
-        if isinstance(part, dict) and part.get("type") == "choices":
-            value = part.get("value")
-            chosen = value.get("choices") if isinstance(value, dict) else None
-            if not isinstance(chosen, list):
-                raise InputError(f"expected value.choices as a list of names, found {value!r}")
-            labels += map(str, chosen)
-    return labels
-
-
-def _who(completed_by: Any) -> str:
-    if isinstance(completed_by, dict):
-        name = completed_by.get("email") or completed_by.get("id")
-    else:
-        name = completed_by
-    return name if isinstance(name, str) and name.strip() else f"label-studio:{name}"
+    return _doccano_labels(cells) if tool == "doccano" else labels_in_task(cells, choices)
 
 
 def _doccano_labels(cells: Mapping[str, Any]) -> list[str]:
     """An empty list also stands for a text that nobody has labelled."""
-    labels = _labels_under(cells, "doccano")
+    labels = next((cells[key] for key in _KEYS["doccano"] if key in cells), None)
     if isinstance(labels, str):
         labels = [labels]
     if labels is not None and not isinstance(labels, list):
@@ -244,12 +217,13 @@ def export_for(
 
 
 def _lines(access: ProjectAccess, connection: Connection, tool: OtherTool) -> Iterator[str]:
+    names = [label.name for label in read_labels(connection, access.project_id)]
+    tags = tags_of(connection, access.project_id, names) if tool == "label-studio" else None
     for texts in iter_reviewed(access, connection, labelled_only=False):
         sources = first_sources(connection, [text.text_id for text in texts])
         for text in texts:
             cells = _own_cells(sources.get(text.text_id, ("", "", {}))[2], tool)
-            as_object = _task if tool == "label-studio" else _example
-            yield json_line(as_object(text, cells))
+            yield json_line(_example(text, cells) if tags is None else as_task(text, cells, tags))
 
 
 def _own_cells(cells: dict[str, Any], tool: OtherTool) -> dict[str, Any]:
@@ -257,40 +231,6 @@ def _own_cells(cells: dict[str, Any], tool: OtherTool) -> dict[str, Any]:
     if tool == "label-studio" and isinstance(cells.get("data"), dict):
         return dict(cells["data"])
     return {name: cell for name, cell in cells.items() if name not in _OF_TOOL[tool]}
-
-
-def _task(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:
-    annotations = [_annotation(vote) for vote in text.votes]
-    if text.adjudicated is not None:
-        decided = Vote(
-            annotator=text.reviewer or "",
-            labels=text.adjudicated,
-            skipped=False,
-            flagged=False,
-            note="",
-        )
-        annotations.append(_annotation(decided) | {"ground_truth": True})
-    return {
-        "id": text.text_id,
-        "data": cells | {"text": text.text},
-        "annotations": annotations,
-        "predictions": [],
-    }
-
-
-def _annotation(vote: Vote) -> dict[str, Any]:
-    result = {
-        "from_name": "label",
-        "to_name": "text",
-        "type": "choices",
-        "value": {"choices": list(vote.labels)},
-    }
-    return {
-        "completed_by": {"email": vote.annotator},
-        "result": [result] if vote.labels else [],
-        "was_cancelled": vote.skipped,
-        "ground_truth": False,
-    }
 
 
 def _example(text: ReviewedText, cells: dict[str, Any]) -> dict[str, Any]:

@@ -572,3 +572,19 @@ def test_labels_are_typed_in_lines_or_with_commas(typed: str, names: list[str]) 
 
 def test_a_line_that_is_no_label_is_no_traceback() -> None:
     assert len(typed_labels("가" * 200_000)) == 1
+
+
+def test_of_several_choices_of_label_studio_one_is_read() -> None:
+    parts = [
+        {"from_name": name, "type": "choices", "value": {"choices": [label]}}
+        for name, label in (("sentiment", "긍정"), ("topic", "배송"))
+    ]
+    tasks = [{"id": 1, "data": {"text": "글"}, "annotations": [{"result": parts}]}]
+    source = source_of_upload("ls.json", json.dumps(tasks).encode())
+    seen = look_at(source)
+    assert seen.choices == ("sentiment", "topic")
+    ways = [
+        seen.way(text=seen.text, label=None, no_header=False, origin=seen.origin, choices=one)
+        for one in ("topic", None)
+    ]
+    assert [label_values(source, way, "multi") for way in ways] == [["배송"], ["긍정", "배송"]]
