@@ -165,6 +165,11 @@ class KfoldPlan:
         """All of it, for `report.json`."""
         return asdict(self)
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rare labels count more in training."""
+        return self.training.class_weights != "none"
+
     def shown(self) -> dict[str, Any]:
         """What the page shows of it, by name."""
         return asdict(self.folds) | asdict(self.training) | asdict(self.encoder)
@@ -194,6 +199,11 @@ class QuickPlan:
     def as_json(self) -> dict[str, Any]:
         """All of it, for `report.json`."""
         return asdict(self)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rare labels count more in training."""
+        return self.linear.balanced
 
     def shown(self) -> dict[str, Any]:
         """What the page shows of it, by name."""

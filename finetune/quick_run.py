@@ -12,7 +12,7 @@ from finetune.plan import DataPlan, FoldsPlan, KfoldExecution, LinearPlan, Quick
 from finetune.preparing import check_folds, groups_of, model_name, read_texts
 from finetune.report.files import check_free, fold_table, write_predictions, write_report
 from finetune.report.write import Measured, calibrate, report_of, save_temperature, write_page
-from finetune.runner import new_run, print_average, print_data
+from finetune.runner import new_run, print_average, print_data, print_remarks
 from finetune.settings import KfoldRecipe, KfoldSettings
 from finetune.training.cross_validation import CrossValidation, FoldResult
 from finetune.training.encoders import encoder_source
@@ -61,6 +61,7 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
     print(f"parts and their weights: {weights}")
     print_average(result)
     print(fold_table(result), flush=True)
+    print_remarks(result, weighted=plan.weighted)
     measured = Measured(calibration=calibrate(result))
     report = report_of(
         plan,

@@ -15,7 +15,14 @@ from finetune.data.examples import Examples
 from finetune.data.folds import absent_kinds
 from finetune.evaluation.learning_curve import CurvePoint
 from finetune.preparing import Prepared, prepare
-from finetune.report.files import check_free, fold_table, write_predictions, write_report
+from finetune.report.files import (
+    check_free,
+    fold_table,
+    pooled_scores,
+    write_predictions,
+    write_report,
+)
+from finetune.report.remarks import remarks
 from finetune.report.write import Measured, calibrate, report_of, save_temperature, write_page
 from finetune.settings import KfoldRecipe, KfoldSettings
 from finetune.training.beginning import describe_beginning
@@ -41,6 +48,8 @@ from malmoi.work_folder import work_folder, worth_keeping
 
 # With 50 texts --quick was ahead on three of four tasks, with 200 on none (docs/scores.md).
 _FEW_TEXTS = 100
+# Rows that are named one by one.
+_SHOWN = 5
 
 
 def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
@@ -70,6 +79,7 @@ def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
             result = encoder if added is None else added.both
             print_average(result)
             print(fold_table(result), flush=True)
+            print_remarks(result, weighted=prepared.plan.weighted)
             measured = _measure(prepared, result, added, work)
             report = report_of(
                 prepared.plan,
@@ -196,14 +206,12 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
         ("left out {:,} rows without a label", examples.unlabelled),
         (f"left out {{:,}} repeated {what}", examples.repeats),
         (f"left out {{:,}} {what} that are empty after cleaning", examples.empty),
-        (
-            f"warning: left out {{:,}} {what} with another label than before",
-            examples.contradictions,
-        ),
         (f"{{:,}} {what} have no label, which is learnt, too", examples.without_label),
     ):
         if count:
             print(reason.format(count))
+    if examples.contradictions:
+        print(_contradictions(examples))
     if cut:
         print(cut)
     if groups is not None:
@@ -216,6 +224,20 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
             f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
             "in one fold"
         )
+
+
+def _contradictions(examples: Examples) -> str:
+    """Which rows say something else of a text than the one that is learnt."""
+    shown = [
+        f"{one.id} {one.label or 'none'} ({one.kept_id} {one.kept_label or 'none'})"
+        for one in examples.contradicting[:_SHOWN]
+    ]
+    rest = examples.contradictions - len(shown)
+    return (
+        f"warning: left out {examples.contradictions:,} rows that give a text another label than "
+        f"its first row, which is learnt: {', '.join(shown)}"
+        + (f" and {rest:,} more, see data.contradicting in report.json" if rest else "")
+    )
 
 
 def _print_header(prepared: Prepared) -> None:
@@ -304,6 +326,13 @@ def print_average(result: CrossValidation) -> None:
         f"(standard deviation {result.summary.sd:.4f})",
         flush=True,
     )
+
+
+def print_remarks(result: CrossValidation, *, weighted: bool) -> None:
+    """Say what the scores do not, of one label a text or pair."""
+    if result.task in ("single", "pair"):
+        for one in remarks(pooled_scores(result), weighted=weighted):
+            print(one.english, flush=True)
 
 
 def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Added | None:

@@ -32,12 +32,33 @@ _ALIKE = 0.6
 # Comparing takes the square of the length; a longer name is no label (assumption).
 _LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
+# Named one by one; nobody looks at more.
+_CONTRADICTIONS_KEPT = 1_000
 # What may stand between labels besides the comma; doccano writes "#".
 _SEPARATORS = ("#", ";", "|", "/", "+", "·", "、", "，")
 # All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
 # that many, and no one machine goes through them five times).
 MOST_ROWS = 5_000_000
 MOST_CHARACTERS = 1 << 29
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradiction:
+    """A row left out because its text had been there with another label.
+
+    Attributes:
+        text: cleaned; of a pair the first one.
+        id: of the row.
+        label: its label; several with commas between them.
+        kept_id: of the row that is learnt.
+        kept_label: its label.
+    """
+
+    text: str
+    id: str
+    label: str
+    kept_id: str
+    kept_label: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +81,7 @@ class Examples:
         groups: [N] int64, equal for texts with equal cells of the group column; None without one.
         label_columns: the columns of 0 and 1 that the labels were read from, if they were.
         unlabelled: rows that were left out since they have no label.
+        contradicting: the first of the rows with another label.
     """
 
     path: Path | LabelDatabase
@@ -77,6 +99,7 @@ class Examples:
     groups: np.ndarray | None = None
     label_columns: tuple[str, ...] = ()
     unlabelled: int = 0
+    contradicting: tuple[Contradiction, ...] = ()
 
     def only(self, places: np.ndarray) -> "Examples":
         """These of the texts, the same labels; `places` is int64, rising."""
@@ -222,6 +245,7 @@ class _Reader:
         self._ids: set[str] = set()
         self._characters = 0
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
+        self._contradicting: list[Contradiction] = []
         self._first_unlabelled = ""
         self._nones = 0  # rows that say by an empty list that they have none of the labels
         self._found: Counter[str] = Counter()
@@ -264,8 +288,18 @@ class _Reader:
             return
         if before[1] == names:
             self._repeats += 1
-        else:
-            self._contradictions += 1
+            return
+        self._contradictions += 1
+        if len(self._contradicting) < _CONTRADICTIONS_KEPT:
+            self._contradicting.append(
+                Contradiction(
+                    text=text,
+                    id=identifier,
+                    label=", ".join(names),
+                    kept_id=before[0],
+                    kept_label=", ".join(before[1]),
+                )
+            )
 
     def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
         """The label names of a cell, checked and counted; None where something is wrong."""
@@ -326,6 +360,7 @@ class _Reader:
             label_ids=label_ids,
             repeats=self._repeats,
             contradictions=self._contradictions,
+            contradicting=tuple(self._contradicting),
             empty=self._empty,
             unlabelled=self._unlabelled if self._skip_unlabelled else 0,
             task=self._task,

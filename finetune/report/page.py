@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from finetune.data.examples import Contradiction
 from finetune.evaluation.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -43,6 +44,7 @@ from finetune.report.html_parts import (
     table,
     wide,
 )
+from finetune.report.remarks import remarks
 from finetune.report.style import STYLE
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
@@ -50,6 +52,7 @@ from malmoi.text.label_keywords import LabelKeywords, label_keywords
 
 _MISTAKES = 20
 _LIKELY_ERRORS = 50
+_CONTRADICTING = 50
 _CONFUSED_PAIRS = 10
 # A matrix of more labels is neither readable nor small; report.json has it.
 _MATRIX_LABELS = 60
@@ -92,6 +95,9 @@ class ReportContent:
         fold_f1: seed to the macro F1 of its folds, in order.
         baselines: rows to compare, this model's among them, in the order to show.
         learning_curve: see `finetune.evaluation.learning_curve.learning_curve`; left out if empty.
+        contradicting: rows left out because their text has another label, the first ones.
+        contradictions: how many of them there are.
+        weighted: whether rare labels counted more in training.
         settings: names and values to show.
         environment: versions, device and so on, to show.
     """
@@ -106,6 +112,9 @@ class ReportContent:
     fold_f1: Mapping[int, Sequence[float]]
     baselines: Sequence[ComparedRow] = ()
     learning_curve: Sequence[CurvePoint] = ()
+    contradicting: Sequence[Contradiction] = ()
+    contradictions: int = 0
+    weighted: bool = False
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
 
@@ -144,6 +153,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         "curve": ("학습 곡선", _curve(content.learning_curve)),
         "mistakes": ("가장 확신한 오답", _mistakes(content, label_ids, calibration)),
         "likely-errors": ("라벨이 의심되는 텍스트", _likely_errors(content, label_ids, errors)),
+        "contradicting": ("같은 글, 다른 라벨", _contradicting(content)),
         "keywords": ("라벨별 키워드", _keywords(content.labels, words)),
         "settings": ("설정과 환경", _settings(content)),
     }
@@ -279,6 +289,7 @@ def _labels(content: ReportContent, scores: dict[str, Any]) -> str:
         "F1이 낮은 라벨부터 나옵니다. 정밀도는 그 라벨로 예측한 것 가운데 맞은 비율, "
         "재현율은 그 라벨인 것 가운데 찾아낸 비율입니다."
     )
+    note += "".join(_note(one.korean) for one in remarks(scores, weighted=content.weighted))
     return note + table(["라벨", "F1", "정밀도", "재현율", "텍스트"], rows, "bars")
 
 
@@ -425,6 +436,23 @@ def _likely_errors(content: ReportContent, label_ids: IntArray, errors: list[Lik
         f"라벨이 틀렸을 수 있는 {len(errors):,}개 가운데 붙은 라벨의 확신도가 가장 낮은 "
         f"{len(items)}개입니다(Northcutt 외, 2021). 다른 라벨의 확신도가 그 라벨을 가진 텍스트의 "
         "평균 이상일 때 여기에 나옵니다. 모델이 틀린 것일 수도 있으니 사람이 다시 보고 정하세요."
+    )
+    return f'{note}<ol class="texts">{"".join(items)}</ol>'
+
+
+def _contradicting(content: ReportContent) -> str:
+    shown = content.contradicting[:_CONTRADICTING]
+    if not shown:
+        return ""
+    items = [
+        f"<li>{name_tag(one.kept_label)} <small>{escape(one.kept_id)}</small> ≠ "
+        f"{name_tag(one.label)}<small>{escape(one.id)}</small>{shortened(one.text)}</li>"
+        for one in shown
+    ]
+    note = _note(
+        f"앞에 나온 글과 같은 글인데 라벨이 다른 행 {content.contradictions:,}개를 뺐습니다. "
+        f"여기에는 {len(items):,}개를 보입니다. 왼쪽이 먼저 나와 학습한 라벨, 오른쪽이 뺀 "
+        "라벨입니다. 어느 쪽이 맞는지는 알 수 없으니 사람이 보고 정하세요."
     )
     return f'{note}<ol class="texts">{"".join(items)}</ol>'
 

@@ -117,6 +117,10 @@ def _data_of(examples: Examples, learnt: int) -> dict[str, Any]:
             "empty": examples.empty,
             "learnt": learnt,
         },
+        "contradicting": [
+            {name: value for name, value in asdict(one).items() if name != "text"}
+            for one in examples.contradicting
+        ],
     }
 
 
@@ -168,6 +172,9 @@ def write_page(
             },
             baselines=_page_rows(measured),
             learning_curve=measured.curve,
+            contradicting=examples.contradicting,
+            contradictions=examples.contradictions,
+            weighted=plan.weighted,
             settings=plan.shown(),
             environment=package_versions() | asdict(plan.execution),
         ),

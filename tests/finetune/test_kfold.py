@@ -174,7 +174,14 @@ def test_repeats_never_straddle_folds(kfold: Run, write_csv: WriteCsv) -> None:
     code, output, _ = kfold(f"--data={write_csv(rows + spaced + other)}", "--output=run", *QUICK)
     assert code == 0
     assert "\nleft out 10 repeated texts\n" in output
-    assert "\nwarning: left out 1 texts with another label than before\n" in output
+    # The row that is learnt, and the one that says something else of the same text, are named.
+    kept, refused = f"memos.csv:2 {rows[0][1]}", f"memos.csv:{len(rows) + 12} 일정"
+    (named,) = [line for line in output.splitlines() if "another label" in line]
+    assert f"{refused} ({kept})" in named
+    (found,) = json.loads(Path("run/report.json").read_text())["data"]["contradicting"]
+    assert f"{found['id']} {found['label']}" == refused
+    assert f"{found['kept_id']} {found['kept_label']}" == kept
+    assert "같은 글, 다른 라벨" in Path("run/report.html").read_text(encoding="utf-8")
     assert "\nleft out 1 texts that are empty after cleaning\n" in output
     with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file)]
