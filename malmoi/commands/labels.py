@@ -1,5 +1,6 @@
 """`malmoi labels ACTION`: the projects of a label database, labels into and out of it, a backup."""
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +153,25 @@ def _import(settings: LabelsSettings) -> None:
         done = import_files(access, sources, way, progress=show, notes=notes)
     for line in _left_out(done):
         print(f"left out: {line}", file=sys.stderr)
+    texts_only = way.origin == "table" and way.label_column is None
+    if texts_only and (flags := _flags_for_labels(access, done.texts.import_id)):
+        print(f"texts only: labels come in with {flags}", file=sys.stderr)
     print(f"{project.name}: {_summary(done)}", file=sys.stderr)
+
+
+def _flags_for_labels(access: "ProjectAccess", import_id: int) -> str | None:
+    """How the labels of files come in whose texts alone were asked for; None if they have none."""
+    from malmoi.labels.text_import import first_cells
+    from malmoi.text.reading.columns import LABEL_COLUMNS, plain_name
+
+    cells = first_cells(access, import_id)
+    if {"annotations", "data"} <= cells.keys():
+        return "--from label-studio"
+    if {"label", "Comments"} <= cells.keys() and isinstance(cells["label"], list):
+        return "--from doccano"
+    known = {plain_name(name) for name in LABEL_COLUMNS}
+    found = next((name for name in cells if plain_name(name) in known), None)
+    return None if found is None else f"--label-column {shlex.quote(found)}"
 
 
 def _left_out(done: "LabelledImport") -> list[str]:

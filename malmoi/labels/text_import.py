@@ -149,6 +149,23 @@ def import_texts(
     return run.report()
 
 
+def first_cells(access: ProjectAccess, import_id: int) -> dict[str, Any]:
+    """The columns, but the text, of the first row of an import; empty where it has none.
+
+    Raises:
+        AccessError: the person is no admin.
+    """
+    query = (
+        select(TextSourceRow.cells)
+        .where(TextSourceRow.import_id == import_id)
+        .order_by(TextSourceRow.id)
+        .limit(1)
+    )
+    with access.reading("admin") as connection:
+        found: dict[str, Any] = json.loads(connection.scalar(query) or "{}")
+    return found
+
+
 def _content_key(sources: Sequence[Source], options: ReadOptions) -> str:
     said = json.dumps(asdict(options), sort_keys=True)
     return hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()

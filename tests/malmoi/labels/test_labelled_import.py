@@ -253,3 +253,28 @@ def test_the_command_says_what_is_new_and_each_fault_once(
     assert "표.csv:2: " in many and len(many.splitlines()) < 12
     wrong = "15 labels: expected a label of 긍정, 부정, 중립, found"
     assert f"{wrong} '0'" in many and f"{wrong} '1'" in many
+
+
+@pytest.mark.parametrize(
+    ("row", "flags"),
+    [
+        ({"text": "글입니다", "감정": "긍정"}, "--label-column '감정'"),
+        ({"text": "글입니다", "label": ["긍정"], "Comments": []}, "--from doccano"),
+        ({"text": "제목", "data": {"text": "글"}, "annotations": []}, "--from label-studio"),
+        ({"text": "글입니다", "별점": 5}, None),
+    ],
+)
+def test_labels_that_were_not_asked_for_are_named(
+    make: Make,
+    any_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    row: dict[str, object],
+    flags: str | None,
+) -> None:
+    make()
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    command(LabelsSettings(action="import", files=(file,), database=any_url))
+    said = capsys.readouterr().err
+    assert "texts only" not in said if flags is None else f"come in with {flags}\n" in said
