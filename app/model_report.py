@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from app.intervals import share_interval, wide_enough
+from malmoi.errors import InputError
+from malmoi.inference.paired_runs import PairedRuns, compare_runs, run_folder
 from malmoi.model_folders import LINEAR, is_linear_alone, read_json
 
 _REPORT, _CARD = "report.json", "README.md"
@@ -100,6 +102,20 @@ def _read(file: Path, changed: int) -> FoldReport | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def compared(first: Path, second: Path) -> PairedRuns | None:
+    """Two models text by text; None where a run has not kept what it predicted."""
+    try:
+        folders = [run_folder(str(model)) for model in (first, second)]
+        return _compared(*((run, (run / "report.json").stat().st_mtime_ns) for run in folders))
+    except (InputError, OSError):
+        return None
+
+
+@lru_cache(maxsize=16)
+def _compared(first: tuple[Path, int], second: tuple[Path, int]) -> PairedRuns:
+    return compare_runs(first[0], second[0])
 
 
 def _interval(report: dict[str, Any], f1: float, texts: int) -> tuple[float, float]:

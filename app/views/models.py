@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.address import take_from_address, write_to_address
 from app.found_models import available_models, distinct_names, is_run, model_name
-from app.language import say
+from app.language import number_of, say
 from app.model_charts import confusion_chart, label_bars
 from app.model_choice import (
     choose_name,
@@ -19,8 +19,9 @@ from app.model_choice import (
     tell_better,
     use_model,
 )
-from app.model_report import FoldReport, card, fold_report, labels_of
+from app.model_report import FoldReport, card, compared, fold_report, labels_of
 from app.visit import Visit
+from malmoi.inference.paired_runs import PairedRuns
 from malmoi.model_folders import is_linear_alone
 
 _SECTION = "section"
@@ -252,6 +253,8 @@ def _show_two(paths: dict[str, Path]) -> None:
                 "the comparison as a rough one.",
             ),
         )
+    elif (paired := compared(*paths.values())) is not None:
+        st.caption(_paired(paired))
     elif first.low > second.high or second.low > first.high:
         st.caption(
             say(
@@ -272,6 +275,24 @@ def _show_two(paths: dict[str, Path]) -> None:
             width="stretch",
             alt=say("라벨별 F1", "F1 by label"),
         )
+
+
+def _paired(found: PairedRuns) -> str:
+    difference = found.second_f1 - found.first_f1
+    interval = f"{found.low:+.3f} ~ {found.high:+.3f}"
+    verdict = (
+        say("우연으로 보기 어려운 차이입니다.", "That is hardly chance.")
+        if found.is_sure
+        else say("우연일 수 있습니다.", "It may be chance.")
+    )
+    return say(
+        f"같은 글 {found.texts:,}건을 하나씩 견주었습니다. 모든 글의 매크로 F1은 둘째가 "
+        f"{difference:+.3f} (95% 구간 {interval})입니다. {verdict} 첫째만 맞은 글은 "
+        f"{found.first_alone:,}건, 둘째만 맞은 글은 {found.second_alone:,}건입니다.",
+        f"{number_of(found.texts, 'text')} compared one by one. The macro F1 over all texts of the "
+        f"second is {difference:+.3f} (95% interval {interval}). {verdict} Right alone: the first "
+        f"of {found.first_alone:,} texts, the second of {found.second_alone:,}.",
+    )
 
 
 def _show_training(visit: Visit) -> None:

@@ -185,6 +185,19 @@ def test_two_models_of_the_same_labels_are_compared(workplace: Path) -> None:
     assert "같은 라벨을 붙이는 다른 모델이 없습니다" in shown(page)
 
 
+def test_two_runs_on_the_same_texts_are_compared_one_by_one(workplace: Path) -> None:
+    header = "id,text,label,predicted,fold,seed,probability 긍정"
+    for name, f1, said in (("a", 0.78, "긍정"), ("b", 0.6, "부정")):
+        run = model(name, f1).parent
+        report = json.loads((run / "report.json").read_text("utf-8"))
+        report |= {"interval_95": [0.1, 0.9], "data": {"texts": 40, "sha256": "same"}}
+        (run / "report.json").write_text(json.dumps(report), encoding="utf-8")
+        rows = [f"{n},글 {n},{'긍정' if n % 2 else '부정'},{said},1,42,0.5" for n in range(40)]
+        (run / "predictions.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+    page = open_page("models", section="compare")
+    assert "같은 글 40건을 하나씩" in shown(page) and "우연일 수 있습니다" in shown(page)
+
+
 def test_a_card_and_names_are_plain_text(workplace: Path) -> None:
     path = model("*굵게* <b>x</b>", 0.78)
     shutil.copytree(path, "checkpoints/y")
