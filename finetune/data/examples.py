@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from finetune.data.folds import numbered
-from finetune.data.label_cells import labels_in, write_list
+from finetune.data.label_cells import annotated, labels_in, write_list
 from finetune.data.labelled_rows import found_form, grouped_rows, iter_rows
 from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
@@ -247,6 +247,7 @@ class _Reader:
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._contradicting: list[Contradiction] = []
         self._first_unlabelled = ""
+        self._from_label_studio = False
         self._nones = 0  # rows that say by an empty list that they have none of the labels
         self._found: Counter[str] = Counter()
         self._with_text: set[str] = set()
@@ -303,7 +304,8 @@ class _Reader:
 
     def _names_of(self, label: str | None, where: str) -> tuple[str, ...] | None:
         """The label names of a cell, checked and counted; None where something is wrong."""
-        cell = label or ""
+        cell = annotated(label or "", where)
+        self._from_label_studio |= cell != (label or "")
         # What a table program writes for a missing value; a label of that name has to be listed.
         plain = normal_label(cell)
         if plain.lower() == "nan" and plain not in (self._expected or ()):
@@ -373,11 +375,14 @@ class _Reader:
     def _check_unlabelled(self) -> None:
         """Refuse rows without a label, unless they are to be left out or are texts of no label."""
         several = self._task == "multi"
-        if not self._unlabelled or self._skip_unlabelled or (several and not self._nones):
+        # Of Label Studio a text that nobody has labelled is told from one of no label.
+        is_told = bool(self._nones) or self._from_label_studio
+        if not self._unlabelled or self._skip_unlabelled or (several and not is_told):
             return
         if self._labels is None and not several:
             self._ask_about_separator()  # some with none and some with several are for `multi`
-        but = f", while {self._nones:,} say by [] that none of the labels fits" if several else ""
+        but = f", while {self._nones:,} say by [] that none of the labels fits"
+        but = but if several and not self._from_label_studio else ""
         raise InputError(
             f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the first "
             f"is {self._first_unlabelled}{but}; label or remove them, or leave them out with --set "

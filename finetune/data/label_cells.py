@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.labels.listed_labels import CHOICES, chosen, listed
+from malmoi.labels.listed_labels import CHOICES, agreed, chosen, is_annotations, listed
 from malmoi.labels.names import normal_label
 
 
@@ -34,6 +34,24 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
             "correct the row or give another data.label_separator"
         )
     return list(dict.fromkeys(names))
+
+
+def annotated(cell: str, where: str) -> str:
+    """What Label Studio's annotations in a cell come to: a list, or "" if nobody has labelled.
+
+    Any other cell stays as it is.
+
+    Raises:
+        InputError: annotators differ.
+    """
+    found = listed(cell) if '"result"' in cell else None
+    if found is None or not is_annotations(found):
+        return cell
+    try:
+        labels = agreed(found)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return "" if labels is None else write_list(labels)
 
 
 def write_list(names: list[str]) -> str:

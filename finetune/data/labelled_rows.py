@@ -12,6 +12,7 @@ from finetune.data.row_format import RowFormat
 from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
+from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.names import normal_label
 from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, PAIR_COLUMNS, TEXT_COLUMNS
 from malmoi.text.reading.notes import ReadingNotes
@@ -144,8 +145,10 @@ def iter_rows(
             options=form.reading,
             notes=notes,
         )
+    # Label Studio's list of what people said: empty where nobody has said anything.
+    of_people = form.label_column in ANNOTATIONS
     for record in records:
-        yield record, None
+        yield replace(record, label="") if of_people and record.label == "[]" else record, None
 
 
 def _has_label(path: Path, form: RowFormat) -> bool:

@@ -14,7 +14,7 @@ from malmoi.labels.labelled_import import (
     StoredRow,
     import_with_acts,
 )
-from malmoi.labels.listed_labels import chosen, listed
+from malmoi.labels.listed_labels import agreed, chosen, is_annotations, listed
 from malmoi.labels.names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_project
@@ -101,6 +101,9 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
     text = label_text(cell, "the column of labels")
     if text is None:
         return None
+    if is_annotations(found := listed(text)):
+        labels = agreed(found or [])
+        return None if labels is None or (not labels and kind == "single") else labels
     spelled = _list_in(text)
     if spelled is not None:
         return spelled if spelled or kind == "multi" else None

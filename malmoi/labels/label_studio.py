@@ -18,12 +18,11 @@ from sqlalchemy import Connection, select
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act
 from malmoi.labels.labelled_import import FoundActs, StoredRow
+from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.names import normal_label
 from malmoi.labels.project_models import TextRow, TextSourceRow
 from malmoi.labels.review import ReviewedText, Vote
 
-# Where annotations stand: in exports of today, and before Label Studio 1.0.
-ANNOTATIONS = ("annotations", "completions")
 # Before the number of somebody whose address a file does not have.
 _NUMBERED = "label-studio:"
 # Ours: who labelled, where that is nobody whom Label Studio could know.

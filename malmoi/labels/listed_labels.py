@@ -7,12 +7,17 @@ Studio's `{"choices": ["a", "b"]}`, however deep it lies.
 import ast
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from malmoi.errors import InputError
 
 _OPENING = ("[", "{", "(")
 # numpy prints no commas, and Python would join the texts.
 _WITHOUT_COMMA = re.compile(r"""(['"])\s+(?=['"])""")
 CHOICES = "choices"
+# Where Label Studio's annotations stand: in exports of today, and before its version 1.0.
+ANNOTATIONS = ("annotations", "completions")
 
 
 def listed(cell: str) -> Any | None:
@@ -29,6 +34,40 @@ def listed(cell: str) -> Any | None:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None  # a name in brackets, such as "[공지]"
     return found if isinstance(found, list | tuple | set | dict) else None
+
+
+def is_annotations(found: Any) -> bool:
+    """Whether a list is what Label Studio keeps of one text, an object for each who annotated."""
+    return (
+        isinstance(found, list)
+        and bool(found)
+        and all(isinstance(one, dict) and "result" in one for one in found)
+    )
+
+
+def agreed(annotations: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """The labels that all who labelled a text gave it, or that are its ground truth.
+
+    Args:
+        annotations: of Label Studio; those that were cancelled do not count, whatever they hold.
+
+    Returns:
+        The labels, none where that is what they say; None where nobody has labelled the text.
+
+    Raises:
+        InputError: they differ.
+    """
+    held = [one for one in annotations if not one.get("was_cancelled")]
+    truths = [one for one in held if one.get("ground_truth")] or held
+    said = [[str(name) for name in chosen(one["result"]) or ()] for one in truths]
+    for other in said[1:]:
+        if set(other) != set(said[0]):
+            first, second = (", ".join(names) or "none" for names in (said[0], other))
+            raise InputError(
+                f"expected annotators who agree on a text, found {first} and {second}; import the "
+                "file into a project of the app and decide there, or keep one annotation a text"
+            )
+    return said[0] if said else None
 
 
 def chosen(value: Any) -> list[Any] | None:

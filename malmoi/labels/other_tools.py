@@ -18,7 +18,6 @@ from malmoi.labels.annotating import Act
 from malmoi.labels.exporting import first_sources
 from malmoi.labels.final_labels import final_label, iter_reviewed
 from malmoi.labels.label_studio import (
-    ANNOTATIONS,
     acts_of_task,
     as_task,
     choices_in,
@@ -32,6 +31,7 @@ from malmoi.labels.labelled_import import (
     StoredRow,
     import_with_acts,
 )
+from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import ReviewedText
 from malmoi.text.reading.notes import ReadingNotes

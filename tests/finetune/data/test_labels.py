@@ -15,6 +15,7 @@ import pytest
 from finetune.data.examples import Examples, nearest_label, read_examples
 from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
+from malmoi.inference.tasks import Task
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
@@ -223,6 +224,42 @@ def test_an_empty_cell_beside_empty_lists_is_no_text_of_no_label(tmp_path: Path)
     found = read_examples(data, task="multi", skip_unlabelled=True)
     assert names_of(found) == [["가격"], [], ["배송"], ["가격", "배송"]]
     assert (found.without_label, found.unlabelled) == (1, 2)
+
+
+def said(*labels: str, **more: bool) -> dict[str, object]:
+    """An annotation of Label Studio."""
+    return {"result": [{"type": "choices", "value": {"choices": list(labels)}}], **more}
+
+
+def tasks(folder: Path, *annotations: list[dict[str, object]]) -> Path:
+    found = [
+        {"id": n, "data": {"text": f"글 {n}"}, "annotations": one}
+        for n, one in enumerate(annotations)
+    ]
+    (folder / "ls.json").write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    return folder / "ls.json"
+
+
+@pytest.mark.parametrize("task", ["single", "multi"])
+def test_of_annotations_those_count_that_hold(tmp_path: Path, task: Task) -> None:
+    reading = ReadOptions(text_column="data.text")
+    columns: dict[str, Any] = {"reading": reading, "label_column": "annotations"}
+    held = [
+        [said("가격"), said("배송", was_cancelled=True)],
+        [said("배송"), said("배송"), said("가격", ground_truth=False, was_cancelled=True)],
+        [said("배송"), said("가격", ground_truth=True)],
+    ]
+    found = read_examples(tasks(tmp_path, *held), task=task, **columns)
+    assert found.counts == {"가격": 2, "배송": 1}
+    # Two who differ are no text with both labels.
+    with pytest.raises(InputError, match="annotators who agree on a text, found 가격 and 배송"):
+        read_examples(tasks(tmp_path, *held, [said("가격"), said("배송")]), task=task, **columns)
+    # Nor is a text that nobody has labelled one of no label.
+    nobody = tasks(tmp_path, *held, [], [said("가격", was_cancelled=True)])
+    with pytest.raises(InputError, match=r"2 of 5 rows .* have no label, the first is .*id 3; "):
+        read_examples(nobody, task=task, **columns)
+    found = read_examples(nobody, task=task, skip_unlabelled=True, **columns)
+    assert (len(found.texts), found.unlabelled, found.without_label) == (3, 2, 0)
 
 
 def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:

@@ -117,6 +117,10 @@ def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
     assert texts_with_votes(access, [text])[0].votes == ()
 
 
+# An annotation of Label Studio.
+SAID = '{"result": [{"value": {"choices": ["%s"]}}]}'
+
+
 @pytest.mark.parametrize(
     ("cell", "kind", "expected"),
     [
@@ -137,6 +141,9 @@ def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
         ("배송#가격", "multi", ["배송", "가격"]),
         ("['배송', '가격']", "multi", ["배송", "가격"]),
         ('{"choices": ["배송", "가격"]}', "multi", ["배송", "가격"]),
+        (f"[{SAID % '배송'}]", "single", ["배송"]),
+        (f'[{SAID % "배송"}, {{"was_cancelled": true, {SAID[1:] % "가격"}]', "multi", ["배송"]),
+        (f'[{{"was_cancelled": true, {SAID[1:] % "가격"}]', "multi", None),
     ],
 )
 def test_what_a_cell_of_labels_says(cell: object, kind: str, expected: list[str] | None) -> None:
