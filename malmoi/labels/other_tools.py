@@ -168,7 +168,8 @@ def _doccano(row: StoredRow, annotator: str) -> FoundActs:
         found.acts.append((annotator, act))
     comments = row.cells.get("Comments")
     if isinstance(comments, list) and comments:
-        note = "\n".join(map(str, comments))
+        # `_example` puts the name in front, which must not grow with each way round.
+        note = "\n".join(str(one).removeprefix(f"{annotator}: ") for one in comments)
         act = Act(text_id=row.text_id, kind="note", request_id=f"{row.request}:1", note=note)
         found.acts.append((annotator, act))
     return found

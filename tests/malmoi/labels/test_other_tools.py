@@ -187,6 +187,10 @@ def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
     second = make(name="둘")
     import_labelled(second, find_sources(path), "doccano", annotator="admin")
     assert votes(second) == expected
+    # Nor does a comment get the name in front again with each way round.
+    export_for(second, tmp_path / "again.jsonl", "doccano")
+    again = (tmp_path / "again.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["Comments"] for line in again] == [["admin: 확실함"], []]
 
 
 def test_exports_of_older_versions_come_in_or_say_why_not(make: Make) -> None:
