@@ -355,5 +355,7 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
     else:
         if TRAINED not in added.stack.weights:
             print("the encoder does not help; --quick fits the linear model alone")
+        elif advice := added.better_alone():
+            print(advice)
         added.part.save(work / MODEL, {"macro_f1": added.describe()})
     return added

@@ -56,7 +56,7 @@ def _few(scores: Mapping[str, Any], texts: Mapping[str, int]) -> list[ScoreRemar
     mean = sum(others) / len(others)
     return [
         ScoreRemark(
-            english=f"labels of less than {_FEW_TEXTS} texts ({shown}) count as much in macro F1 "
+            english=f"labels of fewer than {_FEW_TEXTS} texts ({shown}) count as much in macro F1 "
             "as the others, though their F1 is mostly chance; the mean F1 of the others is "
             f"{mean:.4f}",
             korean=f"텍스트가 {_FEW_TEXTS}개가 안 되는 라벨({shown})의 F1은 거의 우연이지만, "

@@ -38,4 +38,4 @@ def test_labels_of_a_handful_of_texts_are_told_from_the_others() -> None:
     given = {"많음": 40, "셋": 3}
     found = said(given, {"많음": 40, "셋": 0})
     assert "셋 3" in found and f"{2 * 40 / (2 * 40 + 3):.4f}" in found
-    assert "less than" not in said({"많음": 40, "스물": 20}, {"많음": 40, "스물": 20})
+    assert "fewer than" not in said({"많음": 40, "스물": 20}, {"많음": 40, "스물": 20})
