@@ -346,7 +346,8 @@ def _places(columns: Sequence[str], names: Sequence[str]) -> list[int]:
     found: dict[int, None] = {}
     for name in names:
         exact = [place for place, column in enumerate(columns) if column == name]
-        alike = [place for place, column in enumerate(plain) if column == plain_name(name)]
+        wanted = plain_name(name)
+        alike = [place for place, column in enumerate(plain) if column == wanted]
         found.update(dict.fromkeys([*exact, *alike]))
     return list(found)
 
