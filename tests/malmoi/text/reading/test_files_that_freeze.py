@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import openpyxl
@@ -22,9 +22,16 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from finetune import kfold
+from finetune.settings import KfoldSettings
+from malmoi.__main__ import main as malmoi
+from malmoi.command_line import run_command
 from malmoi.text.characters import MOST_MARKS, to_nfc
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
 from malmoi.text.reading.records import iter_records
+from pretrain import run
+from pretrain.config.settings import PretrainSettings
+from tokenizer.__main__ import main as tokenizer
 
 ROOT = Path(__file__).parents[4]
 TEXT = "이 영화는 정말 좋았다"
@@ -41,20 +48,23 @@ with open("/proc/self/status") as status:
 resource.setrlimit(resource.RLIMIT_AS, (size + {memory},) * 2)
 used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
 resource.setrlimit(resource.RLIMIT_CPU, (used + 60,) * 2)
-try:
-    {code}
-except InputError as error:
-    print(error)
+for code in {codes}:
+    try:
+        exec(code)
+    except InputError as error:
+        print(error)
 """
 _READ = "print(sum(1 for _ in iter_records(sys.argv[1])))"
 _LOAD = "print(load_table(sys.argv[1], open(sys.argv[1], 'rb').read()).shape)"
 
 
-def bounded(code: str, *arguments: object, imports: str = "", memory: int = 160 << 20) -> str:
-    """What a piece of Python prints that has little memory (bytes) and time."""
-    script = _BOUNDED.format(code=code, imports=imports, memory=memory)
+def bounded(
+    *codes: str, path: Path | None = None, imports: str = "", memory: int = 160 << 20
+) -> str:
+    """What pieces of Python print that have little memory (bytes) and time; `path` is argv[1]."""
+    script = _BOUNDED.format(codes=codes, imports=imports, memory=memory)
     done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
+        [sys.executable, "-c", script, str(path)],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
         capture_output=True,
@@ -162,10 +172,10 @@ def test_a_workbook_that_unpacks_to_more_than_it_may(tmp_path: Path, kind: str) 
     name, part, message = WORKBOOKS[kind]
     path = tmp_path / "a.xlsx"
     write_workbook(path, name, part())
-    for code in (_READ, _LOAD):
-        printed = bounded(code, path)
-        assert message in printed and printed.startswith(str(path)), printed
-        assert "\n" not in printed
+    printed = bounded(_READ, _LOAD, path=path).splitlines()
+    assert len(printed) == 2
+    for line in printed:
+        assert message in line and line.startswith(str(path)), line
 
 
 COLUMNS = ["text", *(f"c{number}" for number in range(200_000))]
@@ -186,23 +196,26 @@ def write_columns(path: Path) -> None:
 def test_columns_by_the_hundred_thousand(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     write_columns(path)
-    assert bounded(_READ, path) == "1"
-    assert "expected at most 16,384 columns, found 200,001; leave only" in bounded(_LOAD, path)
+    read, loaded = bounded(_READ, _LOAD, path=path).splitlines()
+    assert read == "1"
+    assert "expected at most 16,384 columns, found 200,001; leave only" in loaded
 
 
 def test_names_of_columns_are_counted_once(tmp_path: Path) -> None:
     """Counting each of 50,000 names among all took minutes."""
     path = tmp_path / "a.parquet"
     write_columns(path)
-    assert bounded(_READ, path, memory=2 << 30) == "1"  # Parquet describes each of them at length
+    # Parquet describes each of them at length.
+    assert bounded(_READ, path=path, memory=2 << 30) == "1"
 
 
 def test_rows_with_a_column_each_are_no_table(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     rows = (f'{{"text": "{TEXT}", "k{number}": 1}}\n' for number in range(15_000))
     path.write_text("".join(rows), encoding="utf-8")
-    assert bounded(_READ, path) == "15000"
-    assert "expected a table of at most 33,554,432 cells and" in bounded(_LOAD, path)
+    read, loaded = bounded(_READ, _LOAD, path=path).splitlines()
+    assert read == "15000"
+    assert "expected a table of at most 33,554,432 cells and" in loaded
 
 
 def write_packed(path: Path, start: bytes, filling: bytes) -> None:
@@ -236,27 +249,27 @@ def test_a_packed_line_without_an_end(
 ) -> None:
     path = tmp_path / name
     write_packed(path, start, filling)
-    for code in (_READ, _LOAD):
-        assert message in bounded(code, path, memory=1 << 30)
+    printed = bounded(_READ, _LOAD, path=path, memory=1 << 30).splitlines()
+    assert len(printed) == 2 and all(message in line for line in printed)
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst"])
 def test_a_large_packed_corpus_streams_on_the_command_line(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     write_packed(path, b"", (TEXT * 300 + "\n").encode())
-    assert int(bounded(_READ, path)) > 10_000
+    assert int(bounded(_READ, path=path)) > 10_000
     # In the app all of a table is in memory, which so many characters would fill here.
     fewer = "import malmoi.text.reading.tables as tables; tables.MOST_CHARACTERS = 1 << 22"
-    printed = bounded(_LOAD, path, imports=fewer)
+    printed = bounded(_LOAD, path=path, imports=fewer)
     assert "cells and 4,194,304 characters, found more; split it" in printed
 
 
-def test_a_parquet_cell_of_a_quarter_of_a_gigabyte(tmp_path: Path) -> None:
+def test_a_parquet_cell_of_an_eighth_of_a_gigabyte(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    table = pa.table({"text": ["a" * (1 << 28)]})
+    table = pa.table({"text": ["a" * (1 << 27)]})
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
     assert "a.parquet: expected rows of texts, found some of more than 64 MiB" in bounded(
-        _READ, path
+        _READ, path=path
     )
 
 
@@ -347,36 +360,47 @@ def pipe(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("pipe", PIPES, indirect=True)
 def test_pipes_and_devices_are_no_files(pipe: Path) -> None:
     message = rf"{pipe.name}: expected a file or folder, found a (pipe|device|socket); write"
-    for path in (pipe, pipe.parent):  # given, or met in a folder
-        printed = bounded(_READ, path)
-        assert re.search(message.replace("link.xlsx", r"\w+\.\w+"), printed), printed
+    in_folder = "print(sum(1 for _ in iter_records(os.path.dirname(sys.argv[1]))))"
+    printed = bounded(_READ, in_folder, path=pipe, imports="import os").splitlines()
+    assert len(printed) == 2
+    for line in printed:  # given, or met in a folder
+        assert re.search(message.replace("link.xlsx", r"\w+\.\w+"), line), line
 
 
-COMMANDS = [
-    ["-m", "malmoi", "clean", "{}", "--output", "{}.out"],
-    ["-m", "malmoi", "stats", "{}"],
-    ["-m", "malmoi", "sample", "{}"],
-    ["-m", "tokenizer", "train", "--corpus", "{}", "--output", "{}.out"],
-    ["-m", "tokenizer", "evaluate", "checkpoints/malmoi-small", "--corpus", "{}"],
-    ["pretrain/run.py", "--corpus", "{}"],
-    ["finetune/kfold.py", "--data", "{}"],
+COMMANDS: list[tuple[str, Callable[[Sequence[str]], int], list[str]]] = [
+    ("clean", malmoi, ["clean", "{}", "--output", "{}.out"]),
+    ("stats", malmoi, ["stats", "{}"]),
+    ("sample", malmoi, ["sample", "{}"]),
+    ("train", tokenizer, ["train", "--corpus", "{}", "--output", "{}.out"]),
+    ("evaluate", tokenizer, ["evaluate", "checkpoints/malmoi-small", "--corpus", "{}"]),
+    (
+        "pretrain",
+        lambda given: run_command(PretrainSettings, run.main, "", arguments=given),
+        ["--corpus", "{}"],
+    ),
+    (
+        "kfold",
+        lambda given: run_command(KfoldSettings, kfold.main, "", arguments=given),
+        ["--data", "{}"],
+    ),
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command[:3]))
+@pytest.mark.timeout(300)  # it would be for ever
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 @pytest.mark.parametrize("pipe", ["pipe.csv", "zero.txt"], indirect=True)
-def test_no_command_waits_for_a_pipe(pipe: Path, command: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *(part.format(pipe) for part in command)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,  # it would be for ever
-    )
-    assert done.returncode == 2
-    assert "expected a file or folder, found a" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_no_command_waits_for_a_pipe(
+    pipe: Path,
+    command: tuple[str, Callable[[Sequence[str]], int], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(ROOT)
+    _, main, flags = command
+    assert main([flag.format(pipe) for flag in flags]) == 2
+    error = capsys.readouterr().err
+    assert "expected a file or folder, found a" in error
+    assert error.count("\n") == 1
     assert {path.name for path in pipe.parent.iterdir()} == {pipe.name}
 
 
