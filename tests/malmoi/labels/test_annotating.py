@@ -23,6 +23,7 @@ from malmoi.labels.annotating import (
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.project_models import AnnotationRow, PlaceRow
 from malmoi.labels.review import progress, texts_with_votes
+from tests.malmoi.labels.at_work import at_once, write
 from tests.malmoi.labels.conftest import Make, for_person
 
 WRITER = """
@@ -239,18 +240,10 @@ def test_eight_writers_at_once_lose_and_double_nothing(make: Make, any_url: str)
     people = [f"사람{number}" for number in range(8)]
     lines = [f"글 번호 {number}" for number in range(60)]
     access = make(*lines, annotators_per_text=8, people=dict.fromkeys(people, "annotator"))
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, any_url, who, "30"], stdout=subprocess.PIPE, text=True
-        )
-        for who in people
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.communicate()
-    assert [process.returncode for process in processes] == [0] * 16
-    assert len(log(access)) == 8 * 30
-    assert progress(access).finished == 30
+    # Each of them twice, as with two windows.
+    at_once(write, [(any_url, who, 40) for who in people for _ in range(2)])
+    assert len(log(access)) == 8 * 20
+    assert progress(access).finished == 20
     assert_places_follow_the_log(access)
 
 

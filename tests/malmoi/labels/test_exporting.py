@@ -4,8 +4,6 @@ import csv
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 from finetune.data.examples import read_examples
 from finetune.data.source import find_data
+from malmoi.__main__ import main
 from malmoi.commands.labels import LabelsSettings
 from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
@@ -303,32 +302,30 @@ def test_the_command_names_what_it_was_given_to_write(
         command(settings)
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "malmoi", "labels", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def test_the_command_lists_exports_and_backs_up(
-    project: ProjectAccess, any_url: str, tmp_path: Path
+    project: ProjectAccess, any_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = f"--database={any_url}"
-    listed = run("list", database)
-    assert listed.stdout.startswith("리뷰: 1 of 5 texts finished, 2 to review"), listed.stderr
-    done = run("export", str(tmp_path / "out.csv"), database, "--project=리뷰")
-    assert done.returncode == 0 and "4 texts with a label" in done.stderr
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["labels", *arguments])
+        return code, *capsys.readouterr()
+
+    _, listed, errors = run("list", database)
+    assert listed.startswith("리뷰: 1 of 5 texts finished, 2 to review"), errors
+    code, _, errors = run("export", str(tmp_path / "out.csv"), database, "--project=리뷰")
+    assert code == 0 and "4 texts with a label" in errors
     assert len(pd.read_csv(tmp_path / "out.csv")) == 4
-    wrong = run("export", str(tmp_path / "no.csv"), database, "--project=없음")
-    assert wrong.returncode == 2 and wrong.stderr.startswith(
-        "error: expected --project with one of"
-    )
-    missing = run("list", f"--database=sqlite:///{tmp_path}/typo.db")
-    assert missing.returncode == 2 and "found no file" in missing.stderr
+    code, _, errors = run("export", str(tmp_path / "no.csv"), database, "--project=없음")
+    assert code == 2 and errors.startswith("error: expected --project with one of")
+    code, _, errors = run("list", f"--database=sqlite:///{tmp_path}/typo.db")
+    assert code == 2 and "found no file" in errors
     assert not (tmp_path / "typo.db").exists()
-    copied = run("backup", str(tmp_path / "copy.db"), database)
+    code, _, errors = run("backup", str(tmp_path / "copy.db"), database)
     if any_url.startswith("sqlite"):
-        assert copied.returncode == 0
+        assert code == 0
         names = [one.name for one in ProjectStore(f"sqlite:///{tmp_path}/copy.db").list(LOCAL)]
         assert names == ["리뷰"]
     else:
-        assert copied.returncode == 2 and "pg_dump" in copied.stderr
-        assert copied.stderr.count("\n") == 1
+        assert code == 2 and "pg_dump" in errors
+        assert errors.count("\n") == 1

@@ -1,8 +1,5 @@
 """Texts are handed out by lease: k annotators each, blind, in the order that was asked for."""
 
-import json
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -20,27 +17,8 @@ from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
 from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, random_sample, write_scores
+from tests.malmoi.labels.at_work import at_once, lease
 from tests.malmoi.labels.conftest import Make, for_person
-
-LEASER = """
-import json, sys
-from malmoi.labels.annotating import Act, save_act
-from malmoi.labels.leasing import lease_texts
-from malmoi.labels.people import Person
-from malmoi.labels.projects import ProjectStore
-url, who = sys.argv[1:]
-access = ProjectStore(url).access(Person(name=who), "리뷰")
-print("ready", flush=True)
-sys.stdin.readline()
-done = []
-while texts := lease_texts(access, 2):
-    for leased in texts:
-        act = Act(text_id=leased.text_id, kind="label", labels=["긍정"],
-                  request_id=f"{who}-{leased.text_id}")
-        save_act(access, act)
-        done.append(leased.text_id)
-print(json.dumps(done))
-"""
 
 
 class _AnyMoment(type):
@@ -138,22 +116,7 @@ def test_eight_processes_at_once_fill_each_place_once(
     people = [f"사람{number}" for number in range(8)]
     lines = [f"글 번호 {number}" for number in range(texts)]
     make(*lines, annotators_per_text=needed, people=dict.fromkeys(people, "annotator"))
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", LEASER, any_url, who],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for who in people
-    ]
-    for process in processes:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    done = [json.loads(process.communicate()[0]) for process in processes]
+    done = at_once(lease, [(any_url, who) for who in people])
     assert all(len(set(one)) == len(one) for one in done)
     labelled = Counter(text_id for one in done for text_id in one)
     assert labelled == dict.fromkeys(range(1, texts + 1), needed)
@@ -168,11 +131,11 @@ def test_two_threads_never_get_the_last_place_both(make: Make) -> None:
     barrier = threading.Barrier(4)
     found: list[int] = []
 
-    def lease(name: str) -> None:
+    def take(name: str) -> None:
         barrier.wait()
         found.extend(ids(for_person(local, name), 1))
 
-    threads = [threading.Thread(target=lease, args=(name,)) for name in people]
+    threads = [threading.Thread(target=take, args=(name,)) for name in people]
     for thread in threads:
         thread.start()
     for thread in threads:
