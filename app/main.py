@@ -14,6 +14,7 @@ import streamlit as st
 from app.explanation import explain
 from app.language import say
 from app.warming import page_drawn, warming
+from malmoi.command_line import spare_the_collector
 from malmoi.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -75,4 +76,5 @@ def _refuse() -> None:
 if __name__ == "__main__":
     main()
 elif __name__ == "main":  # as `streamlit run` imports it, once, to start the server
+    spare_the_collector()
     app = st.App(__file__, lifespan=warming)

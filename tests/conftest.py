@@ -11,6 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from malmoi.command_line import spare_the_collector
+
+# Thousands of tests, too, are objects that stay.
+spare_the_collector()
+
 # The test models are so small that a second thread costs more than it gives, and threads that
 # spin while they wait starve the other processes on a two-core machine. Set before torch loads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from malmoi.command_line import spare_the_collector
 from malmoi.errors import InputError
 
 # Lower than the app and what else a person does on the machine.
@@ -28,6 +29,7 @@ _MOST_THREADS = 4
 
 def main() -> None:
     """Answer requests until the input ends."""
+    spare_the_collector()
     # What libraries print must not stand among the replies.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from malmoi.command_line import spare_the_collector
 from malmoi.errors import UnfinishedError
 
 # Of a container, by cgroup 2 and 1; a number, or "max".
@@ -59,6 +60,7 @@ def starting_workers() -> Iterator[None]:
 
 def begin_worker() -> None:
     """First thing in a process of ours: Ctrl-C is the parent's, and it ends with its parent."""
+    spare_the_collector()
     # Ctrl-C reaches the whole group; the parent ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A worker whose parent was killed would otherwise wait for work for ever.
