@@ -66,9 +66,12 @@ def main_module() -> Iterator[None]:
     sys.modules["__main__"] = before
 
 
-@pytest.fixture
-def chromium() -> Iterator[Any]:
-    """A real Chromium (a playwright Browser), closed at the end; skipped where there is none."""
+@pytest.fixture(scope="module")
+def running_chromium() -> Iterator[Any]:
+    """A real Chromium for all tests of a file; skipped where there is none.
+
+    Not of several files: until it is closed, nothing else can run an event loop in this thread.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
@@ -82,3 +85,11 @@ def chromium() -> Iterator[Any]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def chromium(running_chromium: Any) -> Iterator[Any]:
+    """That Chromium (a playwright Browser), which keeps nothing of the tests before."""
+    yield running_chromium
+    for context in running_chromium.contexts:
+        context.close()
