@@ -5,6 +5,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from malmoi.command_line import spare_the_collector
+from malmoi.text import morpheme_vectors
 
 # Thousands of tests, too, are objects that stay.
 spare_the_collector()
@@ -85,6 +87,32 @@ def running_chromium() -> Iterator[Any]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _vectors_are_computed_once() -> None:
+    """Kiwi's word vectors, which are the same each time and take ten seconds.
+
+    Each test keeps and reads them in its own cache, as if it had computed them.
+    """
+    morpheme_vectors._computed = cache(morpheme_vectors._computed)
+
+
+@pytest.fixture(scope="session")
+def kiwi_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that has them, for processes of their own."""
+    folder = tmp_path_factory.mktemp("vectors")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("malmoi.cache.CACHE", folder)
+        morpheme_vectors.morpheme_vectors()
+    return folder
+
+
+def link_vectors(home: Path, vectors: Path) -> None:
+    """Let commands in a home find the vectors of such a cache."""
+    (home / "runs" / "cache").mkdir(parents=True, exist_ok=True)
+    (place,) = vectors.iterdir()
+    (home / "runs" / "cache" / place.name).symlink_to(place)
 
 
 @pytest.fixture

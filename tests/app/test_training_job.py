@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,11 +26,39 @@ from malmoi.labels.text_import import import_texts
 from malmoi.model_folders import find_classifiers
 from malmoi.progress import duration
 from malmoi.text.reading.sources import source_of_upload
+from tests.conftest import link_vectors
 
 ROOT = Path(__file__).parents[2]
 LABELS = ["꿈", "일정", "오류"]
 PATIENCE = 1_500.0
 ME = Person(name="관리자", is_local=True)
+
+
+@pytest.fixture
+def place(workplace: Path, kiwi_vectors: Path) -> Path:
+    """A working directory in which a training need not compute what Kiwi knows of words."""
+    link_vectors(workplace, kiwi_vectors)
+    return workplace
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working directory with a training that had too few labels."""
+    folder = tmp_path_factory.mktemp("failed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("MALMOI_HOME", ".")
+        patch.delenv("MALMOI_DATABASE", raising=False)
+        assert ended(start_training(project(6), quick=True)).status() == "failed"
+    return folder
+
+
+@pytest.fixture
+def after_failure(workplace: Path, failed: Path) -> TrainingJob:
+    """That training, in a working directory of the test."""
+    shutil.copytree(failed, workplace, dirs_exist_ok=True)
+    (job,) = training_jobs(ProjectStore().access(ME, 1))
+    return job
 
 
 def project(number: int, name: str = "메모 / 2차 #1") -> ProjectAccess:
@@ -58,7 +87,7 @@ def ended(job: TrainingJob) -> TrainingJob:
     return job
 
 
-def test_a_training_makes_a_model_that_the_app_finds(workplace: Path) -> None:
+def test_a_training_makes_a_model_that_the_app_finds(place: Path) -> None:
     access = project(60)
     job = start_training(access, quick=True)
     with pytest.raises(InputError, match="expected no training of the project"):
@@ -81,7 +110,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_job_survives_the_app_and_is_found_again(workplace: Path) -> None:
+def test_a_job_survives_the_app_and_is_found_again(place: Path) -> None:
     access = project(60)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     app = subprocess.run(
@@ -97,9 +126,8 @@ def test_a_job_survives_the_app_and_is_found_again(workplace: Path) -> None:
     assert training_jobs(access)[0].status() == "done"
 
 
-def test_a_failed_training_says_why_and_can_be_started_again(workplace: Path) -> None:
-    access = project(6)
-    job = ended(start_training(access, quick=True))
+def test_a_failed_training_says_why_and_can_be_started_again(after_failure: TrainingJob) -> None:
+    access, job = ProjectStore().access(ME, 1), after_failure
     assert job.status() == "failed"
     assert "each label needs at least 5" in job.said()[-1]
     assert "Traceback" not in "\n".join(job.said())
@@ -118,9 +146,8 @@ def test_a_training_is_cancelled(workplace: Path) -> None:
     job.cancel()
 
 
-def test_a_process_of_the_same_number_is_not_the_job(workplace: Path) -> None:
-    access = project(6)
-    job = ended(start_training(access, quick=True))
+def test_a_process_of_the_same_number_is_not_the_job(after_failure: TrainingJob) -> None:
+    access, job = ProjectStore().access(ME, 1), after_failure
     record = job.folder / "job.json"
     values = json.loads(record.read_text(encoding="utf-8"))
     # As after a restart of the machine: our own number, which is no job's.
@@ -130,9 +157,8 @@ def test_a_process_of_the_same_number_is_not_the_job(workplace: Path) -> None:
     found.cancel()  # ends nothing
 
 
-def test_progress_is_that_of_the_last_line_about_it(workplace: Path) -> None:
-    access = project(6)
-    job = ended(start_training(access, quick=True))
+def test_progress_is_that_of_the_last_line_about_it(after_failure: TrainingJob) -> None:
+    job = after_failure
     assert job.progress() is None
     log = job.folder / "log.txt"
     log.write_text(
