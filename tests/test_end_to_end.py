@@ -11,6 +11,7 @@ from transformers import AutoModelForSequenceClassification
 
 from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers, find_encoder
+from tests.conftest import link_vectors
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,7 +27,10 @@ def run(script: str, *flags: str, cwd: Path) -> str:
     return done.stdout
 
 
-def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -> None:
+def test_from_a_text_file_to_a_prediction(
+    tmp_path: Path, comments: list[str], kiwi_vectors: Path
+) -> None:
+    link_vectors(tmp_path, kiwi_vectors)
     corpus = tmp_path / "댓글.txt"
     corpus.write_text("\n".join(comments) + "\n", encoding="utf-8")
     flags = ["--corpus", str(corpus), "--max-steps", "20", "--tokens-per-batch", "512"]
@@ -37,7 +41,7 @@ def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -
     # Not all of them: five folds of 4,750 memos take minutes.
     memos = tmp_path / "memos.csv"
     table = pd.read_csv(ROOT / "corpora" / "memos" / "memos.csv", keep_default_na=False)
-    table.head(300).to_csv(memos, index=False)
+    table.head(150).to_csv(memos, index=False)
     flags = ["--labels", "꿈,일기,일정,메모,오류", "--data", str(memos), "--epochs", "2"]
     printed = run("finetune/kfold.py", *flags, cwd=tmp_path)
     folds = [float(x) for x in re.findall(r"^F1 score for fold \d: (0\.\d+)$", printed, re.M)]
@@ -48,10 +52,10 @@ def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -
 
     (model,) = find_classifiers(tmp_path)
     report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
-    assert report["data"]["texts"] == 300
+    assert report["data"]["texts"] == 150
     predictions = pd.read_csv(model.parent / "predictions.csv")
     assert sorted(predictions["fold"].unique()) == [1, 2, 3, 4, 5]
-    assert len(predictions) == 300
+    assert len(predictions) == 150
     _, info = AutoModelForSequenceClassification.from_pretrained(model, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
 

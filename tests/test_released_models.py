@@ -5,8 +5,6 @@ import importlib
 import json
 import re
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +18,10 @@ from transformers import (
     pipeline,
 )
 
+from malmoi.command_line import run_command
 from malmoi.model_folders import find_classifiers, find_encoder
+from pretrain.config.settings import PretrainSettings
+from pretrain.run import main
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"
@@ -212,16 +213,21 @@ def test_the_cards_have_the_numbers_of_the_records_and_results_of_today() -> Non
     ids=["noise", "both networks"],
 )
 def test_pre_training_goes_on_from_the_encoder(
-    released: Path, tmp_path: Path, flags: list[str], metric: str, least: float
+    released: Path,
+    tmp_path: Path,
+    flags: list[str],
+    metric: str,
+    least: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     corpus = tmp_path / "mine.txt"
     lines = (ROOT / "corpora" / "comments" / "shops.txt").read_text("utf-8").splitlines()
     corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
-    command = [sys.executable, str(ROOT / "pretrain" / "run.py"), "--corpus", str(corpus)]
     # One step of all the lines, by the weights as they are released.
-    command += ["--init", str(released), *flags, "--max-steps", "1"]
-    command += ["--set", "execution.log_steps=1", "--tokens-per-batch", "8192", "--output", "run"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    given = ["--corpus", str(corpus), "--init", str(released), *flags, "--max-steps", "1"]
+    given += ["--set", "execution.log_steps=1", "--tokens-per-batch", "8192", "--output", "run"]
+    assert run_command(PretrainSettings, main, "", arguments=given) == 0
     rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     (row,) = map(json.loads, rows)
     assert row[metric] > least

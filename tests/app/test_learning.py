@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,12 +67,26 @@ def project(tmp_path: Path, memos: list[tuple[str, str]]) -> ProjectAccess:
     return access
 
 
-@pytest.fixture
-def service() -> Iterator[LearningService]:
+@contextmanager
+def serving() -> Iterator[LearningService]:
     found = LearningService()
     yield found
     if found.process_id is not None:
         os.kill(found.process_id, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LearningService]:
+    """That of a server with many projects, one of each test."""
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def own_service() -> Iterator[LearningService]:
+    """One for a test that ends its process."""
+    with serving() as found:
+        yield found
 
 
 def url(access: ProjectAccess) -> str:
@@ -129,7 +144,7 @@ def test_imported_labels_are_learnt(
 
 
 def test_labels_that_come_while_a_round_runs_are_not_forgotten(
-    service: LearningService, monkeypatch: pytest.MonkeyPatch
+    own_service: LearningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds: list[str] = []
 
@@ -137,13 +152,13 @@ def test_labels_that_come_while_a_round_runs_are_not_forgotten(
         rounds.append("round")
         if len(rounds) > 1:
             return {"status": "learnt"}
-        service.count("url", 1, 13)  # after the round has read the 14 that there were
+        own_service.count("url", 1, 13)  # after the round has read the 14 that there were
         return {"status": "few", "new": 14}
 
-    monkeypatch.setattr(service, "_done", done)
-    service.count("url", 1, 5)
+    monkeypatch.setattr(own_service, "_done", done)
+    own_service.count("url", 1, 5)
     end = time.monotonic() + 60
-    while (service.state("url", 1).result or {}).get("status") != "learnt":
+    while (own_service.state("url", 1).result or {}).get("status") != "learnt":
         assert time.monotonic() < end, "the labels that came meanwhile were not learnt"
         time.sleep(0.02)
     assert len(rounds) == 2
@@ -210,23 +225,23 @@ def test_a_round_is_due_after_twenty_new_labels_or_when_somebody_asks(
 
 
 def test_a_killed_worker_is_replaced(
-    project: ProjectAccess, memos: list[tuple[str, str]], service: LearningService
+    project: ProjectAccess, memos: list[tuple[str, str]], own_service: LearningService
 ) -> None:
     place = (url(project), project.project_id)
     label(project, memos, range(30))
-    service.ask(*place, "learn", forced=True)
-    waited(service, project, lambda state: state.status == "running")
+    own_service.ask(*place, "learn", forced=True)
+    waited(own_service, project, lambda state: state.status == "running")
     first = None
     while first is None:
-        first = service.process_id
+        first = own_service.process_id
     os.kill(first, signal.SIGKILL)
-    assert (waited(service, project).result or {}).get("status") == "learnt"
-    assert service.process_id not in (None, first)
+    assert (waited(own_service, project).result or {}).get("status") == "learnt"
+    assert own_service.process_id not in (None, first)
 
     # And one that died while nothing was asked of it.
-    os.kill(service.process_id or 0, signal.SIGKILL)
-    service.ask(*place, "learn", forced=True)
-    assert (waited(service, project).result or {}).get("labels") == 30
+    os.kill(own_service.process_id or 0, signal.SIGKILL)
+    own_service.ask(*place, "learn", forced=True)
+    assert (waited(own_service, project).result or {}).get("labels") == 30
     assert len(score_versions(project)) == 2
 
 

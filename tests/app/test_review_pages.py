@@ -13,7 +13,7 @@ from sqlalchemy.pool import Pool
 from streamlit.testing.v1 import AppTest
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_act
+from malmoi.labels.annotating import Act, Suggestion, save_act, save_acts
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
@@ -440,15 +440,12 @@ def test_a_click_costs_as_much_with_ten_times_the_labels(project: ProjectAccess)
     import_texts(project, [source_of_upload("b.txt", more)])
 
     def label(first: int, last: int) -> None:
-        for text_id in range(first, last):
-            for name, chosen in (("지은", "긍정"), ("**민수**", "긍정")):
-                act = Act(
-                    text_id=text_id,
-                    kind="label",
-                    labels=[chosen],
-                    request_id=f"{name}-{text_id}",
-                )
-                save_act(as_member(project, name), act)
+        for name in ("지은", "**민수**"):
+            acts = [
+                Act(text_id=one, kind="label", labels=["긍정"], request_id=f"{name}-{one}")
+                for one in range(first, last)
+            ]
+            save_acts(as_member(project, name), acts)
 
     label(6, 60)
     few = _steps_of_a_click()

@@ -75,10 +75,10 @@ def test_an_exported_folder_is_sent_as_it_is(
 
 
 def test_another_model_is_exported_first_and_a_second_push_goes_to_the_same_place(
-    hub: Hub, push: Push, classifier_directory: Path
+    hub: Hub, push: Push, exported: Exported, classifier_directory: Path
 ) -> None:
-    for number in (1, 2):
-        done = push(classifier_directory, "kim/memos")
+    for number, source in enumerate((classifier_directory, exported(classifier_directory)), 1):
+        done = push(source, "kim/memos")
         assert done.returncode == 0, done.stderr
         assert len(hub.commits) == number
     assert {"onnx/model.onnx", "index.html", "README.md"} <= hub.files["kim/memos"].keys()
