@@ -1,13 +1,11 @@
 """Word embeddings that start from vectors of the corpus's own word pieces."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 import pretrain.model.word_vectors
 from malmoi.errors import InputError
@@ -91,34 +89,18 @@ def test_a_corpus_of_hardly_a_word_gives_finite_vectors(
     assert vectors.shape == (len(ids), 16) and np.isfinite(vectors).all()
 
 
-_FROM_MANY_TEXTS = """
-import sys
-from pathlib import Path
-
-import numpy as np
-
-from pretrain.data.tokenized import TokenizedCorpus
-from pretrain.model.word_vectors import word_vectors
-
-directory = Path(sys.argv[1])
-directory.mkdir()
-draw = np.random.default_rng(0)
-ids = (draw.pareto(1, 120_000) * 20).clip(0, 2_999).astype(np.uint16)
-corpus = TokenizedCorpus(ids=ids, offsets=np.arange(0, 120_001, 12), directory=directory)
-word_vectors(corpus, 64, report=print)
-"""
-
-
 def test_texts_give_the_same_bytes_on_any_number_of_threads(tmp_path: Path) -> None:
     """Enough pieces for products that a linear algebra library divides among its threads."""
-    root = Path(__file__).parents[3]
+    draw = np.random.default_rng(0)
+    ids = (draw.pareto(1, 120_000) * 20).clip(0, 2_999).astype(np.uint16)
+    offsets = np.arange(0, 120_001, 12)
     found = []
-    for threads in ("1", "2"):
-        folder = tmp_path / threads
-        limits = {name: threads for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        environment = os.environ | limits | {"PYTHONPATH": str(root)}
-        command = [sys.executable, "-c", _FROM_MANY_TEXTS, str(folder)]
-        subprocess.run(command, check=True, env=environment, cwd=root)
+    for threads in (1, 2):
+        folder = tmp_path / str(threads)
+        folder.mkdir()
+        corpus = TokenizedCorpus(ids=ids, offsets=offsets, directory=folder)
+        with threadpool_limits(threads):
+            word_vectors(corpus, 64, report=silent)
         found.append((folder / "word-vectors-64.npz").read_bytes())
     assert found[0] == found[1]
 
