@@ -16,7 +16,7 @@ from malmoi.inference.running import logits_by_length
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
-COUNT = 200
+COUNT = 100
 
 
 def macro_f1(encoder: FrozenEncoder, tokens: TokenizedTexts, targets: np.ndarray) -> float:
