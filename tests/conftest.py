@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from malmoi.command_line import spare_the_collector
@@ -90,12 +92,25 @@ def running_chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _vectors_are_computed_once() -> None:
+def _vectors_are_computed_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Kiwi's word vectors, which are the same each time and take ten seconds.
 
     Each test keeps and reads them in its own cache, as if it had computed them.
     """
-    morpheme_vectors._computed = cache(morpheme_vectors._computed)
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers of this run
+    compute = morpheme_vectors._computed
+
+    @cache
+    def computed() -> np.ndarray:
+        place = folder / "kiwi-vectors.npy"
+        with FileLock(folder / "kiwi-vectors.lock"):
+            if not place.is_file():
+                np.save(place, compute())
+        return np.asarray(np.load(place))
+
+    morpheme_vectors._computed = computed
 
 
 @pytest.fixture(scope="session")
