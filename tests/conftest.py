@@ -9,13 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from malmoi.command_line import spare_the_collector
-from malmoi.text import morpheme_vectors
 
 # Thousands of tests, too, are objects that stay.
 spare_the_collector()
@@ -97,13 +95,18 @@ def _vectors_are_computed_once(tmp_path_factory: pytest.TempPathFactory) -> None
 
     Each test keeps and reads them in its own cache, as if it had computed them.
     """
+    # Only now: numpy reads how many threads it has when it is loaded.
+    import numpy as np
+
+    from malmoi.text import morpheme_vectors
+
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # of all workers of this run
     compute = morpheme_vectors._computed
 
     @cache
-    def computed() -> np.ndarray:
+    def computed() -> Any:
         place = folder / "kiwi-vectors.npy"
         with FileLock(folder / "kiwi-vectors.lock"):
             if not place.is_file():
@@ -116,6 +119,8 @@ def _vectors_are_computed_once(tmp_path_factory: pytest.TempPathFactory) -> None
 @pytest.fixture(scope="session")
 def kiwi_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that has them, for processes of their own."""
+    from malmoi.text import morpheme_vectors
+
     folder = tmp_path_factory.mktemp("vectors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("malmoi.cache.CACHE", folder)
