@@ -25,3 +25,17 @@ def number_of(number: int, noun: str) -> str:
 def say(korean: str, english: str) -> str:
     """One of two sentences that say the same."""
     return english if language() == "en" else korean
+
+
+def say_choice_again(key: str) -> None:
+    """Tell the browser the words of what is chosen, before a choice is drawn whose words change.
+
+    It sends back the words that it was told, in the language or with the count of then, and is told
+    others only with another value. Streamlit knows those of the last run, and would take older ones
+    for no choice at all.
+
+    Args:
+        key: of the widget; one that is in no form, where it would undo what is not sent yet.
+    """
+    if key in st.session_state:
+        st.session_state[key] = st.session_state[key]

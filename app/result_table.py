@@ -18,7 +18,7 @@ from app.corrections import (
 )
 from app.downloads import offer_table
 from app.keeping import place_for, tell_place
-from app.language import number_of, say
+from app.language import number_of, say, say_choice_again
 from app.visit import Visit
 from malmoi.free_names import free_name
 
@@ -108,6 +108,7 @@ def _choose_rows(result: BatchResult, key: str) -> pd.DataFrame:
         "high": say("확신도 높은 순", "Surest first"),
     }
     first, second, third = st.columns([2, 3, 1])
+    say_choice_again(f"order_{key}")
     order = first.selectbox(
         say("순서", "Order"), list(orders), format_func=orders.__getitem__, key=f"order_{key}"
     )

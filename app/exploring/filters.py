@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from app.address import take_from_address, write_to_address
-from app.language import say
+from app.language import say, say_choice_again
 from app.plain_text import escaped
 from app.visit import OpenProject
 from malmoi.labels.projects import members
@@ -43,6 +43,7 @@ def choose_search(opened: OpenProject) -> Search:
         width="stretch",
     )
     write_to_address("explore_words", wanted or "")
+    say_choice_again("explore_state")
     chosen_state = row.selectbox(
         say("상태", "State"),
         list(_states(sees_all)),
@@ -50,6 +51,7 @@ def choose_search(opened: OpenProject) -> Search:
         key="explore_state",
         width=165,
     )
+    say_choice_again("explore_order")
     chosen_order = row.selectbox(
         say("순서", "Order"),
         list(_orders(sees_all, sees_model)),

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app.explanation import explain
-from app.language import say
+from app.language import say, say_choice_again
 from app.plain_text import escaped, shortened
 from app.reviewing.one_text import draw_text, joined
 from app.visit import OpenProject, Visit
@@ -122,6 +122,9 @@ def _pair_name(pair: DisagreeingPair | None) -> str:
     return say(f"{names} {pair.texts:,}건", f"{names} ({pair.texts:,})")
 
 
+        if st.session_state.get("review_pair") not in (None, *by_choice):
+            st.session_state["review_pair"] = None
+        say_choice_again("review_pair")
 def _bounded(number: int) -> str:
     if number > MOST_COUNTED:
         return say(f"{MOST_COUNTED:,}건 이상", f"{MOST_COUNTED:,}+")

@@ -126,3 +126,29 @@ def test_filters_that_were_cleared_do_not_come_back(page: "Page", address: str) 
     page.get_by_text("깃발이 있는 글만").click()
     page.get_by_text("필터: 깃발").wait_for()
     assert file.input_value() == ""
+
+
+def test_a_choice_holds_though_its_words_change(
+    chromium: "Browser", workplace: Path, address: str
+) -> None:
+    from playwright.sync_api import expect
+
+    access = made(*TEXTS, settings=ProjectSettings(annotators_per_text=2))
+    vote(access, "지은", ["긍정"] * 4)
+    vote(access, "민수", ["중립", "부정", "부정", "부정"])
+    page = new_page(chromium)
+    page.goto(f"{address}/review?project={quote('리뷰')}&name={quote('보람')}")
+    page.get_by_text(TEXTS[0], exact=True).wait_for()
+    page.get_by_role("combobox", name="갈린 라벨").click()
+    page.get_by_role("option", name="긍정 ↔ 부정 3건").click()
+    page.get_by_text(TEXTS[1], exact=True).wait_for()
+    # The browser sends back the words that it was told, first with another number, ...
+    choose(page, "부정")
+    page.get_by_text(EVIL, exact=True).wait_for()
+    expect(page.get_by_role("combobox", name="갈린 라벨")).to_have_value("긍정 ↔ 부정 2건")
+    # ... then in another language.
+    page.get_by_test_id("stSidebar").get_by_text("English").click()
+    expect(page.get_by_role("combobox", name="Between")).to_have_value("긍정 ↔ 부정 (2)")
+    choose(page, "부정")
+    page.get_by_text(TEXTS[3], exact=True).wait_for()
+    expect(page.get_by_role("combobox", name="Between")).to_have_value("긍정 ↔ 부정 (1)")
