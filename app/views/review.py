@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 import streamlit as st
@@ -25,11 +25,14 @@ from malmoi.labels.review import (
     latest_decisions,
     review_counts,
     texts_to_review,
+    texts_with_votes,
 )
 
 _QUEUES: tuple[ReviewState, ...] = ("disagreeing", "flagged", "skipped", "adjudicated")
 _ROWS = 50
-_LAST, _FAILED, _PASSED = "review_last", "review_failed", "review_passed"
+_LAST, _FAILED, _PLACE = "review_last", "review_failed", "review_place"
+# The project, the queue, and the choices of a pair.
+_Which = tuple[int, ReviewState, tuple[str, str] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,31 @@ class _Decision:
     words: str
     labels: tuple[str, ...]
     decision_id: int
+
+
+@dataclass(kw_only=True)
+class _Place:
+    """Where in a queue the reviewer is: the texts gone past, and the one on screen."""
+
+    which: _Which
+    passed: list[int] = field(default_factory=list)
+    shown: int | None = None
+
+    @property
+    def after(self) -> int:
+        """The id behind which the queue goes on."""
+        if self.shown is not None:
+            return self.shown - 1
+        return self.passed[-1] if self.passed else 0
+
+    def go_on(self, text_id: int) -> None:
+        self.passed.append(text_id)
+        self.shown = None
+
+    def go_back(self) -> None:
+        if self.passed:
+            self.passed.pop()
+        self.shown = None
 
 
 def show(visit: Visit) -> None:
@@ -94,6 +122,9 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
     pair: DisagreeingPair | None = None
     if queue == "disagreeing" and counts.pairs:
         by_choice = {one.choices: one for one in counts.pairs}
+        if st.session_state.get("review_pair") not in (None, *by_choice):
+            st.session_state["review_pair"] = None
+        say_choice_again("review_pair")
         chosen = row.selectbox(
             say("갈린 라벨", "Between"),
             [None, *by_choice],
@@ -122,9 +153,6 @@ def _pair_name(pair: DisagreeingPair | None) -> str:
     return say(f"{names} {pair.texts:,}건", f"{names} ({pair.texts:,})")
 
 
-        if st.session_state.get("review_pair") not in (None, *by_choice):
-            st.session_state["review_pair"] = None
-        say_choice_again("review_pair")
 def _bounded(number: int) -> str:
     if number > MOST_COUNTED:
         return say(f"{MOST_COUNTED:,}건 이상", f"{MOST_COUNTED:,}+")
@@ -132,13 +160,20 @@ def _bounded(number: int) -> str:
 
 
 def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
-    passed = _passed(opened, queue, pair)
-    after = passed[-1] if passed else 0
+    place = _place(opened, queue, pair)
     choices = None if pair is None else pair.choices
-    found = texts_to_review(opened.access, queue, limit=2, after=after, pair=choices)
-    if not found and passed:
-        passed.clear()
+    found = texts_to_review(opened.access, queue, limit=2, after=place.after, pair=choices)
+    if place.shown is not None and place.shown not in [one.text_id for one in found[:1]]:
+        # Another text in its place would get the label that is on its way to this one.
+        found = [*texts_with_votes(opened.access, [place.shown]), *found]
+        _say_it_is_settled()
+        is_last = False
+    else:
+        is_last = len(found) < 2 and not place.passed
+    if not found and place.passed:
+        place.passed.clear()
         found = texts_to_review(opened.access, queue, limit=2, pair=choices)
+        is_last = len(found) < 2
     if not found:
         st.success(
             say(
@@ -149,49 +184,53 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         )
         return
     text = found[0]
-    _draw_deciding(opened, text, lambda: _draw_moving(passed, text.text_id, len(found) < 2))
+    place.shown = text.text_id
+    _draw_deciding(opened, text, lambda: _draw_moving(place, text.text_id, is_last))
 
 
-def _draw_moving(passed: list[int], text_id: int, is_last: bool) -> None:
+def _say_it_is_settled() -> None:
+    st.info(
+        say(
+            "이 글은 그사이 이 목록에서 빠졌습니다. 다른 사람이 결정했거나 라벨이 바뀌었습니다.",
+            "This text has left the queue: somebody has decided it, or its labels have changed.",
+        ),
+        icon=":material/update:",
+    )
+
+
+def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
     with st.container(horizontal=True):
         st.button(
             say("이전", "Back"),
             key="review_back",
             icon=":material/arrow_back:",
-            disabled=not passed,
-            on_click=_go_back,
-            args=(passed,),
+            disabled=not place.passed,
+            on_click=place.go_back,
             shortcut="Left",
         )
         st.button(
             say("결정하지 않고 다음", "Next, undecided"),
             key=f"review_next_{text_id}",
             icon=":material/arrow_forward:",
-            disabled=is_last and not passed,
-            on_click=passed.append,
+            disabled=is_last,
+            on_click=place.go_on,
             args=(text_id,),
             shortcut="Right",
         )
 
 
-def _passed(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> list[int]:
-    """The texts that were gone past, of this queue."""
+def _place(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> _Place:
     which = (opened.project.id, queue, None if pair is None else pair.choices)
-    held = st.session_state.get(_PASSED)
-    if held is None or held[0] != which:
-        held = st.session_state[_PASSED] = (which, [])
-    passed: list[int] = held[1]
-    return passed
-
-
-def _go_back(passed: list[int]) -> None:
-    if passed:
-        passed.pop()
+    held: _Place | None = st.session_state.get(_PLACE)
+    if held is None or held.which != which:
+        held = st.session_state[_PLACE] = _Place(which=which)
+    return held
 
 
 def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
-    passed = _passed(opened, queue, pair)
-    after = passed[-1] if passed else 0
+    place = _place(opened, queue, pair)
+    place.shown = None
+    after = place.after
     choices = None if pair is None else pair.choices
     found = texts_to_review(opened.access, queue, limit=_ROWS + 1, after=after, pair=choices)
     more, found = len(found) > _ROWS, found[:_ROWS]
@@ -200,15 +239,14 @@ def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         st.button(
             say("이전 쪽", "Page before"),
             key="review_page_back",
-            disabled=not passed,
-            on_click=_go_back,
-            args=(passed,),
+            disabled=not place.passed,
+            on_click=place.go_back,
         )
         st.button(
             say("다음 쪽", "Next page"),
             key=f"review_page_{after}",
             disabled=not more,
-            on_click=passed.append,
+            on_click=place.go_on,
             args=(found[-1].text_id if found else 0,),
         )
     if chosen is not None:
@@ -308,6 +346,9 @@ def _save(
     if not saved.new:
         return  # a second click on what was on screen
     st.session_state.pop(_request_key(text), None)
+    place: _Place | None = st.session_state.get(_PLACE)
+    if place is not None:
+        place.shown = None
     st.session_state[_LAST] = _Decision(
         project_id=access.project_id,
         text_id=text.text_id,
@@ -329,8 +370,10 @@ def _undo(access: ProjectAccess, last: _Decision) -> None:
     except InputError as error:
         st.session_state[_FAILED] = error
     else:
-        if (held := st.session_state.get(_PASSED)) is not None:
-            held[1][:] = [last.text_id - 1]  # so that it is on screen again
+        place: _Place | None = st.session_state.get(_PLACE)
+        if place is not None:
+            place.passed[:] = [last.text_id - 1]  # so that it is on screen again
+            place.shown = None
     st.session_state.pop(_LAST, None)
 
 

@@ -146,7 +146,24 @@ def test_what_is_saved_is_the_text_on_screen_though_the_queue_has_moved(
     button(shown, "부정").click().run()
     assert "저장하지 못했습니다" in shown.error[0].value
     assert [(one.text_id, one.adjudicated) for one in latest_decisions(project)] == [(2, ("긍정",))]
+    button(shown, "결정하지 않고 다음").click().run()
     assert EVIL in [one.value for one in shown.text]
+
+
+def test_a_text_that_another_reviewer_decides_stays_on_screen(project: ProjectAccess) -> None:
+    shown = page("review")
+    adjudicate(project, 2, ["긍정"], request_id="another reviewer")
+    # As whatever draws the page anew: a note, or the first of several labels.
+    shown.text_area[0].input("까닭").run()
+    assert "그냥 그래요" in words_of(shown) and "목록에서 빠졌습니다" in words_of(shown)
+    button(shown, "부정").click().run()
+    assert [(one.text_id, one.adjudicated) for one in latest_decisions(project)] == [(2, ("부정",))]
+    assert EVIL in words_of(shown) and "빠졌습니다" not in words_of(shown)
+    # The last one of the queue, which is gone past.
+    adjudicate(project, 3, ["긍정"], request_id="another reviewer again")
+    shown.run()
+    button(shown, "결정하지 않고 다음").click().run()
+    assert "검수할 글이 없습니다" in words_of(shown)
 
 
 def test_the_queue_is_gone_through_without_deciding(project: ProjectAccess) -> None:
