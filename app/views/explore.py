@@ -94,7 +94,7 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
     place.count = _count(opened, place, page)
     first = _ROWS * (len(place.begins) - 1) + 1
     _draw_paging(place, page, first)
-    chosen = _draw_table(opened, page, f"explore_rows_{hash(place.search)}_{first}")
+    chosen = _draw_table(opened, page, _rows_key(page))
     if opened.allows("reviewer"):
         draw_bulk(opened, place.search, [one.text_id for one in chosen])
     if len(chosen) == 1:
@@ -106,6 +106,11 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
                 "Choose one row to see the labels, the history and the sources of its text.",
             )
         )
+
+
+def _rows_key(page: SearchPage) -> str:
+    """Changes with the texts: what is chosen is known by its row, in which another may stand."""
+    return f"explore_rows_{hash(tuple(one.text_id for one in page.texts))}"
 
 
 def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:

@@ -298,6 +298,19 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
     assert "56건 가운데 1–50" in words_of(shown)
 
 
+def test_a_choice_of_rows_holds_as_long_as_the_same_texts_stand_in_them(
+    project: ProjectAccess,
+) -> None:
+    shown = page("explore", "보람")
+    shown.selectbox(key="explore_state").set_value("disagreeing").run()
+    before = shown.dataframe[0].proto.id
+    shown.run()
+    assert shown.dataframe[0].proto.id == before
+    adjudicate(project, 2, ["긍정"], request_id="another reviewer")
+    shown.run()
+    assert len(shown.dataframe[0].value) == 1 and shown.dataframe[0].proto.id != before
+
+
 def test_a_bulk_change_says_what_it_would_settle(project: ProjectAccess) -> None:
     shown = page("explore", "보람")
     button(shown, "찾은 글 모두").click().run()
