@@ -17,6 +17,7 @@ from malmoi.labels.people import AccessError, Role
 from malmoi.labels.projects import audit_trail, members, set_member
 
 _ENTRIES = 500
+_REFUSED = "settings_role_refused"
 
 
 def draw_people(visit: Visit, project: OpenProject) -> None:
@@ -42,6 +43,8 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
             error,
         )
         return
+    if (refused := st.session_state.pop(_REFUSED, None)) is not None:
+        _explain_refusal(refused)
     may = project.allows("admin")
     for name, role in sorted(found.items(), key=lambda one: (-ROLE_NAMES.index(one[1]), one[0])):
         _draw_member(project, name, role, may)
@@ -64,7 +67,7 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
     who, what, away = st.columns([4, 3, 2.4], vertical_alignment="center")
     who.text(name)
     key = f"{project.project.id}-{name}-{role}"
-    chosen: Role = what.selectbox(
+    what.selectbox(
         say("역할", "Role"),
         list(ROLE_NAMES),
         index=ROLE_NAMES.index(role),
@@ -72,9 +75,9 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
         key=f"role-{key}",
         label_visibility="collapsed",
         disabled=not may,
+        on_change=_change_role,
+        args=(project, name, role, f"role-{key}"),
     )
-    if chosen != role:
-        _set(project, name, chosen)
     if away.button(
         say("빼기", "Remove"),
         key=f"remove-{key}",
@@ -102,12 +105,29 @@ def _draw_new_member(project: OpenProject) -> None:
                 st.error(say("이름이나 이메일을 적어 주세요.", "Give a name or an e-mail."))
 
 
+def _change_role(project: OpenProject, name: str, role: Role, key: str) -> None:
+    """Give a member the role that was chosen; where that is refused, show the one that holds."""
+    try:
+        set_member(project.access, name, st.session_state[key])
+    except InputError as error:
+        st.session_state[_REFUSED] = error
+        # Else it would be asked for again at each run, and be done once another admin is there.
+        st.session_state[key] = role
+
+
 def _set(project: OpenProject, name: str, role: Role | None) -> None:
     try:
         set_member(project.access, name, role)
-    except AccessError as error:
-        explain(say("사람은 관리자만 바꿀 수 있습니다.", "Only admins change members."), error)
     except InputError as error:
+        _explain_refusal(error)
+    else:
+        st.rerun()
+
+
+def _explain_refusal(error: InputError) -> None:
+    if isinstance(error, AccessError):
+        explain(say("사람은 관리자만 바꿀 수 있습니다.", "Only admins change members."), error)
+    else:
         explain(
             say(
                 "바꿀 수 없습니다. 관리자가 한 사람은 남아야 합니다.",
@@ -115,8 +135,6 @@ def _set(project: OpenProject, name: str, role: Role | None) -> None:
             ),
             error,
         )
-    else:
-        st.rerun()
 
 
 def draw_audit(project: OpenProject) -> None:

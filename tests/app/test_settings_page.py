@@ -262,6 +262,20 @@ def test_the_last_admin_cannot_be_taken_away(
     assert members(project) == {"bora@b.kr": "admin"}
 
 
+def test_a_role_that_was_refused_is_not_given_later(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_member(project, "지은", None)
+    page = open_settings(monkeypatch, "people")
+    page.selectbox[0].set_value("annotator").run()
+    assert "한 사람은 남아야" in page.error[0].value
+    assert page.selectbox[0].value == "admin"
+    set_member(project, "지은", "admin")
+    page.run()
+    assert not page.error
+    assert members(project) == {"bora@b.kr": "admin", "지은": "admin"}
+
+
 def test_every_action_of_the_trail_has_a_sentence(workplace: Path) -> None:
     from app.projects.audit_sentences import sentence
     from malmoi.labels.projects import audit_trail
