@@ -80,12 +80,18 @@ def choose_texts(key: str) -> ChosenTexts:
     Args:
         key: of this form; another key is an empty form.
     """
-    files = say("파일", "Files")
-    pasted = say("붙여 넣기", "Paste")
     how = st.segmented_control(
-        say("글", "Texts"), [files, pasted], default=files, required=True, key=f"texts-how-{key}"
+        say("글", "Texts"),
+        ("files", "pasted"),
+        default="files",
+        required=True,
+        format_func={
+            "files": say("파일", "Files"),
+            "pasted": say("붙여 넣기", "Paste"),
+        }.__getitem__,
+        key=f"texts-how-{key}",
     )
-    if how == pasted:
+    if how == "pasted":
         text = st.text_area(
             say("글 (한 줄에 하나)", "Texts (one a line)"),
             key=f"texts-pasted-{key}",

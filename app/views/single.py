@@ -67,6 +67,8 @@ def show(visit: Visit) -> None:
     result: _Result | None = st.session_state.get(_STATE)
     if result is None or result.model != chosen.key:
         return
+    if not (text or "").strip():
+        return  # the page is opened again, or the field was emptied
     if result.text != (text or ""):
         st.caption(
             say(
@@ -80,12 +82,19 @@ def show(visit: Visit) -> None:
 
 def _asks_for_lines(count: int) -> bool:
     """Ten pasted reviews are ten texts, but a long one has paragraphs, too: so ask."""
-    whole = say("글 하나로", "One text")
-    each = say(f"줄마다 글 하나 ({count:,}건)", f"One text a line ({count:,})")
     found = st.segmented_control(
-        say("여러 줄입니다", "Several lines"), [each, whole], default=each, required=True
+        say("여러 줄입니다", "Several lines"),
+        ("each", "whole"),
+        default="each",
+        required=True,
+        format_func={
+            "each": say(f"줄마다 글 하나 ({count:,}건)", f"One text a line ({count:,})"),
+            "whole": say("글 하나로", "One text"),
+        }.__getitem__,
+        # Else it would begin anew with each line that is typed.
+        key="single_lines",
     )
-    return found == each
+    return found == "each"
 
 
 def _classify(chosen: ChosenModel, text: str) -> None:

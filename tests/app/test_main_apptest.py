@@ -185,9 +185,15 @@ def test_pasted_lines_are_texts_of_their_own(trained_workplace: Path) -> None:
     button(page, "분류하기").click().run()
     assert "3건을" in page.success[0].value
     whole = next(one for one in page.button_group if one.label == "여러 줄입니다")
-    whole.set_value("글 하나로").run()
+    whole.set_value("whole").run()
     button(page, "분류하기").click().run()
     assert page.metric[0].value in LABELS
+    # One line more is still of one text.
+    page.text_area[0].input("배송이 빨라요\n별로예요\n그냥 그래요\n추천").run()
+    button(page, "분류하기").click().run()
+    assert page.metric[0].value in LABELS and not page.success
+    page.text_area[0].input("").run()
+    assert "글이 바뀌었습니다" not in shown(page)
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,13 @@ def test_a_project_may_begin_with_a_model_that_knows_its_labels(
 
 def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:
     page = open_page()
-    by_label(page.button_group, "글").set_value("붙여 넣기").run()
+    by_label(page.button_group, "글").set_value("pasted").run()
     lines = ["text,label", "좋아요,긍정", "", "=cmd()|' /C calc'!A0", "별로, 정말"]
     by_label(page.text_area, "한 줄에 하나)").input("\n".join(lines))
+    # In another language they stay.
+    for language in ("en", "ko"):
+        page.session_state["language"] = language
+        page.run()
     fill_new(page, "붙인 글", "긍정,부정")
     page.run()
     by_label(page.button, "만들고 라벨링 시작").click().run()
