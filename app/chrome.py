@@ -12,6 +12,10 @@ _component = st.components.v2.component(
 _STYLE = """
 <style>
 [data-testid="stMainBlockContainer"] { padding-top: 2.5rem; padding-bottom: 2rem; }
+/* On a phone the head of the page is not transparent: what lies under it is not seen. */
+@media (max-width: 768px) {
+  [data-testid="stMainBlockContainer"] { padding-top: 4rem; }
+}
 [data-testid="InputInstructions"] { display: none; }
 [data-testid="stElementToolbar"] { display: none; }
 </style>

@@ -71,7 +71,7 @@ def test_only_people_write_english_on_a_korean_page(page: "Page", address: str) 
     page.get_by_role("navigation", name="App pages").wait_for()
 
 
-def test_on_a_tablet_nothing_is_cut(page: "Page", address: str) -> None:
+def test_on_a_narrow_screen_nothing_is_cut(page: "Page", address: str) -> None:
     from playwright.sync_api import expect
 
     query = f"project={quote('리뷰')}&name={quote('보람')}"
@@ -90,3 +90,11 @@ def test_on_a_tablet_nothing_is_cut(page: "Page", address: str) -> None:
     table.wait_for()
     # A guideline beside the text had a table of columns of two characters, the last of them cut.
     assert not table.locator("xpath=..").evaluate(IS_CUT)
+    # Nor does the head of the page lie on what comes first.
+    page.set_viewport_size({"width": 390, "height": 844})
+    first = page.get_by_text("무엇을 볼까요")
+    expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    head = page.get_by_test_id("stHeader").bounding_box()
+    place = first.bounding_box()
+    assert head is not None and place is not None
+    assert head["y"] + head["height"] <= place["y"]
