@@ -101,7 +101,18 @@ function exchange(node) {
   for (const child of node.childNodes) exchange(child);
 }
 
+// Enter on a label that was just clicked would take it back, while the button below promises that
+// Enter decides. The space bar still presses the label.
+function decide(event) {
+  const several = event.target.closest?.(".st-key-review_several");
+  if (event.key !== "Enter" || !several || !event.target.closest("[data-variant=pills]")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (!event.repeat) several.querySelector("[data-testid=stBaseButton-primary]")?.click();
+}
+
 export default function ({ data, setTriggerValue }) {
+  window.addEventListener("keydown", decide, true);
   document.documentElement.lang = data.language;
   // Streamlit cleans up when a component goes, not when it is drawn again: in another language the
   // observer of the one before would go on.

@@ -129,21 +129,23 @@ def _draw_several(
     """Several labels are chosen first, and saved by a button."""
     titles = {label.name: escaped(label.title) for label in labels}
     chosen_key = f"review_chosen_{key}"
-    st.pills(
-        say("라벨", "Labels"),
-        list(titles),
-        selection_mode="multi",
-        format_func=titles.__getitem__,
-        default=[name for name in text.adjudicated or () if name in titles],
-        key=chosen_key,
-    )
-    st.button(
-        say("이 라벨로 결정", "Decide so"),
-        key=f"review_decide_{key}",
-        type="primary",
-        shortcut="Enter",
-        on_click=lambda: decide_as(tuple(st.session_state.get(chosen_key) or ())),
-    )
+    # `chrome.js` knows its key.
+    with st.container(key="review_several"):
+        st.pills(
+            say("라벨", "Labels"),
+            list(titles),
+            selection_mode="multi",
+            format_func=titles.__getitem__,
+            default=[name for name in text.adjudicated or () if name in titles],
+            key=chosen_key,
+        )
+        st.button(
+            say("이 라벨로 결정", "Decide so"),
+            key=f"review_decide_{key}",
+            type="primary",
+            shortcut="Enter",
+            on_click=lambda: decide_as(tuple(st.session_state.get(chosen_key) or ())),
+        )
 
 
 def _shortcut(label: ProjectLabel) -> str | None:

@@ -152,3 +152,22 @@ def test_a_choice_holds_though_its_words_change(
     choose(page, "부정")
     page.get_by_text(TEXTS[3], exact=True).wait_for()
     expect(page.get_by_role("combobox", name="Between")).to_have_value("긍정 ↔ 부정 (1)")
+
+
+def test_enter_decides_while_a_label_has_the_focus(
+    chromium: "Browser", workplace: Path, address: str
+) -> None:
+    from playwright.sync_api import expect
+
+    access = made(*TEXTS, kind="multi", settings=ProjectSettings(annotators_per_text=2))
+    vote(access, "지은", ["긍정"])
+    vote(access, "민수", ["중립"])
+    page = new_page(chromium)
+    page.goto(f"{address}/review?project={quote('리뷰')}&name={quote('보람')}")
+    for label in ("긍정", "부정"):
+        chosen = page.get_by_role("button", name=label, exact=True)
+        chosen.click()
+        expect(chosen).to_have_attribute("aria-pressed", "true", timeout=PATIENCE)
+    page.keyboard.press("Enter")
+    page.get_by_text("저장했습니다: ‘배송이 빨라요’ → 긍정, 부정").wait_for()
+    assert [row[:2] for row in decisions(workplace)] == [(1, "[1, 2]")]
