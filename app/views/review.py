@@ -294,7 +294,8 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
         frame,
         hide_index=True,
         height=min(38 + 35 * len(found), 320),
-        key=key,
+        # Changes with the texts: what is chosen is known by its row, in which another may stand.
+        key=f"{key}_{hash(tuple(one.text_id for one in found))}",
         on_select="rerun",
         selection_mode="single-row",
         column_config={

@@ -298,11 +298,15 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
     assert "56건 가운데 1–50" in words_of(shown)
 
 
+@pytest.mark.parametrize("module", ["explore", "review"])
 def test_a_choice_of_rows_holds_as_long_as_the_same_texts_stand_in_them(
-    project: ProjectAccess,
+    project: ProjectAccess, module: str
 ) -> None:
-    shown = page("explore", "보람")
-    shown.selectbox(key="explore_state").set_value("disagreeing").run()
+    shown = page(module, "보람")
+    if module == "explore":
+        shown.selectbox(key="explore_state").set_value("disagreeing").run()
+    else:
+        shown.button_group(key="review_view").set_value("list").run()
     before = shown.dataframe[0].proto.id
     shown.run()
     assert shown.dataframe[0].proto.id == before
