@@ -14,14 +14,9 @@ from finetune.baselines.compare import compare, measure_learning_curve
 from finetune.data.examples import Examples
 from finetune.data.folds import absent_kinds
 from finetune.evaluation.learning_curve import CurvePoint
+from finetune.evaluation.scores import score
 from finetune.preparing import Prepared, prepare
-from finetune.report.files import (
-    check_free,
-    fold_table,
-    pooled_scores,
-    write_predictions,
-    write_report,
-)
+from finetune.report.files import check_free, fold_table, write_predictions, write_report
 from finetune.report.remarks import remarks
 from finetune.report.write import Measured, calibrate, report_of, save_temperature, write_page
 from finetune.settings import KfoldRecipe, KfoldSettings
@@ -329,10 +324,13 @@ def print_average(result: CrossValidation) -> None:
 
 
 def print_remarks(result: CrossValidation, *, weighted: bool) -> None:
-    """Say what the scores do not, of one label a text or pair."""
-    if result.task in ("single", "pair"):
-        for one in remarks(pooled_scores(result), weighted=weighted):
-            print(one.english, flush=True)
+    """Say what the scores do not, of one label a text or pair; of several seeds the first."""
+    if result.task not in ("single", "pair"):
+        return
+    predicted = result.predicted(result.seeds[0])
+    scores = score(result.targets.tolist(), predicted.tolist(), result.labels)
+    for one in remarks(scores, weighted=weighted):
+        print(one.english, flush=True)
 
 
 def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Added | None:

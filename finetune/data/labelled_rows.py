@@ -197,7 +197,7 @@ def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
         raise InputError(
             f"{path}: expected 0 or 1 in every cell of {name}, as in {', '.join(found)}, found "
             f"{cell!r} and the like in {cells:,} of {len(table):,}; correct them, or name the "
-            f"columns of labels with --label-column {','.join(found)}"
+            f"columns of labels with --task multi --label-column {','.join(found)}"
         )
     return tuple(found)
 

@@ -1,9 +1,12 @@
 """What is said beside scores of labels that are not equally frequent."""
 
+import numpy as np
 import pytest
 
 from finetune.evaluation.scores import score
 from finetune.report.remarks import remarks
+from finetune.runner import print_remarks
+from finetune.training.cross_validation import CrossValidation, FoldResult
 
 
 def said(given: dict[str, int], found: dict[str, int], *, weighted: bool = False) -> str:
@@ -39,3 +42,31 @@ def test_labels_of_a_handful_of_texts_are_told_from_the_others() -> None:
     found = said(given, {"많음": 40, "셋": 0})
     assert "셋 3" in found and f"{2 * 40 / (2 * 40 + 3):.4f}" in found
     assert "fewer than" not in said({"많음": 40, "스물": 20}, {"많음": 40, "스물": 20})
+
+
+def test_texts_of_several_seeds_are_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    targets = np.array([0] * 60 + [1] * 12)
+
+    def fold(seed: int) -> FoldResult:
+        return FoldResult(
+            seed=seed,
+            fold=1,
+            places=np.arange(72),
+            probabilities=np.eye(2, dtype=np.float32)[targets],
+            thresholds=None,
+            scores={"macro_f1": 1.0},
+            epochs=1,
+            best_epoch=1,
+            seconds=1.0,
+        )
+
+    result = CrossValidation(
+        task="single",
+        labels=["많음", "드묾"],
+        targets=targets,
+        folds=1,
+        seeds=(1, 2),
+        results=[fold(1), fold(2)],
+    )
+    print_remarks(result, weighted=False)
+    assert "(드묾 12)" in capsys.readouterr().out
