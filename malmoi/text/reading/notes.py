@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN = 12
@@ -129,8 +129,7 @@ class ReadingNotes:
 
     def as_json(self) -> dict[str, Any]:
         """For a report."""
-        kept = []
-        for notes in self.sources:
-            values = asdict(notes)
-            kept.append({name: value for name, value in values.items() if value})
+        kept = [
+            {name: value for name, value in vars(notes).items() if value} for notes in self.sources
+        ]
         return {"files": kept, "left_out": self.left_out}
