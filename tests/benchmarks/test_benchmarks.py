@@ -4,8 +4,6 @@ import hashlib
 import importlib
 import json
 import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -13,18 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import tyro
 
 from benchmarks.result_files import write_result
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
-from malmoi.text.cleaning.cleaner import CleaningSettings
-from malmoi.text.corpus.clean_corpus import write_clean_corpus
-from malmoi.text.reading.records import iter_records
 from pretrain.config.checks import check
 from pretrain.config.settings import PretrainSettings, RunConfig, read_config
-from pretrain.data.tokenized import tokenize_corpus
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,12 +26,6 @@ def test_a_result_is_a_text_file_whose_last_line_ends(tmp_path: Path) -> None:
     assert (tmp_path / "out.json").read_text(encoding="utf-8") == '{\n "글": 1\n}\n'
     kept = sorted((ROOT / "benchmarks" / "results").rglob("*.json"))
     assert kept and not [one.name for one in kept if not one.read_bytes().endswith(b"\n")]
-
-
-def test_the_pictures_are_made_by_a_command_that_starts() -> None:
-    command = [sys.executable, "-m", "docs.make_pictures", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "--run" in done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -99,50 +85,18 @@ def test_a_setting_that_is_new_counts_as_none_in_older_files(
         downstream.Results(path, preset="tiny", tokenizer="mine")
 
 
-def sizes(**more: object) -> dict[str, object]:
-    return {"train_size": 20_000, "dev_size": 20_000, **more}
-
-
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        ("quality", {}),
-        ("pretraining_gain", sizes(epochs=4, data="ratings_train.txt")),
-        (
-            "token_budget",
-            sizes(epochs=3, corpus="reviews_rated.tsv.gz", preset="tiny", tokenizer=None),
-        ),
-        (
-            "tokenizer_kinds",
-            sizes(epochs=3, corpus="reviews_rated.tsv.gz", preset="tiny", tokens=1_000_000),
-        ),
-    ],
-)
-def test_the_recorded_results_can_be_gone_on_with(
-    downstream: ModuleType, name: str, setting: dict[str, object]
-) -> None:
-    assert downstream.Results(ROOT / "benchmarks" / "results" / f"{name}.json", **setting).rows
-
-
-@pytest.mark.parametrize(
-    ("name", "flags"),
-    [
-        ("score", ["--epochs", "three"]),
-        ("score", ["--learning-rates", "1e-4;3e-4"]),
-        ("score", ["--layer-decays", "0.8,"]),
-        ("token_budget", ["--tokens", "1M"]),
-    ],
-)
-def test_what_is_no_number_is_said(tmp_path: Path, name: str, flags: list[str]) -> None:
-    module = importlib.import_module(f"benchmarks.quality.{name}")
-    of = {"score": "QualitySettings", "token_budget": "BudgetSettings"}
-    if name == "score":
-        flags = [*flags, "--tasks", "memos", "--model", str(ROOT / "checkpoints" / "malmoi-small")]
-    output = tmp_path / "results.json"
-    settings = tyro.cli(getattr(module, of[name]), args=[*flags, "--output", str(output)])
-    with pytest.raises(InputError, match=f"expected {flags[0]} of comma-separated numbers, found"):
-        module.main(settings)
-    assert not output.exists()
+def test_the_recorded_results_can_be_gone_on_with(downstream: ModuleType) -> None:
+    sizes: dict[str, object] = {"train_size": 20_000, "dev_size": 20_000}
+    pretrained = sizes | {"epochs": 3, "corpus": "reviews_rated.tsv.gz", "preset": "tiny"}
+    settings: dict[str, dict[str, object]] = {
+        "quality": {},
+        "pretraining_gain": sizes | {"epochs": 4, "data": "ratings_train.txt"},
+        "token_budget": pretrained | {"tokenizer": None},
+        "tokenizer_kinds": pretrained | {"tokens": 1_000_000},
+    }
+    for name, setting in settings.items():
+        path = ROOT / "benchmarks" / "results" / f"{name}.json"
+        assert downstream.Results(path, **setting).rows, name
 
 
 def test_scores_belong_to_weights_and_are_of_one_setting(
@@ -240,44 +194,6 @@ def test_choices_are_made_on_dev_parts_of_one_size(
     assert parts == [(50, 7)] * 2
 
 
-def test_tasks_with_a_dev_file_need_it() -> None:
-    tasks = importlib.import_module("benchmarks.quality.tasks").TASKS
-    with_dev = {name for name, task in tasks.items() if task.dev is not None}
-    assert with_dev == {"korsts", "questions"}
-    for name in with_dev:
-        assert [file.name.removeprefix("sts-") for file in tasks[name].needs] == [
-            *("train.tsv", "dev.tsv", "test.tsv")
-        ]
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"epochs": "0"}, "--epochs at least 1"),
-        ({"epochs": "2.5"}, "--epochs of whole numbers, found 2.5"),
-        ({"epochs": "2.5"}, "--epochs of whole numbers, found 2.5"),
-        ({"epochs": "nan"}, "--epochs of finite numbers from 0 on, found nan"),
-        ({"learning_rates": "3e-4,0"}, "--learning-rate above 0"),
-        ({"seeds": -1}, "--seeds of at least 0"),
-        ({"dev_size": 0}, "--dev-size of at least 1"),
-        ({"linear": True, "random_weights": True}, "so --random-weights has no effect"),
-        ({"random_weights": True, "layer_decays": "0.8"}, "found --layer-decays; leave it out"),
-        ({"with_linear": True}, "for one label a text and a test file, found memos"),
-        ({"with_linear": True, "linear": True}, "so --with-linear has no effect"),
-        ({"with_linear": True, "keep": Path("kept")}, "found --with-linear; leave it out"),
-    ],
-)
-def test_no_test_file_is_wasted_on_flags_that_make_no_sense(
-    tmp_path: Path, flags: dict[str, Any], message: str
-) -> None:
-    quality = importlib.import_module("benchmarks.quality.score")
-    output = tmp_path / "quality.json"
-    settings = quality.QualitySettings(tasks="memos", output=output, **flags)
-    with pytest.raises(InputError, match=message):
-        quality.main(settings)
-    assert not output.exists()
-
-
 @pytest.fixture
 def commands(downstream: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Commands that would have been run."""
@@ -329,40 +245,17 @@ def test_a_pretraining_run_is_made_once_and_gone_on_with(
     assert once() == []
 
 
-def test_a_pretraining_run_that_fails_ends_the_comparison_as_it_ended(
-    downstream: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as error:
-        downstream.pretrain_once(tmp_path / "run", [], corpus=tmp_path / "nothing.txt")
-    assert error.value.code == 2
-    assert "nothing.txt" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "difference"),
-    [
-        ({"preset": "small", "max_tokens": 2e3}, "--preset tiny, found --preset small"),
-        ({"preset": "tiny", "max_tokens": 9e3}, "--max-tokens 2000.0, found --max-tokens 9000.0"),
-        ({"preset": "tiny", "max_tokens": 2e3, "seed": 1}, "--seed None, found --seed 1"),
-    ],
-)
-@pytest.mark.parametrize("status", ["running", "finished"])
 def test_a_run_of_other_flags_is_not_taken(
-    downstream: ModuleType,
-    commands: list[list[str]],
-    tmp_path: Path,
-    status: str,
-    flags: dict[str, Any],
-    difference: str,
+    downstream: ModuleType, commands: list[list[str]], tmp_path: Path
 ) -> None:
-    write_run(tmp_path / "run", status, **flags)
-    with pytest.raises(InputError, match="move it away") as error:
-        downstream.pretrain_once(
-            tmp_path / "run",
-            ["--preset", "tiny", "--max-tokens", 2_000],
-            corpus=Path("texts.txt"),
-        )
-    assert difference in str(error.value) and not commands
+    asked = ["--preset", "tiny", "--max-tokens", 2_000]
+    for status in ("running", "finished"):
+        for flag, other in (("preset", "small"), ("max_tokens", 9e3), ("seed", 1)):
+            run = tmp_path / f"{status} {flag}"
+            write_run(run, status, **{"preset": "tiny", "max_tokens": 2e3} | {flag: other})
+            with pytest.raises(InputError, match=f"--{flag.replace('_', '-')} {other}"):
+                downstream.pretrain_once(run, asked, corpus=Path("texts.txt"))
+    assert not commands
 
 
 def generator_size(flags: list[str]) -> str:
@@ -370,7 +263,7 @@ def generator_size(flags: list[str]) -> str:
     return sizes[0] if sizes else "0.25"
 
 
-def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(tmp_path: Path) -> None:
+def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for() -> None:
     ablation = importlib.import_module("benchmarks.quality.ablation")
     groups = ablation.GROUPS
     for group in groups.keys() - {"generator size"}:
@@ -380,73 +273,6 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for(tmp_path: P
     assert len({" ".join(flags) for flags in arms}) == len({frozenset(flags) for flags in arms})
     for flags in arms:
         check(config_of_flags("--corpus", "texts.txt", *flags))
-    runs = [
-        {"flags": " ".join(flags), "nsmc": 80.0 + n, "three": 60.0 + n}
-        for n, flags in enumerate(arms)
-    ]
-    ablation._plot(runs, list(groups), tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").stat().st_size > 10_000
-
-
-def test_copies_and_casts_are_found_by_their_names_in_the_profile() -> None:
-    speed = importlib.import_module("benchmarks.speed.pretraining")
-    shares = speed.where_time_goes(copy_and_cast, torch.device("cpu"))
-    # Of time: beside other processes it was less than 0.8 once.
-    assert shares["copies and casts"] > 0.5
-    assert shares["matrix products"] == 0
-
-
-def copy_and_cast() -> int:
-    x = torch.zeros(2_000_000)
-    y = x.clone()
-    for _ in range(50):
-        x.to(torch.bfloat16)
-        x.copy_(y)
-        x.fill_(1.0)
-        x.zero_()
-    return len(x)
-
-
-def test_a_turn_of_several_steps_counts_all_of_them() -> None:
-    """Its matrix products are those of as many steps."""
-    speed = importlib.import_module("benchmarks.speed.pretraining")
-
-    def step() -> int:
-        time.sleep(0.004)
-        return 7
-
-    tokens, seconds, steps = speed.timed(step, torch.device("cpu"), least=0.5)
-    assert steps > 1 and tokens == 7 * steps
-    assert seconds >= max(0.5, 0.004 * steps)
-
-
-def test_speed_is_measured_on_texts_or_on_a_corpus_that_travels(
-    tmp_path: Path, comments: list[str]
-) -> None:
-    """A rented machine has no texts, so ids and tokenizer go there."""
-    speed = importlib.import_module("benchmarks.speed.pretraining")
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(comments + [f"{text} 정말" for text in comments]), encoding="utf-8")
-    corpus, tokenizer = speed.tokenized_texts(
-        speed.PretrainingSpeedSettings(corpus=texts, texts=1_500)
-    )
-    assert len(corpus) == 1_500
-    assert tokenizer(comments[0], add_special_tokens=False).input_ids == list(
-        corpus.ids[: corpus.offsets[1]]
-    )
-    write_clean_corpus(iter_records(texts), tmp_path / "clean", CleaningSettings())
-    whole = tokenize_corpus(
-        tmp_path / "clean", tokenizer, corpus_sha256="0", max_length=128, cache=tmp_path / "cache"
-    )
-    settings = speed.PretrainingSpeedSettings(corpus=whole.directory, texts=1_500)
-    first, same = speed.tokenized_texts(settings)
-    assert same.get_vocab() == tokenizer.get_vocab()
-    assert np.array_equal(first.offsets, whole.offsets[:1_501])
-    assert np.array_equal(first.ids, whole.ids[: whole.offsets[1_500]])
-    few = tmp_path / "few.txt"
-    few.write_text("\n".join(comments[:20]), encoding="utf-8")
-    with pytest.raises(InputError, match="expected 1,000 texts or more, found 20"):
-        speed.tokenized_texts(speed.PretrainingSpeedSettings(corpus=few))
 
 
 def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
@@ -538,37 +364,3 @@ def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
     rows.texts[order[-2]] += "."
     with pytest.raises(InputError, match="expected results with texts_sha256"):
         measure(test=True)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"student_seeds": "0;1"}, "--student-seeds of comma-separated seeds, found 0;1"),
-        ({"student_seeds": "0,0"}, "--student-seeds of different seeds from 0 on, found 0,0"),
-        ({"teacher_seeds": ""}, "--teacher-seeds of at least one seed"),
-        ({"batch_size": 0}, "--batch-size at least 1"),
-        ({"teacher_epochs": 0}, "--epochs at least 1"),
-        ({"unlabelled": 4}, "--unlabelled from 1 to the 2 reviews there are, found 4"),
-        ({"dev_size": 9}, "--dev-size from 1 to less than half of 9 reviews"),
-    ],
-)
-def test_no_teacher_is_trained_for_flags_that_make_no_sense(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    flags: dict[str, Any],
-    message: str,
-) -> None:
-    module = importlib.import_module("benchmarks.quality.self_training")
-    rows = module.Rows(texts=[f"글 {n}" for n in range(9)], targets=np.arange(9) % 2)
-    task = replace(module.TASKS["nsmc"], train=lambda data: rows, needs=())
-    monkeypatch.setattr(module, "TASKS", {"nsmc": task})
-    rated = tmp_path / "nsmc" / "reviews_rated.tsv"
-    rated.parent.mkdir()
-    rated.write_text("id\tmovie_id\tdate\trating\tdocument\n1\t1\t2\t5\t하나\n2\t1\t2\t5\t둘\n")
-    monkeypatch.setattr(module, "_fit", None)
-    flags = {"dev_size": 2, "unlabelled": 2} | flags
-    places = {"work": tmp_path / "work", "results": tmp_path / "results.json"}
-    model = str(ROOT / "checkpoints" / "malmoi-small")
-    with pytest.raises(InputError, match=message):
-        module.main(module.SelfTrainingSettings(model=model, data=tmp_path, **places, **flags))
-    assert not places["work"].exists() and not places["results"].exists()

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
+from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from benchmarks.quality.detection import MASKED, DetectionSettings, _figures, main
-from malmoi.errors import InputError
 from pretrain.data.masking import choose_masked
 from tests.finetune.conftest import make_tokenizer, tiny_config
 
@@ -78,16 +77,3 @@ def test_one_that_says_the_same_of_every_token_finds_nothing(
         assert row["mean"]["auc"] == pytest.approx(50)
         assert row["mean"]["loss"] == pytest.approx(math.log(2), abs=1e-3)
         assert 0 < row["mean"]["replaced"] < 25
-
-
-def test_what_is_no_pair_is_refused(pair: Path, reviews: Path, tmp_path: Path) -> None:
-    output = tmp_path / "detection.json"
-    alone = tmp_path / "alone"
-    (pair / "generator").rename(alone)
-    with pytest.raises(InputError, match=r"expected a network in .*generator, found none"):
-        main(DetectionSettings(models=str(pair), data=reviews, output=output))
-    other = ElectraConfig.from_pretrained(alone, vocab_size=64)
-    ElectraForMaskedLM(other).save_pretrained(alone)
-    with pytest.raises(InputError, match="expected two networks of one vocabulary"):
-        main(DetectionSettings(models=f"{pair}+{alone}", data=reviews, output=output))
-    assert not output.exists()

@@ -15,7 +15,6 @@ from benchmarks.quality.few_labels import (
     main,
 )
 from benchmarks.quality.tasks import TASKS
-from malmoi.errors import InputError
 
 
 def test_a_draw_has_enough_of_each_label_and_is_another_for_each_seed() -> None:
@@ -57,8 +56,3 @@ def test_rows_are_kept_and_not_measured_again(
     main(settings)
     assert output.read_bytes() == before
     assert "±" in capsys.readouterr().out
-
-
-def test_an_unknown_way_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected --ways of svm, .*, found magic"):
-        main(FewLabelsSettings(ways="magic", data=tmp_path, output=tmp_path / "few.json"))

@@ -37,7 +37,7 @@ def texts_of(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "fewest"), [("memos", 4_700), ("reviews", 8_200)])
-def test_labelled_texts(name: str, fewest: int) -> None:
+def test_labelled_texts_are_of_every_label_and_in_no_order(name: str, fewest: int) -> None:
     rows = corpus(name)
     assert len(rows) >= fewest
     assert list(rows[0]) == ["id", "text", "label"]
@@ -45,11 +45,6 @@ def test_labelled_texts(name: str, fewest: int) -> None:
     numbers = Counter(row["label"] for row in rows)
     assert set(numbers) == LABELS[name]
     assert max(numbers.values()) - min(numbers.values()) <= 0.05 * min(numbers.values())
-
-
-@pytest.mark.parametrize("name", ["memos", "reviews"])
-def test_the_order_does_not_group_labels(name: str) -> None:
-    rows = corpus(name)
     for start in range(0, len(rows) - 150, 150):
         numbers = Counter(row["label"] for row in rows[start : start + 150])
         assert min(numbers[label] for label in LABELS[name]) >= 15
@@ -68,36 +63,29 @@ def test_comments_are_filed_by_section() -> None:
 
 
 @pytest.mark.parametrize("name", ["memos", "reviews", "comments"])
-def test_no_text_repeats_another(name: str) -> None:
+def test_no_text_repeats_another_and_numbers_are_invented(name: str) -> None:
     texts = texts_of(name)
     assert len(set(texts)) == len(texts)
     assert [pair for pair in find_similar_pairs(texts, 0.5) if pair[0] > 0.5] == []
-
-
-@pytest.mark.parametrize("name", ["memos", "reviews", "comments"])
-def test_numbers_are_invented(name: str) -> None:
-    found = {text[a:b] for text in texts_of(name) for a, b, _ in find_personal_data(text)}
+    found = {text[a:b] for text in texts for a, b, _ in find_personal_data(text)}
     assert all("0000" in number for number in found - PUBLIC_NUMBERS)
 
 
 @pytest.mark.parametrize("name", ["memos", "reviews"])
-def test_disagreements_are_settled_in_the_corpus(name: str) -> None:
-    """Both readers' labels are given; a text that was dropped has no settled label."""
+def test_every_text_was_read_twice_and_disagreements_are_settled_in_the_corpus(name: str) -> None:
+    """Both readers' labels are given; a text that was dropped has no settled label.
+
+    What the two did not agree on is the list of disagreements, and nothing else is.
+    """
     labels = {row["id"]: row["label"] for row in corpus(name)}
-    disputed = rows_of(AGREEMENT / name / "disagreements.csv")
-    assert list(disputed[0]) == ["id", "text", "first", "second", "settled", "why"]
-    for row in disputed:
+    disagreements = rows_of(AGREEMENT / name / "disagreements.csv")
+    assert list(disagreements[0]) == ["id", "text", "first", "second", "settled", "why"]
+    for row in disagreements:
         assert row["first"] != row["second"] and row["first"] in LABELS[name]
         assert row["second"] in LABELS[name] | {NO_SINGLE_LABEL}
         assert labels.get(row["id"], "") == row["settled"] and row["why"]
-
-
-@pytest.mark.parametrize("name", ["memos", "reviews"])
-def test_every_text_was_read_twice(name: str) -> None:
-    """What the two readers did not agree on is the list of disagreements, and nothing else is."""
-    labels = {row["id"]: row["label"] for row in corpus(name)}
     twice = {row["id"]: row for row in rows_of(AGREEMENT / name / "second_reading.csv")}
-    disputed = {row["id"]: row for row in rows_of(AGREEMENT / name / "disagreements.csv")}
+    disputed = {row["id"]: row for row in disagreements}
     assert labels.keys() | disputed.keys() <= twice.keys()
     assert {key for key, row in twice.items() if row["first"] != row["second"]} == disputed.keys()
     for key, row in disputed.items():

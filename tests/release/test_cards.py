@@ -88,18 +88,6 @@ def test_a_card_of_ones_own_keeps_its_text(measured: ModuleType, released: Path)
         assert path.read_text() == text
 
 
-def test_a_new_card_names_the_folder_it_lies_in(
-    released: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert 'AutoModel.from_pretrained("malmoi-small")' in card_of(released)
-    for path in released.rglob("README.md"):
-        path.unlink()
-    monkeypatch.setattr(importlib.import_module("release.cards"), "ROOT", released.parent)
-    place = f"{released.name}/malmoi-small"
-    assert f'AutoModel.from_pretrained("{place}")' in card_of(released)
-    assert f'Classifier.load("{place}-memos")' in card_of(released, "malmoi-small-memos")
-
-
 def test_figures_are_of_todays_weights_and_texts(measured: ModuleType, released: Path) -> None:
     assert "Not measured yet." in card_of(released)
     sha256 = write_weights(released / "malmoi-small")
@@ -140,104 +128,6 @@ def test_the_linear_rival_is_that_of_todays_texts(measured: ModuleType, released
     assert measured.LINEAR in {run["encoder"] for run in results["runs"]}
 
 
-def test_both_columns_say_how_they_were_fine_tuned(measured: ModuleType, released: Path) -> None:
-    own = {"weights_sha256": write_weights(released / "malmoi-small"), "encoder": "malmoi-small"}
-    random = {"encoder": "malmoi-small, random weights", "shape": "12 x 256, 30,522 entries"}
-
-    def row_of(
-        whose: dict[str, str], epochs: int, score: float, part: str = "test"
-    ) -> dict[str, Any]:
-        row = {"part": part, "task": "kote", "epochs": epochs, "learning_rate": 5e-4}
-        return whose | row | {"macro_f1": score}
-
-    rows = [row_of(own, 10, 46.0), row_of(random, 3, 32.0)]
-    write_json(measured.QUALITY, {"runs": rows})
-    card = card_of(released)
-    assert "| epochs: 10, rate: 0.0005 | epochs: 3, rate: 0.0005 |" in card
-    assert "| 46.00 (1) | 32.00 (1) |" in card and "scored before" not in card
-    rows.append(row_of(own, 3, 43.5, "test, first look"))
-    write_json(measured.QUALITY, {"runs": rows})
-    assert "| 43.50 (1); epochs: 3, rate: 0.0005 |  |" in card_of(released)
-    # Random weights of another shape say nothing of this one.
-    for row in rows:
-        row |= {"shape": "2 x 64, 30,522 entries"} if "shape" in row else {}
-    write_json(measured.QUALITY, {"runs": rows})
-    assert "| 46.00 (1) |  |" in card_of(released)
-
-
-def test_other_vocabularies_stand_beside_spoilt_texts(measured: ModuleType, released: Path) -> None:
-    row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "accuracy": 88.0}
-    row |= {"weights_sha256": write_weights(released / "malmoi-small")}
-    write_json(measured.QUALITY, {"runs": [row | {"spoilt": {"as written": 88.0, "typos": 85.0}}]})
-    assert "vocabulary of" not in card_of(released)
-    others = [
-        {"encoder": f"vocabulary of {name}", "spoilt": {"as written": 86.0, "typos": score}}
-        for name, score in (("kcbert-base", 84.5), ("malmoi-small", 83.0))
-    ]
-    write_json(measured.QUALITY.with_name("quality_vocabularies.json"), {"runs": others})
-    card = card_of(released)
-    assert "| vocabulary of kcbert-base (1) | 86.00 | -1.50 |" in card
-    assert "| vocabulary of malmoi-small (1) | 86.00 | -3.00 |" in card
-
-
-def test_students_of_the_encoder_have_a_row_of_their_own(
-    measured: ModuleType, released: Path
-) -> None:
-    sha256 = write_weights(released / "malmoi-small")
-    row = {"part": "test", "task": "nsmc", "encoder": "malmoi-small", "weights_sha256": sha256}
-    write_json(measured.QUALITY, {"runs": [{**row, "accuracy": 88.0}]})
-    assert "self-training" not in card_of(released)
-    how = {"arm": "student", "teachers": "0,1", "epochs": 2, "batch_size": 64}
-    students: list[dict[str, Any]] = [
-        {**how, "learning_rate": 4e-4, "weights_sha256": whose, "part": part, "accuracy": score}
-        for whose, part, score in (
-            (sha256, "test", 89.5),
-            (sha256, "test", 89.7),
-            (sha256, None, 20.0),
-            ("0" * 64, "test", 20.0),
-        )
-    ]
-    path = measured.QUALITY.with_name("self_training.json")
-    setting = {"unlabelled": 4_000, "dev_size": 700}
-    write_json(path, {"setting": setting, "runs": students[2:]})
-    assert "self-training" not in card_of(released)
-    write_json(path, {"setting": setting, "runs": students})
-    assert (
-        "NSMC, with self-training on 4,000 unlabelled reviews | accuracy | 89.60 ± 0.14 (2) |"
-        in card_of(released)
-    )
-    write_json(path, {"setting": setting, "runs": [*students, {**students[0], "epochs": 3}]})
-    with pytest.raises(InputError, match=r"self_training\.json: expected students of one setting"):
-        card_of(released)
-
-
-def test_a_generator_trained_alone_has_a_column(measured: ModuleType, released: Path) -> None:
-    folder = released / "malmoi-small" / "generator"
-    folder.mkdir()
-    assert "generator" not in card_of(released)  # trained beside it
-    record = json.loads((released / "malmoi-small" / "run.json").read_text())
-    record |= {"networks": {"generator": {"num_hidden_layers": 4, "hidden_size": 64}}}
-    record["progress"] = {"tokens": 20_000_238, "step": 99, "seconds": 1_800}
-    write_json(folder / "run.json", record)
-    with pytest.raises(InputError, match=r"generator.run\.json, found another"):
-        card_of(released)
-    rows = [{"generator_loss": loss, "generator_accuracy": 0.3} for loss in (9.0, *[4.5] * 20)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    card = card_of(released)
-    for line in (
-        "| layers and width | 4, 256 | 4, 64 |",
-        "| tokens seen | 50 million | 20 million |",
-        "| hours | 2.0 | 0.5 |",
-        "| last loss |  | 4.50 |",
-        "| masked tokens, kept ones counted, guessed |  | 30% |",
-    ):
-        assert line in card.splitlines()
-    # Runs of today count what [MASK] hides alone.
-    rows = [row | {"generator_hidden_loss": 5.0} for row in rows]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "| tokens at [MASK] guessed |  | 30% |" in card_of(released).splitlines()
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -266,9 +156,3 @@ def test_cards_of_what_is_no_release_are_refused_and_none_is_written(
     with pytest.raises(InputError, match=message):
         card_of(released)
     assert not list(released.rglob("README.md"))
-
-
-def test_a_damaged_record_is_named(released: Path) -> None:
-    (released / "malmoi-small" / "run.json").write_text('{"plan": ', encoding="utf-8")
-    with pytest.raises(InputError, match=r"expected JSON in .*run\.json, found Expecting value"):
-        card_of(released)

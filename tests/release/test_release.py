@@ -4,9 +4,7 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from shutil import copy, copytree
 from types import ModuleType, SimpleNamespace
@@ -91,22 +89,6 @@ def sitting_until(release: ModuleType, metrics: Path, step: int) -> type[subproc
     return Sitting
 
 
-def test_a_sitting_that_ends_while_it_prepares_is_over_like_any_other(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["release.sittings"], "pretraining_command", lambda *args: slow)
-        assert not release.pretrain(tmp_path / "corpus", tmp_path / "run", 1e6, 0.01, [])
-    state = tmp_path / "run" / "state"
-    (state / "tokenizer").mkdir(parents=True)
-    assert "--resume" not in release.pretraining_command(
-        tmp_path / "corpus", tmp_path / "run", 1e6, []
-    )
-    (state / "step-00000000").mkdir()
-    assert "--resume" in release.pretraining_command(tmp_path / "corpus", tmp_path / "run", 1e6, [])
-
-
 def test_a_stage_that_fails_ends_the_release_with_its_code(
     release: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,52 +98,6 @@ def test_a_stage_that_fails_ends_the_release_with_its_code(
     assert ended.value.code == 2
     errors = capfd.readouterr().err
     assert str(missing) in errors and "Traceback" not in errors
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"tokens": 0}, r"--tokens of at least 1, found 0$"),
-        ({"tokens": float("nan")}, r"--tokens of at least 1, found nan$"),
-        ({"minutes": -5}, r"--minutes of at least 0\.01, found -5$"),
-        ({"minutes": float("inf")}, r"--minutes of at least 0\.01, found inf$"),
-        ({"reviews_per_label": -1}, r"--reviews-per-label of at least 0, found -1$"),
-        ({"check": True, "cards": True}, "one of --check and --cards, found 2 of them"),
-        ({"check": True, "generator": True}, "one of --check and --generator, found 2"),
-        ({"check": True, "classifiers": "memos"}, "one of --check and --classifiers, found 2"),
-        ({"classifiers": "memos,films"}, "--classifiers of reviews,memos, found 'films'"),
-        ({"classifiers": "memos,memos"}, "--classifiers of reviews,memos, found 'memos'"),
-        ({"classifiers": "memos", "init": Path("mine")}, "and --classifiers takes the released"),
-        ({"generator": True, "preset": "small"}, "leave --preset out"),
-        ({"cards": True, "init": Path("mine")}, "leave --init out"),
-        ({"check": True, "preset": "small"}, "leave --preset out"),
-    ],
-)
-def test_nonsensical_flags_are_refused(
-    release: ModuleType, tmp_path: Path, flags: dict[str, Any], message: str
-) -> None:
-    settings = release.ReleaseSettings(work=tmp_path / "work", output=tmp_path, **flags)
-    with pytest.raises(InputError, match=message):
-        release.make(settings)
-    assert not any(tmp_path.iterdir())
-
-
-def test_reviews_that_cannot_be_used_are_refused_before_any_work(
-    release: ModuleType, tmp_path: Path
-) -> None:
-    data, work = tmp_path / "data", tmp_path / "work"
-    settings = release.ReleaseSettings(data=data, work=work, output=tmp_path / "output")
-    with pytest.raises(
-        InputError, match=r"expected reviews_rated\.tsv or .* below .*malmoi fetch nsmc_rated"
-    ):
-        release.make(settings)
-    write_reviews(data / "nsmc", ["1\t좋다\t10\n"], "id\tdocument\tlabel\n")
-    with pytest.raises(InputError, match="rating"):
-        release.make(settings)
-    write_reviews(data / "copy", RATED)
-    with pytest.raises(InputError, match=r"expected one reviews_rated.* found 2, such as"):
-        release.make(settings)
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_a_release_is_not_begun_where_one_lies_already(
@@ -182,31 +118,6 @@ def test_a_release_is_not_begun_where_one_lies_already(
     settings.output = tmp_path / "file"
     settings.output.touch()
     with pytest.raises(InputError, match="expected a folder for --output, found the file"):
-        release.make(settings)
-    assert not settings.work.exists()
-
-
-def test_a_check_of_no_release_is_refused_before_any_work(
-    release: ModuleType, tmp_path: Path, released: Path
-) -> None:
-    settings = release.ReleaseSettings(
-        data=write_reviews(tmp_path / "data", RATED),
-        work=tmp_path / "work",
-        output=tmp_path / "wrong",
-        check=True,
-    )
-    with pytest.raises(InputError, match=r"expected .*wrong/malmoi-small/run\.json, found none"):
-        release.make(settings)
-    settings.output = released
-    with pytest.raises(InputError, match=r"found others \(KeyError\('corpus_sha256'\)\)"):
-        release.make(settings)
-    write_json(released / "malmoi-small" / "run.json", RECORD | {"corpus_sha256": "0"})
-    with pytest.raises(InputError, match=r"expected losses in .*metrics\.jsonl, found none"):
-        release.make(settings)
-    row = {"step": 20, "discriminator_loss": 0.3, "bag_loss": 0.0}
-    (released / "malmoi-small" / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    settings.init = tmp_path / "other"
-    with pytest.raises(InputError, match=r"--init as .* began, with skip-gram, found .*other;"):
         release.make(settings)
     assert not settings.work.exists()
 
@@ -270,37 +181,6 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
         release.make(settings)
 
 
-def test_another_file_of_a_sources_name_does_not_stop_its_download(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many people have a val.tsv."""
-    texts = sys.modules["release.public_texts"]
-    data, folder = tmp_path / "data", tmp_path / "sources"
-    data.mkdir()
-    calls: list[bool] = []
-
-    def run(command: list[Any], check: bool) -> SimpleNamespace:
-        calls.append("--from" in command)
-        if calls[-1] and (data / "val.tsv").read_text() != "KOTE's":
-            return SimpleNamespace(returncode=2)
-        (folder / "kote").mkdir(parents=True)
-        (folder / "kote" / "val.tsv").write_text("KOTE's")
-        return SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(texts.subprocess, "run", run)
-    wanted = [folder / "kote" / "val.tsv"]
-    for content, expected in ((None, [False]), ("mine", [True, False]), ("KOTE's", [True])):
-        if content is not None:
-            (data / "val.tsv").write_text(content)
-        assert texts.fetch_texts(data, folder, ["kote"]) == wanted
-        assert calls == expected
-        calls.clear()
-        shutil.rmtree(folder)
-    monkeypatch.setattr(texts.subprocess, "run", lambda *a, **k: SimpleNamespace(returncode=2))
-    with pytest.raises(SystemExit):
-        texts.fetch_texts(data, folder, ["kote"])
-
-
 def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
     release: ModuleType, tmp_path: Path
 ) -> None:
@@ -313,19 +193,6 @@ def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
     hashes = release.hashes_of(tmp_path, ["kote"])
     assert hashes == {"val.tsv": "of val.tsv"}
     assert release.sources_of(["reviews_rated.tsv.gz", *hashes]) == ("kote",)
-
-
-def test_only_a_tiny_encoder_from_nothing_has_the_recipes_own_batch(release: ModuleType) -> None:
-    def batch(preset: str, init: Path | None) -> int | None:
-        args = ["--corpus", "c", *release._encoder_flags(preset, init)]
-        settings = parse_flags(PretrainSettings, program=None, about="", arguments=args)
-        learnt = read_config(settings).keys.objective
-        assert learnt.correction_weight == learnt.bag_weight == 5
-        tokens: int | None = settings.tokens_per_batch
-        return tokens
-
-    assert batch("tiny", None) == 8192
-    assert batch("small", None) is batch("tiny", Path("mine")) is None
 
 
 def test_every_loss_that_the_record_has_is_compared(
@@ -359,53 +226,6 @@ def test_every_loss_that_the_record_has_is_compared(
         release.compare_losses(curve, all_risen, steps=500)
     with pytest.raises(InputError, match="up to step 40 in both, found them up to 20 in"):
         release.compare_losses(losses(), losses(), steps=40)
-
-
-def test_an_encoder_that_is_gone_on_from_gives_its_tokenizer_and_size(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, work, before = write_reviews(tmp_path / "data", RATED), tmp_path / "work", tmp_path / "a"
-    commands: list[list[str]] = []
-
-    def pretrain(corpus: Path, run: Path, tokens: float, minutes: float, start: Any) -> bool:
-        commands.append(release.pretraining_command(corpus, run, tokens, start))
-        run.mkdir(exist_ok=True)
-        return False
-
-    monkeypatch.setattr(release, "pretrain", pretrain)
-    monkeypatch.setattr(release, "_run", lambda *command: Path(command[-1]).mkdir(parents=True))
-    monkeypatch.setattr(release, "fetch_texts", lambda *arguments: [])
-
-    def begin(**flags: Any) -> dict[str, Any]:
-        more = {"data": data, "work": work, "output": tmp_path / "output", "reviews_per_label": 0}
-        release.make(release.ReleaseSettings(**more | flags))
-        kept: dict[str, Any] = json.loads((work / "settings.json").read_text())
-        arguments = commands[-1][2:]
-        settings = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
-        assert settings.preset == kept["preset"]
-        assert settings.init == (None if kept["init_sha256"] is None else str(before))
-        assert settings.tokenizer is None  # that of --init, which refuses another
-        return kept
-
-    with pytest.raises(InputError, match=r"expected an encoder's weights in .*model\.safetensors"):
-        begin(init=before)
-    sha256 = write_weights(before)
-    assert begin(init=before).items() >= {"preset": "small", "init_sha256": sha256}.items()
-    write_weights(before, b"others")
-    with pytest.raises(
-        InputError, match=rf"encoder made with init_sha256 .*found .*{sha256}; give"
-    ):
-        begin(init=before)
-    (work / "encoder").rmdir()
-    assert begin(init=before, preset="base")["preset"] == "base"
-    with pytest.raises(InputError, match=r"encoder made with preset tiny, found it made with base"):
-        begin()
-    (work / "encoder").rmdir()
-    assert begin().items() >= {"preset": "tiny", "init_sha256": None}.items()
-    # Beside a release it does not begin, as without --init.
-    write_weights(tmp_path / "output" / "malmoi-small")
-    with pytest.raises(InputError, match="expected no malmoi-small in"):
-        begin(init=before)
 
 
 def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
@@ -560,32 +380,8 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     with pytest.raises(InputError, match="reviews made with reviews_begin_sha256 "):
         release.make(settings)
     write_weights(settings.work / "ratings", b"ratings")
-    # One of before there was that stage is refused before minutes of training, and another file
-    # of ratings is not mixed in.
-    aside = (settings.work / "ratings").rename(tmp_path / "ratings")
-    with monkeypatch.context() as patch:
-        patch.setattr(release, "learn_ratings", None)
-        with pytest.raises(InputError, match=r"expected .*reviews made after .*ratings, which is"):
-            release.make(settings)
-    aside.rename(settings.work / "ratings")
-    write_reviews(settings.data, RATED[1:])
-    with pytest.raises(InputError, match=r"reviews\.csv made with rated_sha256 "):
-        release.make(settings)
-    write_reviews(settings.data, RATED)
-    with monkeypatch.context() as patch:
-        patch.setattr(release, "RATINGS_SETTINGS", None)
-        with pytest.raises(InputError, match="ratings made with ratings_settings None"):
-            release.make(settings)
     # One alone leaves the other as it is.
     (released / "malmoi-small-memos" / "mark").touch()
     settings.classifiers = "reviews"
     release.make(settings)
     assert (released / "malmoi-small-memos" / "mark").is_file() and len(commands) == 2
-    # Memos are learnt without rated reviews, which not everybody has.
-    (tmp_path / "empty").mkdir()
-    alone = {"data": tmp_path / "empty", "work": tmp_path / "alone", "classifiers": "memos"}
-    release.make(replace(settings, **alone))
-    assert [Path(command[-1]).name for command in commands[2:]] == ["memos"]
-    monkeypatch.setitem(release.CLASSIFIERS, "memos", ["--epochs", "99"])
-    with pytest.raises(InputError, match="memos made with memos_flags --epochs 99, found it made"):
-        release.make(settings)
