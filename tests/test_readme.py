@@ -73,15 +73,15 @@ def test_a_readme_has_the_commands_to_begin_with(name: str) -> None:
     assert first | {("python", "finetune/kfold.py"), ("streamlit", "run")} <= begun
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_path_in_a_command_exists_or_was_made_by_an_earlier_one(name: str) -> None:
-    made: set[Path] = set()
+def test_every_path_in_a_command_exists_or_was_made_by_an_earlier_one() -> None:
     missing = []
-    for words in commands_in(name):
-        for path in paths_in(words):
-            if path not in made and not (ROOT / path).exists():
-                missing.append(f"{path} in: {shlex.join(words)}")
-        made |= set(made_by(words))
+    for name in DOCUMENTS:
+        made: set[Path] = set()
+        for words in commands_in(name):
+            for path in paths_in(words):
+                if path not in made and not (ROOT / path).exists():
+                    missing.append(f"{name}: {path} in: {shlex.join(words)}")
+            made |= set(made_by(words))
     assert not missing
 
 
@@ -117,22 +117,21 @@ def help_of(command: tuple[str, ...]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_flag_in_a_command_is_one_of_its_help(name: str) -> None:
+def test_every_flag_in_a_command_is_one_of_its_help() -> None:
     unknown = []
-    for words in map(without_launcher, commands_in(name)):
+    everywhere = [(name, words) for name in DOCUMENTS for words in commands_in(name)]
+    for name, words in ((name, without_launcher(words)) for name, words in everywhere):
         if words[0] != "python" or not any(word.startswith("--") for word in words):
             continue
         known = help_of(command_of(words))
         flags = [word for word in words[2:] if word.startswith("--")]
         for flag in flags:
             if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w.-])", known):
-                unknown.append(f"{flag} in: {shlex.join(words)}")
+                unknown.append(f"{name}: {flag} in: {shlex.join(words)}")
     assert not unknown
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_make_target_exists(name: str) -> None:
+def test_every_make_target_exists() -> None:
     targets = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {words[1] for words in commands_in(name) if words[0] == "make"}
-    assert named <= targets
+    for name in DOCUMENTS:
+        assert {words[1] for words in commands_in(name) if words[0] == "make"} <= targets, name
