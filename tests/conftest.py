@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,36 @@ def main_module() -> Iterator[None]:
     before = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = before
+
+
+@pytest.fixture
+def named_too_early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Files that got their name before they were on the disk: empty ones after a power cut."""
+    on_disk: set[tuple[int, int, int]] = set()
+    early: list[str] = []
+    fsync = os.fsync
+
+    def state(found: os.stat_result) -> tuple[int, int, int]:
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def synced(descriptor: int) -> None:
+        fsync(descriptor)
+        on_disk.add(state(os.fstat(descriptor)))
+
+    def watched(rename: Callable[..., None]) -> Callable[..., None]:
+        def renamed(source: str | Path, target: str | Path, **more: Any) -> None:
+            files = [path for path in [Path(source), *Path(source).rglob("*")] if path.is_file()]
+            early.extend(
+                f"{path} as {target}" for path in files if state(path.stat()) not in on_disk
+            )
+            rename(source, target, **more)
+
+        return renamed
+
+    monkeypatch.setattr(os, "fsync", synced)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    return early
 
 
 @pytest.fixture(scope="module")

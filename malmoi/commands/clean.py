@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from malmoi.errors import InputError
+from malmoi.files import sync_tree
 from malmoi.progress import shown_progress
 from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
 from malmoi.text.cleaning.spacing import Analysis
@@ -147,5 +148,6 @@ def _clean(
             ),
         )
         stack.close()  # the rejects first: the output says that all is done
+        sync_tree(result)
         result.rename(settings.output)
     return report

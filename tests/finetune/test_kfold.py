@@ -158,13 +158,14 @@ def test_shuffled_labels_are_not_learned(kfold: Run, write_csv: WriteCsv) -> Non
     assert average(output) < 0.6
 
 
-def test_same_seed_same_run(kfold: Run, write_csv: WriteCsv) -> None:
+def test_same_seed_same_run(kfold: Run, write_csv: WriteCsv, named_too_early: list[str]) -> None:
     data = write_csv(separable())
     outputs = [kfold(f"--data={data}", f"--output={name}", *QUICK)[1] for name in "ab"]
     assert fold_lines(outputs[0]) == fold_lines(outputs[1])
     assert len(fold_lines(outputs[0])) == 6
     for name in ("predictions.csv", "model/model.safetensors"):
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
+    assert named_too_early == []
 
 
 def test_repeats_never_straddle_folds(kfold: Run, write_csv: WriteCsv) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from malmoi.errors import InputError
+from malmoi.files import sync_tree
 from malmoi.text.corpus.parquet_parts import FileWriter, PartWriter, TableWriter
 from malmoi.text.corpus.units import REJECT_SCHEMA
 
@@ -53,6 +54,7 @@ def rejects_writer(path: Path) -> Iterator[TableWriter]:
             scratch.mkdir()
             writer = PartWriter(scratch, REJECT_SCHEMA)
         yield writer
+        sync_tree(scratch)
         scratch.rename(path)
     except BaseException:
         _remove(scratch)

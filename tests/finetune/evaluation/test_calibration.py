@@ -140,12 +140,13 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_likely_errors_by_hand() -> None:
-    probabilities = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.55, 0.45]]
-    # Thresholds: label 0 (0.9 + 0.8 + 0.1) / 3 = 0.6, label 1 (0.8 + 0.7 + 0.45) / 3 = 0.65.
-    [found] = find_likely_errors(probabilities, [0, 0, 0, 1, 1, 1])
-    # The last text is predicted wrong too, but 0.55 does not reach the threshold of label 0.
-    assert (found.place, found.suggested) == (2, 1)
-    assert (found.self_confidence, found.confidence) == (0.1, 0.9)
+    of_first = [[0.95, 0.05], [0.95, 0.05], [0.95, 0.05], [0.35, 0.65]]
+    of_second = [[0.4, 0.6], [0.4, 0.6], [0.3, 0.7], [0.75, 0.25]]
+    # Thresholds: 0.8 and 0.5375, of all texts together 0.67. The model is unsure of the second
+    # label everywhere, so its 0.65 tells more than the 0.75 of the first one.
+    [found] = find_likely_errors([*of_first, *of_second], [0, 0, 0, 0, 1, 1, 1, 1])
+    assert (found.place, found.suggested) == (3, 1)
+    assert (found.self_confidence, found.confidence) == (0.35, 0.65)
 
 
 def test_labels_that_were_changed_are_found_first() -> None:

@@ -72,12 +72,17 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def test_columns_and_order_stay_and_new_ones_are_those_of_the_classifier(
-    predict: Predict, classifier_directory: Path, tmp_path: Path, small_units: None
+    predict: Predict,
+    classifier_directory: Path,
+    tmp_path: Path,
+    small_units: None,
+    named_too_early: list[str],
 ) -> None:
     rows = some_rows()
     data, output = write_table(tmp_path / "in.csv", rows), tmp_path / "new" / "out.csv"
     code, printed, errors = predict(data, f"--output={output}")
     assert (code, errors) == (0, "")
+    assert named_too_early == []
     assert f"23 rows -> {output}" in printed and "texts from column 'text'" in printed
     found = read_csv(output)
     assert list(found[0]) == ["번호", "text", "메모", *NEW]

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.labels.agreement import agreement
 from malmoi.labels.annotating import Act, own_work, save_act, save_acts_of_others, take_back
+from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.exporting import export_table
 from malmoi.labels.found_texts import add_texts
+from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts, return_leases
+from malmoi.labels.model_comparison import model_comparison, texts_behind
+from malmoi.labels.near_duplicates import group_alike
+from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import (
     NewProject,
@@ -30,11 +37,25 @@ from malmoi.labels.projects import (
     read_project,
     set_member,
 )
-from malmoi.labels.relabelling import relabel
-from malmoi.labels.review import adjudicate, progress, reviewed_texts, texts_to_review
-from malmoi.labels.scores import TextScore, scoring_model, write_scores
+from malmoi.labels.relabelling import (
+    latest_relabellings,
+    relabel,
+    texts_to_decide,
+    undo_relabelling,
+)
+from malmoi.labels.review import (
+    adjudicate,
+    latest_decisions,
+    progress,
+    review_counts,
+    reviewed_texts,
+    texts_to_review,
+    texts_with_votes,
+)
+from malmoi.labels.scores import TextScore, random_sample, scoring_model, write_scores
+from malmoi.labels.searching import read_model_views
 from malmoi.labels.tasks import read_task
-from malmoi.labels.text_import import import_texts
+from malmoi.labels.text_import import first_cells, import_texts
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.labels.conftest import LOCAL, Make, for_person
 
@@ -252,7 +273,7 @@ def test_an_archived_project_is_read_and_not_written(any_url: str, make: Make) -
 MEMBERS: dict[str, Role] = {"라벨러": "annotator", "검수자": "reviewer", "장": "admin"}
 
 
-def test_each_role_may_do_its_own_and_what_is_below(make: Make) -> None:
+def test_each_role_may_do_its_own_and_what_is_below(make: Make, tmp_path: Path) -> None:
     local = make("글", people=MEMBERS)
     mine, reviewer, admin = (for_person(local, name) for name in MEMBERS)
     for who in (mine, reviewer, admin):
@@ -262,10 +283,27 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make) -> None:
         texts_to_review(who)
         adjudicate(who, 1, ["긍정"], request_id=f"검수 {who.person.name}")
     change_guideline(admin, "새 기준")
+    skip = Act(text_id=1, kind="skip", request_id="11")
     reviewing: list[Callable[[], object]] = [
         lambda: texts_to_review(mine),
         lambda: adjudicate(mine, 1, ["긍정"], request_id="9"),
         lambda: members(mine),
+        lambda: agreement(mine),
+        lambda: review_counts(mine),
+        lambda: latest_decisions(mine),
+        lambda: texts_with_votes(mine, [1]),
+        lambda: texts_to_decide(mine, [1]),
+        lambda: relabel(mine, [1], ["부정"], request_id="10", expected=1),
+        lambda: undo_relabelling(mine, 1),
+        lambda: latest_relabellings(mine),
+        lambda: read_model_views(mine, [1]),
+        lambda: random_sample(mine),
+        lambda: labelled_texts(mine),
+        lambda: texts_to_choose_from(mine, 1),
+        lambda: model_comparison(mine, "scores"),
+        lambda: texts_behind(mine, "scores", ("긍정", "부정"), in_sample=False),
+        lambda: export_table(mine, tmp_path / "a.csv"),
+        lambda: export_for(mine, tmp_path / "a.jsonl", "doccano"),
     ]
     ruling: list[Callable[[], object]] = [
         lambda: change_guideline(reviewer, "x"),
@@ -276,6 +314,10 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make) -> None:
         lambda: import_texts(reviewer, [source_of_upload("a.txt", "가".encode())]),
         lambda: write_scores(reviewer, "m", [TextScore(text_id=1, priority=1.0)]),
         lambda: audit_trail(reviewer),
+        lambda: save_acts_of_others(reviewer, [("남", skip)]),
+        lambda: save_labels_of_others(reviewer, [("남", skip)]),
+        lambda: first_cells(reviewer, 1),
+        lambda: group_alike(reviewer),
     ]
     for attempt in reviewing:
         with pytest.raises(AccessError, match=r"expected the role reviewer .* 라벨러 as annotator"):
@@ -283,6 +325,7 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make) -> None:
     for attempt in ruling:
         with pytest.raises(AccessError, match=r"expected the role admin .* 검수자 as reviewer"):
             attempt()
+    assert list(tmp_path.glob("a.*")) == []
     assert read_project(admin).guideline == "새 기준"
     assert members(admin)["검수자"] == "reviewer"
 

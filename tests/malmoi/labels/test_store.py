@@ -13,6 +13,7 @@ import pytest
 
 from app.batch import to_csv
 from malmoi.errors import InputError
+from malmoi.labels.connection import writing_engine
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.store import EXPORT_COLUMNS, LabelStore, database_url
@@ -213,6 +214,10 @@ def test_sqlite_settings(url: str) -> None:
     LabelStore(url)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with writing_engine(url, "--data").connect() as own:
+        # Full: what was acknowledged survives a power cut.
+        assert own.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert own.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
 
 
 def test_deleted_file_is_made_again(url: str) -> None:

@@ -125,8 +125,9 @@ def test_another_type_path_or_method_is_answered_in_one_line(server: Server) -> 
 
 def test_without_the_token_nothing_but_health_and_docs_is_answered(server: Server) -> None:
     for path in ("/v1/labels", "/metrics", "/v1/nowhere"):
-        for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic ???"}):
-            found = server.ask(path, **headers)
+        nearly = (TOKEN[:-1], TOKEN[:1], f"{TOKEN}x", TOKEN.swapcase(), "")
+        for given in ("", "Basic ???", TOKEN, *(f"Bearer {token}" for token in nearly)):
+            found = server.ask(path, **({"Authorization": given} if given else {}))
             assert (found.status, found.headers["www-authenticate"]) == (401, "Bearer")
             assert "expected the token" in found.json["error"]
         assert server.ask(path, **BEARER).status in (200, 404)

@@ -36,7 +36,7 @@ def metric_steps(directory: Path) -> list[float]:
 
 
 def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
-    pretrain_here: Command, broken_off: Path
+    pretrain_here: Command, broken_off: Path, named_too_early: list[str]
 ) -> None:
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10]
     with (broken_off / "metrics.jsonl").open("a") as file:
@@ -46,6 +46,7 @@ def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
     # The time before is not in it.
     assert " s since it was resumed -> " in output
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+    assert named_too_early == []
 
 
 def test_resume_without_output_finds_the_newest_unfinished_run(

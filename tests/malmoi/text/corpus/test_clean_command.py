@@ -177,7 +177,9 @@ def test_units_of_other_settings_or_inputs_are_not_used(
 
 
 @pytest.mark.parametrize("name", ["rejects.jsonl", "rejects.csv", "deep/rejects"])
-def test_rejects_say_why_and_where(clean_here: Clean, tmp_path: Path, name: str) -> None:
+def test_rejects_say_why_and_where(
+    clean_here: Clean, tmp_path: Path, name: str, named_too_early: list[str]
+) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("이 텍스트는 남아 있습니다\n짧다\n", encoding="utf-8")
@@ -187,6 +189,7 @@ def test_rejects_say_why_and_where(clean_here: Clean, tmp_path: Path, name: str)
     rejects = tmp_path / name
     code, out, _ = clean_here(folder, "--output", tmp_path / "c", "--rejects", rejects)
     assert code == 0 and "1 of 4 texts kept" in out
+    assert named_too_early == []
     if rejects.suffix == ".jsonl":
         rows = [json.loads(line) for line in rejects.read_text(encoding="utf-8").splitlines()]
     elif rejects.suffix == ".csv":
