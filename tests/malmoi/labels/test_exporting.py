@@ -34,7 +34,10 @@ from malmoi.text.reading.sources import source_of_upload
 from malmoi.text.written_cells import EXCEL_CELL
 from tests.malmoi.labels.conftest import LOCAL, Make, for_person
 
-TABLE = "내용,번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
+TABLE = (
+    "내용,번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
+    "좋아요 👍🏽,6,the same text again\n"
+)
 
 
 def label(access: ProjectAccess, text_id: int, *labels: str, note: str = "") -> None:
@@ -69,6 +72,9 @@ def project(make: Make) -> ProjectAccess:
 def test_a_table_has_votes_decisions_scores_and_the_own_columns(
     project: ProjectAccess, tmp_path: Path
 ) -> None:
+    shown = Suggestion(label="중립", score=0.5, model="later")
+    skip = Act(text_id=2, kind="skip", request_id="skip", suggestion=shown, seconds=9)
+    save_act(for_person(project, "다"), skip)  # says nothing of the label
     path = tmp_path / "out.jsonl"
     assert export_table(project, path) == 4
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -84,7 +90,7 @@ def test_a_table_has_votes_decisions_scores_and_the_own_columns(
     assert (first["source"], first["row"], first["notes"]) == ("원본.csv", "2", "가: -1+1")
     assert (second["adjudicated_label"], second["reviewer"]) == ("중립", LOCAL.name)
     assert (second["suggested_label"], second["suggested_score"]) == ("부정", 0.25)
-    assert second["guideline_version"] == 2
+    assert (second["guideline_version"], second["seconds"]) == (2, None)
     assert export_table(project, path, labelled_only=False) == 5
 
 
