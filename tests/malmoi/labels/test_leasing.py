@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import create_engine, func, select, text, update
 
 from malmoi.errors import InputError
-from malmoi.labels import access, annotating, leasing
+from malmoi.labels import access, annotating, leasing, scores
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, own_work, save_act, save_acts
@@ -17,6 +17,7 @@ from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
 from malmoi.labels.project_models import PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, random_sample, write_scores
+from malmoi.labels.searching import read_model_views
 from tests.malmoi.labels.at_work import at_once, lease
 from tests.malmoi.labels.conftest import Make, for_person
 
@@ -199,6 +200,30 @@ def test_the_newer_of_two_orders_that_are_written_at_once_holds(make: Make) -> N
     with pytest.raises(InputError, match="found a newer one that was written meanwhile"):
         write_scores(access, "m1", older())
     assert ids(access, 3) == [3, 2, 1]
+
+
+def test_an_order_that_is_half_written_suggests_nothing_yet(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores, "_ROWS", 1)
+    access = make("하나", "둘", text_order="scores", random_share=0.0)
+
+    def of(label: str, *priorities: float) -> Iterator[TextScore]:
+        for text_id, priority in enumerate(priorities, 1):
+            yield TextScore(text_id=text_id, priority=priority, label=label, score=0.9)
+
+    def newer() -> Iterator[TextScore]:
+        yield from of("부정", 0.1, 0.9)
+        (leased,) = lease_texts(access, 1)
+        assert (leased.text_id, leased.suggested_label, leased.model) == (1, "긍정", "m1")
+        assert suggestion_of(access, 1) == ("긍정", "m1")
+        assert [one.label for one in read_model_views(access, [1, 2]).values()] == ["긍정"] * 2
+        return_leases(access)
+
+    write_scores(access, "m1", of("긍정", 0.9, 0.1))
+    write_scores(access, "m2", newer())
+    (leased,) = lease_texts(access, 1)
+    assert (leased.text_id, leased.suggested_label, leased.model) == (2, "부정", "m2")
 
 
 def test_a_text_that_is_done_leaves_the_order_and_no_other(make: Make) -> None:
