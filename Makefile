@@ -5,7 +5,7 @@ BIN := .venv/bin
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint format bench app release clean
+.PHONY: help demo test faults lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -42,6 +42,9 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 
 test: .venv/installed-test lint  ## Run lint and all tests
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: half an hour (ONLY=words)
+	@$(BIN)/python tests/faults.py $(ONLY)
 
 lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .
