@@ -5,7 +5,7 @@ BIN := .venv/bin
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test faults lint format bench app release clean
+.PHONY: help demo test faults golden lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -45,6 +45,9 @@ test: .venv/installed-test lint  ## Run lint and all tests
 
 faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: half an hour (ONLY=words)
 	@$(BIN)/python tests/faults.py $(ONLY)
+
+golden: .venv/installed-test  ## Say what no longer comes out as in tests/golden (ACCEPT=1, KEEP=DIR: its README)
+	@$(BIN)/python -m tests.golden $(if $(ACCEPT),--accept) $(if $(KEEP),--keep $(KEEP))
 
 lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .
