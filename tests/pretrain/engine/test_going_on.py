@@ -76,28 +76,6 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     assert record["plan"]["networks"]["sharing"] == "instance"
 
 
-def test_a_generator_as_wide_as_the_discriminator_is_said(pretrain_here: Command) -> None:
-    """A masked-LM encoder is its own generator."""
-    assert (
-        pretrain_here("--set", "objective.name=mlm", "--max-steps", "1", "--output", "mlm")[0] == 0
-    )
-    code, printed, _ = pretrain_here("--init", "mlm", "--max-steps", "1")
-    assert code == 0 and "generator in mlm is as wide as the discriminator (64)" in printed
-    code, printed, _ = pretrain_here(
-        "--init", "mlm", "--max-steps", "1", "--set", "generator.size=1", "--output", "asked"
-    )
-    assert code == 0 and "as wide as" not in printed
-
-
-def test_what_networks_share_is_seen_without_a_record(pretrain_here: Command) -> None:
-    assert pretrain_here("--max-steps", "2", "--output", "first")[0] == 0
-    for network in ("generator", "discriminator"):
-        shutil.copytree(Path("first") / network, Path("copy") / network)
-    assert known_sharing("copy") == known_sharing("first") == "instance"
-    shutil.rmtree("copy/generator")
-    assert known_sharing("copy") is None
-
-
 def test_a_run_killed_before_its_last_record_has_learnt_from_its_generator(
     pretrain_here: Command,
 ) -> None:
@@ -192,23 +170,3 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
     code, _, errors = pretrain_here(*flags, "--tokenizer", "None", "--output", "second")
     assert code == 2 and "as many entries as the discriminator has" in errors
     assert len(errors.splitlines()) == 1 and not Path("second").exists()
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["--set", "generator.size=0.9"], "can be split into heads"),
-        (["--init", "first", "--set", "generator.size=0.5"], "as the generator in first has it"),
-    ],
-)
-def test_impossible_sizes_are_refused_before_the_corpus_is_read(
-    pretrain_here: Command, flags: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert pretrain_here("--max-steps", "0", "--output", "first")[0] == 0
-
-    def read(*_: object) -> None:
-        raise AssertionError("read the corpus")
-
-    monkeypatch.setattr("pretrain.runner.prepare_corpus", read)
-    code, output, errors = pretrain_here(*flags, "--output", "second")
-    assert code == 2 and expected in errors and not output

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,42 +203,12 @@ def test_tensorboard_has_every_number_of_the_rows_and_at_the_end_the_cost(tmp_pa
     assert [(e.step, e.value) for e in board.Scalars("cost/parameters")] == [(200, 5_000)]
 
 
-def test_without_tensorboard_one_line_names_the_extra_and_the_rows_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def rows(name: str) -> list[dict[str, float]]:
-        (tmp_path / name).mkdir()
-        with watch(tmp_path / name, [result(6.0), result(4.0)]) as monitor:
-            monitor.add_cost({"parameters": 5_000})
-        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) | {"tokens_per_second": 0.0} for line in lines]
-
-    expected = rows("with")
-    capsys.readouterr()
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    assert rows("without") == expected
-    printed = capsys.readouterr().out
-    assert printed.count("'.[tensorboard]'") == 1
-    assert not (tmp_path / "without" / "tensorboard").exists()
-
-
 def test_a_resumed_run_keeps_its_points_on_tensorboard(tmp_path: Path) -> None:
     """Also that of the step of the checkpoint, which is not taken again; but none after it."""
     watch(tmp_path, [result()] * 4)
     watch(tmp_path, [result()] * 2, first_step=300)
     board = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [e.step for e in board.Scalars("generator_loss")] == [100, 200, 300, 400, 500]
-
-
-def test_a_run_that_overstays_its_minutes_has_no_time_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    watch(tmp_path, [result()], left=-3.6)
-    assert capsys.readouterr().out.rstrip().endswith("left 0:00:00")
-
-
-def test_a_healthy_run_is_not_warned_of(tmp_path: Path) -> None:
-    assert watch(tmp_path, [result()] * 10).warnings == []
 
 
 def test_a_generator_no_better_than_word_frequencies_is_named_once(
@@ -309,13 +278,6 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     assert first.endswith("or replacements that are easier to find (--recipe noise)")
 
 
-def test_easier_replacements_are_not_advised_to_who_has_them(tmp_path: Path) -> None:
-    (warning, _) = watch(tmp_path, [result(found=0)] * 10, recipe=NOISE).warnings
-    assert warning.endswith(
-        "it needs more tokens (a longer run, or --init from a released checkpoint)"
-    )
-
-
 @pytest.mark.parametrize(
     ("found", "usual"), [(100, "replaced"), (95, None)], ids=["all replaced", "told apart"]
 )
@@ -353,12 +315,6 @@ def test_of_a_row_far_above_the_start_no_checkpoint_is_wanted(tmp_path: Path) ->
     assert monitor.rises() and not monitor.exploded()
     show(monitor, result(), step=32, fraction=0.5)
     assert not monitor.rises()
-
-
-def test_noise_is_advised_only_where_the_schedule_allows_it(tmp_path: Path) -> None:
-    recipe = Recipe(schedule="adversarial")
-    first, last = watch(tmp_path, [result(found=0)] * 10, recipe=recipe).warnings
-    assert "has only learnt" in first and "objective.unigram_fraction" not in first + last
 
 
 def test_a_step_keeps_no_graph_until_it_is_reported(tmp_path: Path) -> None:
@@ -427,11 +383,6 @@ def test_rows_count_by_their_steps(tmp_path: Path) -> None:
         for step in range(36, 41):
             show(monitor, result(generator=12.0), step=step, fraction=0.1)
         assert monitor.exploded().startswith("10.00 for guessing")
-
-
-def test_rows_of_twenty_steps_are_compared_one_by_one(tmp_path: Path) -> None:
-    rows = [*[result()] * 20, *[result(generator=7.1)] * 20]
-    assert watch(tmp_path, rows, log_steps=20).exploded().startswith("7.10 for guessing")
 
 
 NOISE = Recipe(unigram_fraction=1.0)

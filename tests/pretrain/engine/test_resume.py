@@ -19,10 +19,18 @@ import pretrain.runner
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from pretrain.config.settings import PretrainSettings
+from pretrain.engine.checkpoint import TrainerState
 from pretrain.engine.loop import Trainer
 from pretrain.engine.monitor import Monitor
 from pretrain.engine.run_directory import new_directory
-from tests.pretrain.conftest import Breaking, Command, checkpoints, metric_rows, weights_of
+from tests.pretrain.conftest import (
+    Breaking,
+    Command,
+    checkpoints,
+    metric_rows,
+    unfinish,
+    weights_of,
+)
 
 
 @pytest.fixture
@@ -36,17 +44,93 @@ def metric_steps(directory: Path) -> list[float]:
 
 
 def test_metrics_are_cut_back_to_the_checkpoint_and_written_once(
-    pretrain_here: Command, broken_off: Path, named_too_early: list[str]
+    pretrain_here: Command, broken_off: Path, cache: Path, named_too_early: list[str]
 ) -> None:
+    """Over all that a power cut and another machine may leave."""
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10]
-    with (broken_off / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 12, "gener')  # what a power cut leaves
-    code, output, _ = pretrain_here("--max-steps", "12", "--resume")
+    rows = broken_off / "metrics.jsonl"
+    damaged = b'5\n{"tokens": 1}\n{"step": "\xb0\xa1"}\n{"step": 1, "generator_loss": 7}\n'
+    rows.write_bytes(damaged + rows.read_bytes() + b'{"step": 12, "gener')
+    state = broken_off / "state"
+    shutil.copytree(state / "step-00000008", state / ".step-00000010.tmp")
+    record = json.loads((broken_off / "run.json").read_text())
+    record["plan"]["execution"]["threads"] += 1
+    (broken_off / "run.json").write_text(json.dumps(record))
+    # Paths may be written otherwise.
+    other = os.path.relpath(cache / "tokenizer", broken_off.parent)
+    code, output, errors = pretrain_here("--max-steps", "12", "--resume", "--tokenizer", other)
     assert code == 0 and "resumed at step 8" in output
-    # The time before is not in it.
-    assert " s since it was resumed -> " in output
+    threads = record["plan"]["execution"]["threads"]
+    assert f"{threads} threads" in errors
     assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
+    assert checkpoints(broken_off) == ["step-00000008", "step-00000012"]
     assert named_too_early == []
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_refused_changes_nothing_and_the_run_goes_on(
+    pretrain_here: Command, broken_off: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run than it was, another corpus, a length that it has passed, a damaged record."""
+    monkeypatch.setattr(TrainerState, "clock", 60.0, raising=False)
+    before = contents(broken_off)
+
+    def refused(flags: str, *named: str) -> None:
+        found = contents(broken_off)
+        code, _, errors = pretrain_here(*flags.split())
+        assert code == 2 and len(errors.strip().splitlines()) == 1, flags
+        assert all(name in errors for name in named), errors
+        assert contents(broken_off) == found, flags
+
+    refused("--max-steps 12", "run", "--resume")
+    for flags, named in (
+        ("--seed 7", ("--seed 42", "--seed 7")),
+        ("--max-length 64", ("--max-length 128", "--max-length 64")),
+        ("--set objective.name=electra-15", ("objective.name=rtd", "objective.name=electra-15")),
+        ("--recipe muon", ("optimizer.name=adamw", "optimizer.name=muon")),
+        ("--set generator.head=sbo", ("generator.head=mlm", "generator.head=sbo")),
+    ):
+        refused(f"--max-steps 12 --resume {flags}", *named)
+    for length in ("--max-steps 5", "--max-steps 0", "--max-tokens 600", "--max-minutes 0.01"):
+        refused(f"--resume {length}", length, "--max-steps 12")
+    refused("--resume --set length.max_flops=1e6", "length.max_flops", "--max-steps 12")
+    with FileLock(broken_off / ".lock"):
+        refused("--max-steps 12 --resume", "run")
+    texts = corpus.read_bytes()
+    corpus.write_bytes(texts + "\n어제 새로 올라온 댓글이라 그때는 없던 글입니다\n".encode())
+    refused("--max-steps 12 --resume", "corpus_sha256")
+    corpus.write_bytes(texts)
+    path = broken_off / "run.json"
+    record = path.read_bytes()
+    path.write_text(json.dumps(json.loads(record) | {"version": 0}))
+    refused("--max-steps 12 --resume", "version 1", "run.json")
+    for damaged in ("{", "[]", '{"plan": {}}', '{"version": 1, "plan": {}}', None):
+        path.unlink() if damaged is None else path.write_text(damaged)
+        refused("--max-steps 12 --resume", "run.json")
+        refused("--max-steps 12", "run")
+    path.write_bytes(record)
+    assert contents(broken_off) == before
+    # Its checkpoint is that of step 8, and a length that it has just reached ends it.
+    assert pretrain_here("--max-steps", "8", "--resume")[0] == 0
+    assert json.loads(path.read_text())["progress"]["step"] == 8
+
+
+def test_what_is_left_out_is_as_the_run_has_it(
+    pretrain_here: Command, break_off: Breaking, tmp_path: Path
+) -> None:
+    flags = ["--max-steps", "12", "--seed", "7", "--recipe", "gdes", "--max-length", "64"]
+    flags += ["--learning-rate", "1e-4"]
+    assert pretrain_here(*flags, "--output", "straight")[0] == 0
+    run = break_off(6, *flags)
+    assert pretrain_here("--recipe", "None", "--resume")[0] == 0
+    expected, found = weights_of(tmp_path / "straight"), weights_of(run)
+    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    plan = json.loads((run / "run.json").read_text())["plan"]
+    assert plan["length"] == {"limit": "max_steps", "amount": 12, "epochs": None}
+    assert plan["optimizer"]["learning_rate"] == 1e-4
 
 
 def test_resume_without_output_finds_the_newest_unfinished_run(
@@ -60,40 +144,6 @@ def test_resume_without_output_finds_the_newest_unfinished_run(
     sys.argv += ["--max-steps", "9", "--resume"]
     assert run_command(PretrainSettings, pretrain.run.main, "") == 0
     assert json.loads((runs / "mine" / "run.json").read_text())["progress"]["step"] == 9
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["--seed", "7"], "it has --seed 42, found --seed 7; give the same, or leave it out"),
-        (["--max-length", "64"], "it has --max-length 128, found --max-length 64"),
-        (
-            ["--set", "objective.name=electra-15"],
-            "it has objective.name=rtd, found objective.name=electra-15",
-        ),
-        (["--recipe", "muon"], "it has optimizer.name=adamw, found optimizer.name=muon"),
-        (["--set", "generator.head=sbo"], "it has generator.head=mlm, found generator.head=sbo"),
-    ],
-)
-def test_other_flags_are_refused(
-    pretrain_here: Command, broken_off: Path, flags: list[str], expected: str
-) -> None:
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", *flags)
-    assert code == 2 and expected in errors
-    assert json.loads((broken_off / "run.json").read_text())["status"] == "running"
-
-
-@pytest.mark.parametrize("left", ["{", "[]", '{"plan": {}}', '{"version": 1, "plan": {}}', None])
-def test_a_damaged_record_is_named(
-    pretrain_here: Command, broken_off: Path, left: str | None
-) -> None:
-    record = broken_off / "run.json"
-    record.unlink() if left is None else record.write_text(left)
-    for flags in (["--resume"], []):
-        code, _, errors = pretrain_here("--max-steps", "12", *flags)
-        assert code == 2
-        damaged = "run.json, found it missing or damaged", "run.json: expected corpus with path"
-        assert any(word in errors for word in damaged) == (flags != [])
 
 
 def test_networks_that_a_run_began_with_have_to_be_there_still(
@@ -127,59 +177,6 @@ def test_networks_that_a_run_began_with_have_to_be_there_still(
     assert code == 2 and "expected the networks that the run began with, found other" in errors
 
 
-@pytest.mark.parametrize(
-    "line", [b"5", b'{"tokens": 1}', b'{"step": "\xb0\xa1"}', b'{"step": 1, "generator_loss": 7}']
-)
-def test_damaged_rows_are_passed_over(
-    pretrain_here: Command, broken_off: Path, line: bytes
-) -> None:
-    path = broken_off / "metrics.jsonl"
-    path.write_bytes(line + b"\n" + path.read_bytes())
-    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
-    assert metric_steps(broken_off) == [2, 4, 6, 8, 10, 12]
-
-
-def test_another_number_of_threads_is_said(pretrain_here: Command, broken_off: Path) -> None:
-    record = json.loads((broken_off / "run.json").read_text())
-    record["plan"]["execution"]["threads"] += 1
-    (broken_off / "run.json").write_text(json.dumps(record))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
-    assert code == 0
-    threads = record["plan"]["execution"]["threads"]
-    assert f"the run had {threads} threads, found {threads - 1}" in errors
-
-
-def test_paths_may_be_written_otherwise(
-    pretrain_here: Command, broken_off: Path, cache: Path
-) -> None:
-    other = os.path.relpath(cache / "tokenizer", broken_off.parent)
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume", "--tokenizer", other)
-    assert code == 0, errors
-
-
-def test_learning_rates_may_change(pretrain_here: Command, break_off: Breaking) -> None:
-    """What the advice after an exploding loss asks for."""
-    flags = ["--max-steps", "6", "--set", "optimizer.name=muon"]
-    break_off(5, *flags)
-    slower = ["--learning-rate", "1e-4", "--set", "optimizer.muon_learning_rate=1e-3"]
-    assert pretrain_here(*flags, *slower, "--resume")[0] == 0
-
-
-def test_length_and_rates_left_out_are_those_of_the_run(
-    pretrain_here: Command, break_off: Breaking, tmp_path: Path
-) -> None:
-    flags = ["--max-steps", "12", "--learning-rate", "1e-4"]
-    assert pretrain_here(*flags, "--output", "straight")[0] == 0
-    run = break_off(10, *flags)
-    code, output, _ = pretrain_here("--resume")
-    assert code == 0 and "resuming" not in output
-    expected, found = weights_of(tmp_path / "straight"), weights_of(run)
-    assert all(torch.equal(expected[key], found[key]) for key in expected)
-    plan = json.loads((run / "run.json").read_text())["plan"]
-    assert plan["length"] == {"limit": "max_steps", "amount": 12, "epochs": None}
-    assert plan["optimizer"]["learning_rate"] == 1e-4
-
-
 def test_what_one_sitting_was_given_the_next_one_keeps(
     pretrain_here: Command,
     break_off: Breaking,
@@ -204,14 +201,6 @@ def test_what_one_sitting_was_given_the_next_one_keeps(
 
 def _power_off(*_: object) -> None:
     raise RuntimeError("power off")
-
-
-def test_a_change_of_length_or_rate_is_said(pretrain_here: Command, broken_off: Path) -> None:
-    flags = ["--max-steps", "9", "--learning-rate", "1e-4", "--resume"]
-    code, output, _ = pretrain_here(*flags)
-    assert code == 0
-    changed = "--max-steps 9 (was --max-steps 12), --learning-rate 0.0001 (was 0.002)"
-    assert f"resuming run with {changed}" in output
 
 
 def test_of_a_sweep_the_run_with_the_same_rate_goes_on(
@@ -283,62 +272,6 @@ def test_a_run_keeps_its_number_format_on_another_cpu(
     assert f"cpu {other}" in pretrain_here("--output", "new")[1]
 
 
-def test_a_record_of_another_version_is_refused(pretrain_here: Command, broken_off: Path) -> None:
-    record = json.loads((broken_off / "run.json").read_text())
-    (broken_off / "run.json").write_text(json.dumps(record | {"version": 0}))
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
-    assert code == 2 and "expected version 1 of run/run.json, found 0" in errors
-
-
-def test_what_changes_nothing_may_be_given_anew_and_stays_otherwise(
-    pretrain_here: Command, break_off: Breaking
-) -> None:
-    flags = ["--max-steps", "12", "--set", "execution.save_steps=3"]
-    run = break_off(10, *flags, "--set", "execution.log_steps=5")
-    broken = ["--set", "execution.log_steps=1", "--set", "execution.save_steps=3"]
-    break_off(11, *broken, "--resume")
-    execution = json.loads((run / "run.json").read_text())["plan"]["execution"]
-    assert (execution["save_steps"], execution["log_steps"]) == (3, 1)
-
-
-def test_what_is_left_out_is_as_the_run_has_it(
-    pretrain_here: Command, break_off: Breaking, tmp_path: Path
-) -> None:
-    flags = ["--max-steps", "12", "--seed", "7", "--recipe", "gdes", "--max-length", "64"]
-    assert pretrain_here(*flags, "--output", "straight")[0] == 0
-    run = break_off(6, *flags)
-    assert pretrain_here("--recipe", "None", "--resume")[0] == 0
-    expected, found = weights_of(tmp_path / "straight"), weights_of(run)
-    assert all(torch.equal(expected[key], found[key]) for key in expected)
-
-
-def test_a_corpus_that_has_changed_since_is_refused(
-    pretrain_here: Command, broken_off: Path, corpus: Path
-) -> None:
-    with corpus.open("a", encoding="utf-8") as file:
-        file.write("\n어제 새로 올라온 댓글이라 그때는 없던 글입니다\n")
-    code, _, errors = pretrain_here("--max-steps", "12", "--resume")
-    assert code == 2
-    assert "corpus_sha256" in errors and "the corpus has changed since" in errors
-    assert metric_steps(broken_off)[-1] == 10
-
-
-def test_a_run_at_work_is_left_alone(pretrain_here: Command, broken_off: Path) -> None:
-    before = sorted(broken_off.rglob("*"))
-    with FileLock(broken_off / ".lock"):
-        code, _, errors = pretrain_here("--max-steps", "12", "--resume")
-    assert code == 2 and "found one at work in run" in errors
-    assert sorted(broken_off.rglob("*")) == before
-
-
-def test_a_used_directory_is_refused_without_resume(
-    pretrain_here: Command, broken_off: Path
-) -> None:
-    code, _, errors = pretrain_here("--max-steps", "12")
-    assert code == 2 and "found run in use; go on with --resume" in errors
-    assert metric_steps(broken_off)[-1] == 10
-
-
 def test_a_complete_run_is_not_resumed(pretrain_here: Command) -> None:
     assert pretrain_here("--max-steps", "2")[0] == 0
     code, _, errors = pretrain_here("--max-steps", "4", "--resume")
@@ -350,26 +283,15 @@ def test_a_complete_run_is_not_resumed(pretrain_here: Command) -> None:
 def test_a_file_as_output_is_one_line(pretrain_here: Command, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     code, _, errors = pretrain_here("--max-steps", "2")
-    assert code == 2 and errors == (
-        "error: expected a directory for --output, found the file run\n"
-    )
+    assert code == 2 and "--output" in errors and errors.endswith("run\n")
     assert (tmp_path / "run").read_text() == "mine"
     code, printed, errors = pretrain_here("--max-steps", "2", "--output", "run/deep/in")
-    assert code == 2 and errors == (
-        "error: expected a directory for --output, found the file run\n"
-    )
+    assert code == 2 and "--output" in errors and errors.endswith("run\n")
     assert printed == ""  # before the corpus was read
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     code, printed, errors = pretrain_here("--max-steps", "2", "--output", "link")
     assert code == 2 and printed == ""
-    assert errors == "error: expected a directory for --output, found a broken link, link\n"
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
-def test_a_folder_in_which_none_can_be_made_is_one_line(pretrain_here: Command) -> None:
-    code, _, errors = pretrain_here("--max-steps", "2", "--output", "/proc/run")
-    assert code == 2
-    assert errors.endswith("error: expected an --output that can be made, found /proc/run\n")
+    assert "--output" in errors and errors.endswith("link\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user for a moment")
@@ -463,15 +385,6 @@ def test_without_a_whole_checkpoint_it_is_one_line_and_nothing_moves(
     assert checkpoints(broken_off) == ["step-00000004", "step-00000008"]
 
 
-def test_what_a_kill_left_of_a_checkpoint_is_swept_up(
-    pretrain_here: Command, broken_off: Path
-) -> None:
-    state = broken_off / "state"
-    shutil.copytree(state / "step-00000008", state / ".step-00000010.tmp")
-    assert pretrain_here("--max-steps", "12", "--resume")[0] == 0
-    assert checkpoints(broken_off) == ["step-00000008", "step-00000012"]
-
-
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     pretrain_here: Command, broken_off: Path
 ) -> None:
@@ -553,3 +466,24 @@ def test_what_was_put_into_a_new_directory_meanwhile_is_no_reason_to_stop(
     monkeypatch.setattr(pretrain.runner, "prepare_corpus", noted)
     assert pretrain_here("--max-steps", "1")[0] == 0
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_epochs_that_the_run_has_passed_are_refused(
+    pretrain_here: Command, break_off: Breaking
+) -> None:
+    larger = ["--tokens-per-batch", "2048"]
+    run = break_off(9, "--epochs", "9", *larger)
+    code, _, errors = pretrain_here("--epochs", "1", "--resume", *larger)
+    assert code == 2 and "--epochs 1" in errors
+    assert json.loads((run / "run.json").read_text())["status"] == "running"
+
+
+def test_a_run_killed_after_its_last_step_is_finished_by_its_own_length(
+    pretrain_here: Command, tmp_path: Path
+) -> None:
+    """The last batch takes it beyond so many tokens."""
+    flags = ["--max-tokens", "1500"]
+    assert pretrain_here(*flags)[0] == 0
+    unfinish(tmp_path / "run", before=1_000)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["progress"]["tokens"] > 1500
+    assert pretrain_here(*flags, "--resume")[0] == 0

@@ -20,7 +20,7 @@ from pretrain.model.networks import ElectraPair
 from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from pretrain.objectives.local_batch import LocalBatch, mask_batch
 from pretrain.objectives.step import TrainingObjective
-from tests.pretrain.conftest import CPU, GPU, Toy, plan_of
+from tests.pretrain.conftest import Toy, plan_of
 
 # The paper's code counts 20 of 128 tokens as masked, although its text says 0.15.
 PAPER = {"mask_fraction": 0.15625}
@@ -205,23 +205,6 @@ def test_networks_to_be_compiled_are_counted_before(toy: Toy) -> None:
     assert trainer.progress.hardware_flops == plain.progress.hardware_flops > 0
     trainer.take_step(toy.batch([[12], [20]]), 0.1)
     assert compilations
-
-
-@pytest.mark.parametrize(
-    ("device", "flags", "expected"),
-    [
-        ("cpu", {}, "off"),
-        ("cpu", {"compile": "on"}, "on"),
-        ("cuda", {}, "graphs"),
-        ("cuda", {"batching": "length"}, "on"),
-        ("cuda", {"compile": "off"}, "off"),
-    ],
-)
-def test_what_is_compiled_depends_on_device_and_rows(
-    device: str, flags: dict[str, Any], expected: str
-) -> None:
-    machine = CPU if device == "cpu" else GPU
-    assert plan_of(machine=machine, **flags).execution.compile == expected
 
 
 def test_the_learning_rate_rises_and_falls_in_straight_lines(toy: Toy) -> None:

@@ -256,16 +256,6 @@ def test_what_cannot_be_had_is_one_line(hub: Hub, tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_a_mistyped_name_is_told_the_nearest_ones_here(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
-    for place in ("checkpoints/reviews-small", "runs/finetune/reviews-of-mine"):
-        (tmp_path / place).mkdir(parents=True)
-    with pytest.raises(InputError, match="did you mean reviews-small"):
-        encoder_source("review-small")
-
-
 def test_a_classifier_by_its_hub_id(hub: Hub, tmp_path: Path) -> None:
     hub.branches["main"] = checkpoint(tmp_path / "theirs")
     labels = {0: "가", 1: "나"}

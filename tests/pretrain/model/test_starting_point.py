@@ -100,16 +100,6 @@ def test_a_repository_without_safetensors_is_refused_with_the_file(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_repository_that_cannot_be_had_is_one_line(
-    pretrain_here: Command, tmp_path: Path
-) -> None:
-    code, _, errors = pretrain_here("--init", "owner/nothing", "--max-steps", "1")
-    assert code == 2
-    assert len(errors.splitlines()) == 1
-    assert "cannot get --init owner/nothing from the Hugging Face Hub" in errors
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_folder_here_is_never_asked_of_the_hub(tmp_path: Path) -> None:
     assert starting_directory(f"{tmp_path}/run") == tmp_path / "run"
     assert starting_directory("tests/none") == Path("tests/none")
