@@ -7,7 +7,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import unicodedata
 from collections import Counter
@@ -18,7 +17,6 @@ import pytest
 from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from finetune.data.folds import assign_folds
 from finetune.kfold import ABOUT, main
 from finetune.settings import KfoldSettings
 from finetune.training.cross_validation import Experiment, run_job
@@ -189,16 +187,6 @@ def test_repeats_never_straddle_folds(kfold: Run, write_csv: WriteCsv) -> None:
     assert len(texts) == len(set(texts)) == 63
 
 
-def test_folds_are_stratified() -> None:
-    label_ids = [0] * 100 + [1] * 50 + [2] * 5
-    fold_of = assign_folds(label_ids, 5, 42)
-    counts = Counter(zip(fold_of, label_ids, strict=True))
-    assert {counts[fold, 0] for fold in range(1, 6)} == {20}
-    assert {counts[fold, 1] for fold in range(1, 6)} == {10}
-    assert {counts[fold, 2] for fold in range(1, 6)} == {1}
-    assert assign_folds(label_ids, 5, 42) == fold_of != assign_folds(label_ids, 5, 43)
-
-
 def test_random_weights_and_decomposed_labels(kfold: Run, write_csv: WriteCsv) -> None:
     labels = unicodedata.normalize("NFD", " 꿈 , 일기,일정")
     data = f"--data={write_csv(separable())}"
@@ -210,136 +198,76 @@ def test_random_weights_and_decomposed_labels(kfold: Run, write_csv: WriteCsv) -
     assert report["plan"]["training"]["layer_decay"] == 1.0
 
 
-def test_as_a_script(encoder: Path, write_csv: WriteCsv, tmp_path: Path) -> None:
-    script = Path(__file__).parents[2] / "finetune" / "kfold.py"
-    command = [sys.executable, str(script), "--labels=꿈,일기", "--data=none.csv"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: no such file or folder: none.csv; ")
-    assert done.stderr.count("\n") == 1
-
-
 ROWS = separable()
 FEW = [row for row in ROWS if row[1] != "일정"] + [(text, "일정") for text in OPENINGS["일정"]]
+# Rows, flags, --labels, and what the one line names.
+BAD: list[tuple[list[tuple[str, str]], str, str | None, list[str]]] = [
+    (
+        [*ROWS, ("딴 글", "메모"), ("딴 글 2", "메모"), ("또", "오류")],
+        "",
+        "꿈,일기,일정",
+        ["메모 (2, first memos.csv:65)", "오류 (1, first memos.csv:67)"],
+    ),
+    (ROWS, "", "꿈,일기,일정,메모", ["메모"]),
+    (FEW, "", "꿈,일기,일정", ["일정 (3, first memos.csv:44)", "at least 5"]),
+    # A row of a sum has no text; the only row of a label repeats a text of another.
+    (
+        [*ROWS, ("", "500"), (" ", "500"), (ROWS[0][0], "겹침")],
+        "",
+        "꿈,일기,일정,500,겹침",
+        ["500 (2, first memos.csv:65)"],
+    ),
+    ([*ROWS, (ROWS[0][0], "겹침")], "", "꿈,일기,일정,겹침", ["겹침 (0, first memos.csv:65)"]),
+    (
+        [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
+        "",
+        "꿈,일기,일정",
+        ["2 of 65 rows", "memos.csv:65", "data.skip_unlabelled"],
+    ),
+    ([*ROWS, ("또 하나", "일긔")], "", None, ["일긔 (1, first memos.csv:65", "일기"]),
+    (ROWS, "--folds=1", "꿈,일기,일정", ["--folds"]),
+    (ROWS, "--epochs=0", "꿈,일기,일정", ["--epochs"]),
+    (ROWS, "", "꿈,일기,일정,꿈 ", ["꿈"]),
+    (ROWS, "", "꿈,,일기", ["'꿈,,일기'"]),
+    (ROWS, "", "꿈", ["'꿈'"]),
+    (ROWS, "--output=..", "꿈,일기,일정", ["--output"]),
+    (ROWS, "--output=../memos.csv", "꿈,일기,일정", ["../memos.csv is a file"]),
+    (ROWS, "--output=../memos.csv/run", "꿈,일기,일정", ["../memos.csv is a file"]),
+    (ROWS, "--model=runs/none", "꿈,일기,일정", ["runs/none"]),
+    (ROWS, "--model=../bare", "꿈,일기,일정", ["../bare", "model.safetensors"]),
+    (ROWS, "--model=", "꿈,일기,일정", ["pretrain/run.py"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("rows", "flags", "labels", "expected"),
-    [
-        (
-            ROWS + [("딴 글", "메모"), ("딴 글 2", "메모"), ("또", "오류")],
-            [],
-            "꿈,일기,일정",
-            "{data} has labels that --labels lacks: 메모 (2, first memos.csv:65), 오류 (1, first "
-            "memos.csv:67); add or remove them",
-        ),
-        (
-            ROWS,
-            [],
-            "꿈,일기,일정,메모",
-            "--labels has labels that {data} lacks: 메모; it has 꿈, 일기, 일정",
-        ),
-        (
-            FEW,
-            [],
-            "꿈,일기,일정",
-            "{data} has too few different texts of 일정 (3, first memos.csv:44): each label needs "
-            "at least 5, one a fold; correct or add texts, or lower --folds",
-        ),
-        (
-            # A row of a sum has no text.
-            [*ROWS, ("", "500"), (" ", "500"), (ROWS[0][0], "겹침")],
-            [],
-            "꿈,일기,일정,500,겹침",
-            "{data}: expected texts of each label, found no text in any row of 500 (2, first "
-            "memos.csv:65); add the texts, or remove these rows",
-        ),
-        (
-            # Its only row repeats a text of another label.
-            [*ROWS, (ROWS[0][0], "겹침")],
-            [],
-            "꿈,일기,일정,겹침",
-            "{data} has too few different texts of 겹침 (0, first memos.csv:65): each label needs "
-            "at least 5, one a fold; correct or add texts, or lower --folds",
-        ),
-        (
-            [*ROWS, ("이름 없는 글", ""), ("또 하나", "  ")],
-            [],
-            "꿈,일기,일정",
-            "2 of 65 rows of {data} have no label, the first is memos.csv:65; label or remove "
-            "them, or leave them out with --set data.skip_unlabelled=true",
-        ),
-        (ROWS, ["--folds=1"], "꿈,일기,일정", "expected --folds at least 2, found 1"),
-        (ROWS, ["--epochs=0"], "꿈,일기,일정", "expected --epochs at least 1, found 0"),
-        (ROWS, [], "꿈,일기,일정,꿈 ", "--labels has 꿈 more than once"),
-        (
-            ROWS,
-            [],
-            "꿈,,일기",
-            "expected names between the commas of --labels, found '꿈,,일기'",
-        ),
-        (ROWS, [], "꿈", "expected at least two names in --labels, found '꿈'"),
-        (
-            ROWS,
-            ["--output=.."],
-            "꿈,일기,일정",
-            ".. exists already and is not empty; move it away or give another --output",
-        ),
-        (
-            ROWS,
-            ["--output=../memos.csv"],
-            "꿈,일기,일정",
-            "../memos.csv is a file; give a folder as --output",
-        ),
-        (
-            ROWS,
-            ["--model=runs/none"],  # A flag given twice: the last one counts.
-            "꿈,일기,일정",
-            "no model directory runs/none; check the path",
-        ),
-        (
-            ROWS,
-            ["--output=../memos.csv/run"],
-            "꿈,일기,일정",
-            "../memos.csv is a file; give a folder as --output",
-        ),
-    ],
-)
-def test_bad_input(
-    kfold: Run,
-    write_csv: WriteCsv,
-    rows: list[tuple[str, str]],
-    flags: list[str],
-    labels: str,
-    expected: str,
+def test_bad_input_is_one_line_and_leaves_nothing(
+    kfold: Run, write_csv: WriteCsv, encoder: Path
 ) -> None:
-    data = write_csv(rows)
     Path("runs").mkdir()
-    code, output, errors = kfold(f"--data={data}", *QUICK, *flags, labels=labels)
-    assert errors == f"error: {expected.format(data=data)}\n"
-    assert code == 2
-    assert "F1 score" not in output
-    assert left_behind() == ["runs"]
-
-
-def test_unlabelled_rows_with_ids_of_their_own(kfold: Run, tmp_path: Path) -> None:
-    data = tmp_path / "own.jsonl"
-    rows = [{"id": "a1", "text": "꿈", "label": "꿈"}, {"id": "a2", "text": "일", "label": None}]
-    data.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    bare = Path(shutil.copytree(encoder, "../bare"))
+    (bare / "model.safetensors").unlink()
+    for rows, flags, labels, named in BAD:
+        data = write_csv(rows)
+        model = None if flags == "--model=" else str(encoder)
+        given = flags.split() if model else []  # of a flag given twice the last one counts
+        code, output, errors = kfold(f"--data={data}", *QUICK, *given, labels=labels, model=model)
+        assert (code, errors.count("\n")) == (2, 1) and errors.startswith("error: "), errors
+        assert all(name in errors for name in named), errors
+        assert "F1 score" not in output and left_behind() == ["runs"]
+    data = write_csv([]).with_name("own.jsonl")
+    lines = [{"id": "a1", "text": "꿈", "label": "꿈"}, {"id": "a2", "text": "일", "label": None}]
+    data.write_text("\n".join(json.dumps(row) for row in lines), encoding="utf-8")
     code, _, errors = kfold(f"--data={data}")
-    assert code == 2
-    assert "1 of 2 rows" in errors
-    assert "the first is own.jsonl:2, id a2;" in errors
+    assert code == 2 and "1 of 2 rows" in errors and "own.jsonl:2, id a2" in errors
 
 
-def test_no_sample_with_these_labels(kfold: Run) -> None:
-    code, _, errors = kfold(labels="가,나")
-    assert code == 2
-    assert errors == (
-        "error: no sample of the project has the labels 가, 나; "
-        "give your labelled texts with --data\n"
-    )
+def test_without_data_the_labels_name_a_sample(kfold: Run) -> None:
+    for flags, labels, named in (
+        ([], "가,나", "가, 나"),
+        ([], None, "--data"),
+        (["--task=multi"], ",".join(LABELS), "--task multi"),
+    ):
+        code, _, errors = kfold(*flags, labels=labels)
+        assert code == 2 and named in errors and errors.count("\n") == 1
 
 
 def test_sample_is_found_by_its_labels(kfold: Run) -> None:
@@ -350,24 +278,6 @@ def test_sample_is_found_by_its_labels(kfold: Run) -> None:
         code, _, errors = kfold(labels=labels)
         assert code == 2
         assert errors.startswith(f"error: no such file or folder: {folder}/{sample}.csv; ")
-
-
-def test_no_encoder_yet(kfold: Run, write_csv: WriteCsv) -> None:
-    code, _, errors = kfold(f"--data={write_csv(separable())}", model=None)
-    assert code == 2
-    assert "run `python pretrain/run.py --corpus corpora/comments` first" in errors
-    assert left_behind() == []
-
-
-def test_model_without_weights(
-    kfold: Run, write_csv: WriteCsv, encoder: Path, tmp_path: Path
-) -> None:
-    bare = Path(shutil.copytree(encoder, tmp_path / "bare"))
-    (bare / "model.safetensors").unlink()
-    code, _, errors = kfold(f"--data={write_csv(separable())}", model=str(bare))
-    assert code == 2
-    assert errors.startswith(f"error: {bare} has no weights: expected model.safetensors ")
-    assert left_behind() == []
 
 
 @pytest.mark.parametrize(

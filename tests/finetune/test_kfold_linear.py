@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -98,22 +97,6 @@ def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
     assert np.mean([one == label for one, label in zip(found, labels, strict=True)]) > 0.9
 
 
-def test_quick_says_which_fold_it_is_at_and_speaks_of_no_epochs(
-    kfold: Run, write_csv: WriteCsv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("malmoi.progress.SECONDS_BETWEEN_LINES", 0)
-    data = write_csv(separable())
-    _, output, _ = kfold(f"--data={data}", "--quick", "--folds=2", NO_KIWI, linear=True)
-    assert re.findall(r"linear model, (.*), \d+ s", output) == [
-        "fold 1, characters: 1 of 4 (25%) fits",
-        "fold 1, encoder: 2 of 4 (50%) fits",
-        "fold 2, characters: 3 of 4 (75%) fits",
-        "fold 2, encoder: 4 of 4 (100%) fits",
-    ]
-    assert "in 2 folds, then on all texts\n" in output
-    assert "epoch" not in output
-
-
 def test_quick_works_without_an_encoder_and_with_two_labels(
     kfold: Run, write_csv: WriteCsv
 ) -> None:
@@ -123,25 +106,3 @@ def test_quick_works_without_an_encoder_and_with_two_labels(
     )
     assert (code, errors) == (0, "")
     assert average(output) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--quick", "--epochs=3"], "--epochs is about its training"),
-        (["--quick", "--baselines"], "--baselines is about its training"),
-        (["--quick", "--task=multi"], "--quick is for one label a text"),
-        (
-            ["--quick", "--set=linear.enabled=false"],
-            "linear.enabled=false leaves it out",
-        ),
-        (["--set=linear.frozen_encoder=false"], "linear.frozen_encoder is for --quick"),
-        (["--set=linear.enabled=false", "--set=linear.kiwi=false"], "linear.kiwi is a part"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    kfold: Run, write_csv: WriteCsv, flags: list[str], message: str
-) -> None:
-    code, _, errors = kfold(f"--data={write_csv(separable())}", *flags, linear=True)
-    errors = " ".join(errors.split())
-    assert code == 2 and message in errors

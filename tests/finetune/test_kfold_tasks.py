@@ -18,7 +18,7 @@ from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, OPENINGS, WriteCsv, save_labels, separable
-from tests.finetune.test_kfold import LEARN, QUICK, Run, fold_lines, kfold, left_behind
+from tests.finetune.test_kfold import LEARN, QUICK, Run, kfold, left_behind
 
 __all__ = ["kfold"]  # a fixture
 
@@ -243,6 +243,63 @@ def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     assert f"{path}: expected the label database of the app" in errors
 
 
+ROWS = [(f"r{number}", *row) for number, row in enumerate(separable())]
+PAIR = ["--task=pair-regression"]
+# Rows, flags, --labels, and what the one line names.
+BAD: list[tuple[list[tuple[str, str, str]], list[str], str | None, str]] = [
+    ([*ROWS, ("x", "또 하나", "일긔")], [], "꿈,일기,일정", "일긔 (1, first table.csv:65, id x"),
+    ([*ROWS, ("r7", "또 하나", "일기")], [], "꿈,일기,일정", "table.csv:65, id r7"),
+    ([*ROWS, ("x", "또 하나", "NaN")], [], None, "table.csv:65, id x"),
+    ([(i, text, "꿈") for i, text, _ in ROWS], [], None, "only 꿈"),
+    (ROWS, PAIR, "꿈,일기", "--task pair-regression"),
+    (ROWS, [*PAIR, "--set=training.focal_gamma=2"], None, "training.focal_gamma"),
+    (ROWS, ["--set=training.patience=3"], None, "training.patience"),
+    (ROWS, ["--seeds=0"], None, "--seeds"),
+    (ROWS, ["--jobs=0"], None, "--jobs"),
+    (ROWS, ["--pair-column=label"], None, "--pair-column"),
+    (ROWS, ["--set=data.label_separator=;"], None, "data.label_separator"),
+    (ROWS, ["--set=measuring.near_duplicate_threshold=0.9"], None, "near_duplicate_threshold"),
+    (
+        ROWS,
+        ["--group-near-duplicates", "--set=measuring.near_duplicate_threshold=0.5"],
+        None,
+        "found 0.5",
+    ),
+    (
+        ROWS,
+        ["--set=training.focal_gamma=2", "--set=training.label_smoothing=0.1"],
+        None,
+        "training.focal_gamma or training.label_smoothing",
+    ),
+    (ROWS, ["--set=training.early_stopping_fraction=0.2"], None, "early_stopping_fraction"),
+    (ROWS, ["--device=tpu"], None, "'tpu'"),
+    (ROWS, PAIR, None, "'pair'"),
+    (ROWS, ["--quick", "--epochs=3"], None, "--epochs"),
+    (ROWS, ["--quick", "--baselines"], None, "--baselines"),
+    (ROWS, ["--quick", "--task=multi"], None, "--quick"),
+    (ROWS, ["--quick"], None, "linear.enabled=false"),
+    (ROWS, ["--set=linear.frozen_encoder=false"], None, "linear.frozen_encoder"),
+    (ROWS, ["--set=linear.kiwi=false"], None, "linear.kiwi"),
+]
+
+
+def test_what_is_refused_is_one_line_and_leaves_nothing(
+    kfold: Run, write_table: WriteTable
+) -> None:
+    for rows, flags, labels, named in BAD:
+        data = write_table(("id", "text", "label"), rows)
+        given = [] if "--quick" in flags else QUICK
+        linear = "--quick" in flags and len(flags) > 1
+        code, _, errors = kfold(f"--data={data}", *given, *flags, labels=labels, linear=linear)
+        assert (code, errors.count("\n")) == (2, 1) and named in errors, errors
+        assert left_behind() == []
+    pairs = [(one, other, str(number)) for one, other, _, number in like_pairs()]
+    for value, named in (("많이", "'많이'"), ("inf", "'inf'"), ("", "1 of 81"), ("nan", "1 of 81")):
+        data = write_table(("text", "pair", "label"), [*pairs, ("하나", "둘", value)])
+        code, _, errors = kfold(f"--data={data}", *PAIR, *QUICK, labels=None)
+        assert (code, errors.count("\n")) == (2, 1) and named in errors, errors
+
+
 def test_a_long_text_is_learnt_from_its_beginning_and_that_is_said_once(
     kfold: Run, write_csv: WriteCsv
 ) -> None:
@@ -254,152 +311,3 @@ def test_a_long_text_is_learnt_from_its_beginning_and_that_is_said_once(
 
 ROWS = [(f"r{number}", *row) for number, row in enumerate(separable())]
 PAIR = ["--task=pair-regression"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "flags", "labels", "expected"),
-    [
-        (
-            [*ROWS, ("x", "또 하나", "일긔")],
-            [],
-            "꿈,일기,일정",
-            "{data} has labels that --labels lacks: 일긔 (1, first table.csv:65, id x; did "
-            "you mean 일기?); add or remove them",
-        ),
-        (
-            [*ROWS, ("r7", "또 하나", "일기")],
-            [],
-            "꿈,일기,일정",
-            "{data}: expected every id once, found table.csv:65, id r7 again; make the ids "
-            "different, or number the rows instead with --set data.ignore_ids=true",
-        ),
-        (
-            [*ROWS, ("x", "또 하나", "NaN")],
-            [],
-            None,
-            "1 of 64 rows of {data} have no label, the first is table.csv:65, id x; label or "
-            "remove them",
-        ),
-        (
-            [(i, text, "꿈") for i, text, _ in ROWS],
-            [],
-            None,
-            "expected at least two labels in {data}, found only 꿈; there is nothing to tell apart",
-        ),
-        (ROWS, PAIR, "꿈,일기", "--labels names labels, and --task pair-regression has values; "),
-        (
-            ROWS,
-            [*PAIR, "--set=training.focal_gamma=2"],
-            None,
-            "training.focal_gamma is about labels, and ",
-        ),
-        (
-            ROWS,
-            ["--set=training.patience=3"],
-            None,
-            "training.patience needs texts to score after every epoch; ",
-        ),
-        (ROWS, ["--seeds=0"], None, "expected --seeds at least 1, found 0"),
-        (ROWS, ["--jobs=0"], None, "expected --jobs at least 1, found 0"),
-        (
-            ROWS,
-            ["--pair-column=label"],
-            None,
-            "--pair-column names a second text, and --task single",
-        ),
-        (
-            ROWS,
-            ["--set=data.label_separator=;"],
-            None,
-            "data.label_separator is for several labels in a cell",
-        ),
-        (
-            ROWS,
-            ["--set=measuring.near_duplicate_threshold=0.9"],
-            None,
-            "measuring.near_duplicate_threshold says what ",
-        ),
-        (
-            ROWS,
-            ["--group-near-duplicates", "--set=measuring.near_duplicate_threshold=0.5"],
-            None,
-            "expected a near-duplicate threshold from 0.7 to 1, found 0.5",
-        ),
-        (
-            ROWS,
-            ["--set=training.focal_gamma=2", "--set=training.label_smoothing=0.1"],
-            None,
-            "expected training.focal_gamma or training.label_smoothing, found both: ",
-        ),
-        (
-            ROWS,
-            ["--set=training.early_stopping_fraction=0.2"],
-            None,
-            "training.early_stopping_fraction chooses among epochs, found --epochs 1; ",
-        ),
-        (ROWS, ["--device=tpu"], None, "expected --device auto, cpu or cuda, found 'tpu'"),
-        (
-            ROWS,
-            PAIR,
-            None,
-            "{data}: no second text column: expected a column named 'pair', found the ",
-        ),
-    ],
-)
-def test_refused_in_one_line(
-    kfold: Run,
-    write_table: WriteTable,
-    rows: list[tuple[str, str, str]],
-    flags: list[str],
-    labels: str | None,
-    expected: str,
-) -> None:
-    data = write_table(("id", "text", "label"), rows)
-    code, _, errors = kfold(f"--data={data}", *QUICK, *flags, labels=labels)
-    assert errors.startswith(f"error: {expected.format(data=data)}")
-    assert (code, errors.count("\n")) == (2, 1)
-    assert left_behind() == []
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("많이", "expected a number as the value of the pair, found '많이'"),
-        ("inf", "expected a number as the value of the pair, found 'inf'"),
-        ("", "1 of 81 rows of "),
-        ("nan", "1 of 81 rows of "),
-    ],
-)
-def test_values_that_are_none(
-    kfold: Run, write_table: WriteTable, value: str, expected: str
-) -> None:
-    rows = [(one, other, str(number)) for one, other, _, number in like_pairs()]
-    data = write_table(("text", "pair", "label"), [*rows, ("하나", "둘", value)])
-    code, _, errors = kfold(f"--data={data}", "--task=pair-regression", *QUICK, labels=None)
-    assert (code, errors.count("\n")) == (2, 1)
-    assert expected in errors
-
-
-def test_nothing_to_start_from(kfold: Run) -> None:
-    code, _, errors = kfold(labels=None)
-    assert code == 2
-    assert "found neither --data nor --labels of a sample" in errors
-    code, _, errors = kfold("--task=multi")
-    assert code == 2
-    assert errors == "error: --task multi has no sample in the project; give --data\n"
-
-
-def test_labels_are_those_of_the_data(kfold: Run, write_csv: WriteCsv) -> None:
-    code, output, _ = kfold(f"--data={write_csv(separable())}", "--folds=2", *QUICK, labels=None)
-    assert code == 0
-    assert "(꿈 21, 일기 21, 일정 21)" in output
-    assert len(fold_lines(output)) == 3
-
-
-def test_a_misspelt_label_is_named_without_labels_given(kfold: Run, write_csv: WriteCsv) -> None:
-    data = write_csv([*separable(), ("또 하나", "일긔")])
-    code, _, errors = kfold(f"--data={data}", labels=None)
-    assert code == 2
-    assert (
-        f"too few different texts of 일긔 (1, first {data.name}:65; did you mean 일기?)" in errors
-    )

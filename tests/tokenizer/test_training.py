@@ -94,31 +94,31 @@ def test_load_names_what_is_missing(tmp_path: Path, wordpiece: Pair) -> None:
         load_pretraining_tokenizer(tmp_path / "roleless")
 
 
-@pytest.mark.parametrize("config", [{}, {"model_type": "bert"}, None])
-def test_a_list_of_entries_beside_its_configuration_is_enough(
-    tmp_path: Path, config: dict[str, str] | None
-) -> None:
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "가", "##나", "A"]
-    (tmp_path / "vocab.txt").write_text("\n".join(entries), encoding="utf-8")
-    (tmp_path / "tokenizer_config.json").write_text(
-        json.dumps({"do_lower_case": False, "unk_token": "[UNK]"}), encoding="utf-8"
-    )
-    if config is not None:
-        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    tokenizer = load_pretraining_tokenizer(tmp_path)
-    assert tokenizer("가나 A")["input_ids"] == [2, 5, 6, 7, 3]
+def test_a_list_of_entries_beside_its_configuration_is_enough(tmp_path: Path) -> None:
+    for config in ({}, {"model_type": "bert"}, None):
+        entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "가", "##나", "A"]
+        (tmp_path / "vocab.txt").write_text("\n".join(entries), encoding="utf-8")
+        (tmp_path / "tokenizer_config.json").write_text(
+            json.dumps({"do_lower_case": False, "unk_token": "[UNK]"}), encoding="utf-8"
+        )
+        if config is not None:
+            (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        tokenizer = load_pretraining_tokenizer(tmp_path)
+        assert tokenizer("가나 A")["input_ids"] == [2, 5, 6, 7, 3]
 
 
-@pytest.mark.parametrize("vocab_size", [1_024, 1_280, 2_048])
-def test_foreign_letters_cost_no_syllable_its_word(comments: list[str], vocab_size: int) -> None:
+def test_foreign_letters_cost_no_syllable_its_word(comments: list[str]) -> None:
     """Kana, Cyrillic and Greek, every letter of them twice in a vocabulary that is tiny."""
-    letters = [chr(c) for c in (*range(0x3041, 0x3097), *range(0x430, 0x450), *range(0x3B1, 0x3CA))]
-    draw = random.Random(3)
-    foreign = ["".join(draw.choices(letters, k=12)) for _ in range(400)]
-    tokenizer = train_tokenizer([*comments, *foreign], vocab_size=vocab_size).tokenizer
-    assert len(tokenizer) == vocab_size
-    text = unicodedata.normalize("NFC", "".join(comments))
-    hangul = [character for character in text if "가" <= character <= "힣"]
-    words = [f"{first}{second}" for first, second in pairwise(hangul)]
-    ids = tokenizer(words, add_special_tokens=False)["input_ids"]
-    assert not any(tokenizer.unk_token_id in each for each in ids)
+    for vocab_size in (1_024, 1_280, 2_048):
+        letters = [
+            chr(c) for c in (*range(0x3041, 0x3097), *range(0x430, 0x450), *range(0x3B1, 0x3CA))
+        ]
+        draw = random.Random(3)
+        foreign = ["".join(draw.choices(letters, k=12)) for _ in range(400)]
+        tokenizer = train_tokenizer([*comments, *foreign], vocab_size=vocab_size).tokenizer
+        assert len(tokenizer) == vocab_size
+        text = unicodedata.normalize("NFC", "".join(comments))
+        hangul = [character for character in text if "가" <= character <= "힣"]
+        words = [f"{first}{second}" for first, second in pairwise(hangul)]
+        ids = tokenizer(words, add_special_tokens=False)["input_ids"]
+        assert not any(tokenizer.unk_token_id in each for each in ids)

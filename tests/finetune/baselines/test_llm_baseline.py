@@ -294,15 +294,6 @@ def test_a_dear_endpoint_cannot_overrun_by_calls_under_way(
     assert ask(settings).spent_won <= 5000
 
 
-def test_a_budget_too_small_for_one_text(server: Server, settings: LlmSettings) -> None:
-    settings = replace(settings, budget_won=1.0)
-    assert refusal(settings) == (
-        "no text was answered within llm.budget_won 1 (each call is counted at the most it can "
-        "cost until it is done); raise it"
-    )
-    assert not server.asked
-
-
 def test_answers_without_usage_cost_the_most_they_can(
     server: Server, settings: LlmSettings
 ) -> None:
@@ -352,58 +343,57 @@ def test_another_model_or_prompt_is_asked_anew(
     assert server.asked[-1]["messages"][0]["content"] == "라벨: 꿈, 일기, 일정"
 
 
-def test_a_broken_cache_is_named_with_its_line(settings: LlmSettings) -> None:
-    ask(settings)
-    kept = settings.cache.read_text(encoding="utf-8")
-    settings.cache.write_text("nonsense\n" + kept, encoding="utf-8")
-    assert refusal(settings) == (
-        f"{settings.cache}:1: expected an answer in JSON, found b'nonsense'; take the line out or "
-        "name another file with --set llm.cache=FILE"
-    )
-
-
-def test_a_wrong_key_is_found_with_one_call(server: Server, settings: LlmSettings) -> None:
-    server.plan = [fail(401, f"Incorrect API key provided: {KEY}")]
-    assert refusal(settings) == (
-        f"{server.url} refuses model tiny with HTTP 401 (Incorrect API key provided: …); "
-        "check the key in OPENAI_API_KEY"
-    )
-    assert len(server.asked) == 1
-
-
-@pytest.mark.parametrize(
-    ("reply", "told"),
-    [
-        (
-            fail(404, "The model `tiny` does not exist"),
-            "HTTP 404 (The model `tiny` does not exist); check llm.model and llm.base_url, "
-            "which usually ends in /v1",
-        ),
-        (
-            fail(429, "You exceeded your quota", code="insufficient_quota"),
-            "HTTP 429 (You exceeded your quota); add credit to the account",
-        ),
-        (
-            fail(400, "no such role: system"),
-            "HTTP 400 (no such role: system); check llm.model and what the endpoint accepts",
-        ),
-    ],
-)
-def test_what_no_further_try_mends_ends_the_run(
-    server: Server, settings: LlmSettings, reply: Reply, told: str
+def test_what_no_further_try_mends_ends_the_run_after_one_call(
+    server: Server, settings: LlmSettings
 ) -> None:
-    server.plan = [reply]
-    assert refusal(settings) == f"{server.url} refuses model tiny with {told}"
-    assert len(server.asked) == 1
+    for reply, told in (
+        (fail(401, f"Incorrect API key provided: {KEY}"), "HTTP 401"),
+        (fail(404, "The model `tiny` does not exist"), "`tiny` does not exist"),
+        (fail(429, "You exceeded your quota", code="insufficient_quota"), "exceeded your quota"),
+        (fail(400, "no such role: system"), "no such role: system"),
+    ):
+        server.plan = [reply]
+        server.asked.clear()
+        message = refusal(settings)
+        assert server.url in message and told in message and KEY not in message
+        assert len(server.asked) == 1
 
 
-def test_an_unreachable_endpoint(settings: LlmSettings) -> None:
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(
+    server: Server, settings: LlmSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai = "https://api.openai.com/v1"
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("꿈인지 일기인지 말하라", encoding="utf-8")
+    for changes, named in (
+        ({"model": None}, "llm.model"),
+        ({"base_url": "localhost:8000/v1"}, "localhost:8000/v1"),
+        ({"output_dollars": None}, "llm.output_dollars"),
+        ({"won_per_dollar": None}, "llm.won_per_dollar"),
+        ({"sample": 0}, "llm.sample"),
+        ({"budget_won": float("nan")}, "llm.budget_won"),
+        ({"budget_won": 1.0}, "llm.budget_won"),
+        ({"prompt": prompt}, "일정"),
+        ({"prompt": tmp_path / "absent.txt"}, "No such file"),
+    ):
+        message = refusal(replace(settings, **changes))  # type: ignore[arg-type]
+        assert named in message and "\n" not in message
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-열쇠")
+    assert "OPENAI_API_KEY" in refusal(settings)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert openai in refusal(replace(settings, base_url=openai))
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "openai", None)
+        assert ".[llm]" in refusal(settings)
+    assert not server.asked
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        settings = replace(settings, base_url=f"http://127.0.0.1:{free.getsockname()[1]}/v1")
-        message = refusal(settings)  # while nobody else can listen there
-    assert message.startswith(f"cannot reach {settings.base_url} (")
-    assert message.endswith("); check llm.base_url and the network")
+        away = replace(settings, base_url=f"http://127.0.0.1:{free.getsockname()[1]}/v1")
+        assert away.base_url in refusal(away)  # while nobody else can listen there
+    assert ask(settings).baseline.mean_f1 == 1  # a server of one's own needs no key
+    kept = settings.cache.read_text(encoding="utf-8")
+    settings.cache.write_text("nonsense\n" + kept, encoding="utf-8")
+    assert f"{settings.cache}:1" in refusal(settings)
 
 
 def test_models_that_take_no_temperature_are_asked_without(
@@ -504,70 +494,3 @@ def test_the_repository_has_a_prompt_for_every_label_set(
     assert part in prompt
     assert prompt.endswith(f": {', '.join(labels)}")
     assert "{" not in prompt
-
-
-def test_a_prompt_without_the_labels_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "prompt.txt"
-    path.write_text("꿈인지 일기인지 말하라", encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        read_prompt(path, LABELS)
-    assert str(refused.value) == (
-        f"{path}: expected all labels in the prompt, found none of 일정; write {{labels}} where "
-        "their names shall stand"
-    )
-    with pytest.raises(InputError, match="expected a prompt to read, found No such file"):
-        read_prompt(tmp_path / "absent.txt", LABELS)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model": None}, "expected a model to ask, found none; give --set llm.model=NAME"),
-        (
-            {"base_url": "localhost:8000/v1"},
-            "expected llm.base_url to begin with https://, found localhost:8000/v1",
-        ),
-        (
-            {"output_dollars": None},
-            "expected the prices of a million tokens, found none; give --set "
-            "llm.input_dollars=PRICE --set llm.output_dollars=PRICE (0 for a server of your own)",
-        ),
-        (
-            {"won_per_dollar": None},
-            "expected an exchange rate to count won with, found none; give --set "
-            "llm.won_per_dollar=RATE",
-        ),
-        ({"sample": 0}, "expected llm.sample of at least 1, found 0"),
-        ({"budget_won": float("nan")}, "expected llm.budget_won of at least 0, found nan"),
-    ],
-)
-def test_settings_are_checked_before_anything_is_sent(
-    server: Server, settings: LlmSettings, changes: dict[str, Any], message: str
-) -> None:
-    for name, value in changes.items():
-        settings = replace(settings, **{name: value})
-    assert refusal(settings) == message
-    assert not server.asked
-
-
-def test_keys(server: Server, settings: LlmSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-열쇠")
-    assert refusal(settings) == (
-        "expected a key in OPENAI_API_KEY, found characters that no key has; copy it again"
-    )
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert ask(settings).baseline.mean_f1 == 1  # a server of one's own needs none
-    settings = replace(settings, base_url="https://api.openai.com/v1")
-    assert refusal(settings) == (
-        "expected a key for https://api.openai.com/v1, found none; set OPENAI_API_KEY"
-    )
-
-
-def test_without_the_client_the_extra_is_named(
-    settings: LlmSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    assert refusal(settings) == (
-        "the LLM baseline needs the openai client, which is not installed; run "
-        "pip install -c constraints.txt -e '.[llm]'"
-    )

@@ -135,11 +135,6 @@ def test_it_needs_nothing_but_itself() -> None:
     assert "prefers-color-scheme: dark" in source
 
 
-def test_what_was_not_measured_is_left_out() -> None:
-    page = Page(report_page(content(), keywords=False))
-    assert not {"baselines", "curve", "keywords", "settings"} & set(page.ids)
-
-
 def test_texts_labels_and_names_are_shown_as_they_are(tmp_path: Path) -> None:
     given = content(right=0.0, n_texts=6)
     given = replace(
@@ -167,20 +162,6 @@ def test_mistakes_come_by_falling_confidence() -> None:
     page = report_page(given, keywords=False)
     part = page[page.index('id="mistakes"') : page.index('id="likely-errors"')]
     assert re.findall(r"memo-\d+", part) == ["memo-0003", "memo-0002"]
-
-
-def test_no_mistakes_is_said() -> None:
-    page = Page(report_page(content(right=1.0), keywords=False))
-    assert "틀린 예측이 없습니다." in page.text
-    assert "의심되는 텍스트가 없습니다." in page.text
-    assert "많이 헷갈린" not in page.text
-
-
-def test_a_calibration_that_cannot_be_believed_is_said() -> None:
-    wrong = Page(report_page(content(right=0.0), keywords=False))
-    assert "한계값에 닿았습니다" in wrong.text
-    right = Page(report_page(content(right=1.0), keywords=False))
-    assert "한계값에 닿았습니다" not in right.text
 
 
 @pytest.mark.parametrize(("labels", "matrix"), [(2, True), (44, True), (61, False)])

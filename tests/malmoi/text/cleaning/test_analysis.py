@@ -15,7 +15,7 @@ import pytest
 from malmoi.__main__ import main
 from malmoi.text import morphemes
 from malmoi.text.cleaning.cleaner import CleaningSettings, clean_batch, clean_text
-from malmoi.text.cleaning.personal_data import MASKS, hide_masks
+from malmoi.text.cleaning.personal_data import MASKS
 from malmoi.text.cleaning.spacing import AnalysedTexts, Analysis, analyse_batch
 from malmoi.text.corpus import units
 from malmoi.text.corpus.clean_corpus import CleaningMeans, build_clean_corpus
@@ -103,11 +103,6 @@ def test_masks_stay_whole_and_the_result_is_stable(how: Analysis, comments: list
     # At most spaces change, and nothing more to clean is left.
     assert "".join(before.split()) == "".join(after.split()) and not found.failed
     assert [clean_text(text) for text in found.texts] == found.texts
-
-
-def test_a_mask_is_hidden_in_normal_form() -> None:
-    assert hide_masks("가[전화]\u0301[주민번호]") == "가QQQQ\u0301QQQQQQ"
-    assert analysed("전화는 [전화]\u0301입니다 여러분", how=BOTH).failed == set()
 
 
 def test_empty_broken_and_overlong_texts_are_left_whole(tmp_path: Path) -> None:
@@ -267,19 +262,6 @@ def test_kiwi_is_not_imported_for_nothing(tmp_path: Path) -> None:
     )
     assert run_python(code).endswith("[0, 0] False\n")
     assert json.loads((tmp_path / "c" / "_report.json").read_text())["analysis"] is None
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "정말재밌는영화였어요. 다음에 또 보러 가고 싶네요."
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    flags = ["--split-sentences", "--correct-spacing", "--workers", "1"]
-    assert main(["clean", str(tmp_path / "a.txt"), "--output", str(tmp_path / "c"), *flags]) == 0
-    assert "2 of 2 sentences of 1 texts kept" in capsys.readouterr().out
-    rows = pq.read_table(tmp_path / "c" / "part-00000.parquet").to_pylist()
-    assert [(row["id"], row["text"]) for row in rows] == [
-        ("a.txt:1:1", "정말 재밌는 영화였어요."),
-        ("a.txt:1:2", "다음에 또 보러 가고 싶네요."),
-    ]
 
 
 @pytest.mark.usefixtures("broken_kiwi")

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
 
-from malmoi import progress
 from malmoi.command_line import run_command
 from malmoi.commands import clean
 from malmoi.text.cleaning.cleaner import clean_text
@@ -244,6 +243,7 @@ def test_the_sample_corpora_are_clean_input(clean_here: Clean, tmp_path: Path) -
         (["{in}", "--output", "{c}", "--text-column", "x"], "b.csv: no text column"),
         (["{in}", "--output", "{in}/a.txt/c"], "cannot use"),
         ([f"{{in}}/{'가' * 120}", "--output", "{c}"], "File name too long"),
+        (["{in}", "--output", "{c}/clean", "--rejects", "{c}"], "--output outside --rejects"),
     ],
 )
 def test_misuse_is_one_line_and_leaves_nothing(
@@ -266,17 +266,6 @@ def test_two_runs_into_one_output_do_not_meet(clean_here: Clean, tmp_path: Path)
     with FileLock(tmp_path / ".c.work" / ".lock"):
         code, _, err = clean_here(COMMENTS, "--output", tmp_path / "c")
     assert code == 2 and "found one at work on" in err
-
-
-def test_progress_in_a_log_is_plain_lines(
-    clean_here: Clean, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
-    _, out, _ = clean_here(COMMENTS, "--output", tmp_path / "c")
-    lines = [line for line in out.splitlines() if line.startswith(("cleaning: ", "writing: "))]
-    assert lines[0] == "cleaning: 50 texts, 0 s"
-    assert lines[-1].startswith("writing: ") and " of " in lines[-1]
-    assert "\x1b" not in out and "\r" not in out
 
 
 @pytest.mark.skipif(
@@ -331,29 +320,6 @@ def test_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1 and "Read-only file system" in done.stderr
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_link_that_leads_nowhere_is_one_line(
-    clean_here: Clean, comments: list[str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "a.txt").write_text("\n".join(comments[:9]), encoding="utf-8")
-    (folder / "b.csv").symlink_to("nowhere.csv")
-    code, _, error = clean_here(folder, "--output", tmp_path / "c")
-    assert code == 2 and error.count("\n") == 1
-    assert f"{folder / 'b.csv'}: cannot be opened" in error
-
-
-def test_an_output_in_the_folder_of_rejects_is_refused_at_once(
-    clean_here: Clean, comments: list[str], tmp_path: Path
-) -> None:
-    source = tmp_path / "a.txt"
-    source.write_text("\n".join(comments[:9]), encoding="utf-8")
-    where = tmp_path / "r" / "clean"
-    code, printed, error = clean_here(source, "--output", where, "--rejects", tmp_path / "r")
-    assert code == 2 and "expected --output outside --rejects" in error
-    assert not printed and not (tmp_path / "r").exists()
 
 
 def test_a_disk_that_fills_while_near_duplicates_are_sought_is_one_line(

@@ -85,8 +85,3 @@ def test_rejections_of_a_clean_corpus(tmp_path: Path, capsys: pytest.CaptureFixt
     report.write_text("[]")
     assert main(["stats", str(tmp_path)]) == 2
     assert "expected the report of a clean corpus" in capsys.readouterr().err
-
-
-def test_a_missing_path_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stats", "nowhere"]) == 2
-    assert capsys.readouterr().err.startswith("error: no such file or folder: nowhere")

@@ -66,19 +66,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "변할" not in capsys.readouterr().out
 
 
-def test_the_command_on_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("재밌다ㅋㅋㅋㅋㅋ [b]정말로요[/b]\n짧다\n", encoding="utf-8")
-    monkeypatch.setattr("malmoi.commands.sample.is_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(["sample", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert "재밌다ㅋㅋㅋㅋㅋ [b]정말로요[/b]" in out
-    assert "too-short" in out
-
-
 def test_long_and_broken_texts_are_shown_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,15 +86,3 @@ def test_output_in_an_encoding_without_emoji(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "cp949"}
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert "before  변할 것이 하나도 없는 문장 \\U0001f44d" in done.stdout.decode("cp949")
-
-
-def test_bad_sizes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sample", str(tmp_path), "--size", "0"]) == 2
-    assert "expected --size of at least 1, found 0" in capsys.readouterr().err
-
-
-def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("변할 것이 하나도 없는 문장\n", encoding="utf-8")
-    assert main(["sample", str(path), "--changed-only"]) == 0
-    assert capsys.readouterr().out == "cleaning changes no text of it\n"

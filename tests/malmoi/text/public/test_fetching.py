@@ -202,25 +202,105 @@ def test_a_file_comes_whole_and_only_once(server: Server, tmp_path: Path) -> Non
     assert server.ranges == [None]
 
 
-def test_cut_connections_go_on_where_they_ended(server: Server, tmp_path: Path) -> None:
-    server.plan = [send(cut_at=150_000), send(cut_at=150_001), send(cut_at=400_000), send()]
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [None, "bytes=150000-", "bytes=150001-", "bytes=400000-"]
+PART = DATA[:100_000]
+# What lies there, what the server does, which ranges it is asked for until the file is whole.
+WAYS: dict[str, tuple[bytes, list[Callable[[Request], None]], list[int | None]]] = {
+    "cut, cut, cut, whole": (
+        b"",
+        [send(cut_at=150_000), send(cut_at=150_001), send(cut_at=400_000), send()],
+        [None, 150_000, 150_001, 400_000],
+    ),
+    "ends early, without a length": (
+        b"",
+        [send(cut_at=150_000, length=False), send()],
+        [None, 150_000],
+    ),
+    "ranges are ignored": (
+        b"",
+        [send(cut_at=150_000), send(ranges=False, cut_at=90_000), send(ranges=False)],
+        [None, 150_000, 90_000],
+    ),
+    "the part of another file": (b"x" * 1_000, [send()], [1_000, None]),
+    "a part longer than the file": (DATA + b"x", [send()], [None]),
+    "a whole part": (DATA, [send()], []),
+    "busy": (b"", [answer(503), answer(429, Retry_After="0"), send()], [None] * 3),
+    "elsewhere": (b"", [answer(302, Location="/elsewhere"), send()], [None] * 2),
+}
 
 
-def test_an_answer_without_a_length_that_ends_early_goes_on(server: Server, tmp_path: Path) -> None:
-    server.plan = [send(cut_at=150_000, length=False), send()]
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
+def test_a_file_comes_whole_whatever_lies_there_and_happens_on_its_way(
+    server: Server, tmp_path: Path
+) -> None:
+    for name, (part, plan, ranges) in WAYS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        if part:
+            (folder / "ratings.txt.part").write_bytes(part)
+        server.plan = plan
+        server.ranges.clear()
+        fetch(source(server.url), folder)
+        assert (folder / "ratings.txt").read_bytes() == DATA, name
+        asked = [None if start is None else f"bytes={start}-" for start in ranges]
+        assert server.ranges == asked, name
+    # Of a file whose size is not known.
+    folder = tmp_path / "size unknown"
+    folder.mkdir()
+    (folder / "ratings.txt.part").write_bytes(DATA)
+    server.plan = [answer(416, Content_Range=f"bytes */{len(DATA)}")]
+    fetch(source(server.url, size=False), folder)
+    assert (folder / "ratings.txt").read_bytes() == DATA
+    server.plan = [send(cut_at=150_000), send()]
+    server.ranges.clear()
+    fetch(source(server.url, size=False), tmp_path / "size unknown, cut")
     assert server.ranges == [None, "bytes=150000-"]
 
 
-def test_a_server_that_ignores_ranges_starts_again(server: Server, tmp_path: Path) -> None:
-    server.plan = [send(cut_at=150_000), send(ranges=False, cut_at=90_000), send(ranges=False)]
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [None, "bytes=150000-", "bytes=90000-"]
+def test_anything_but_the_file_is_one_line_after_one_request(
+    server: Server, tmp_path: Path
+) -> None:
+    wrong = DATA[:-3] + b"0\n\n"
+    for step, found in (
+        (answer(404), "404"),
+        (answer(403), "403"),
+        (answer(416), "416"),
+        (answer(206, DATA), "206"),
+        (send(DATA + b"x"), f"{len(DATA):,} bytes"),
+        (send(DATA[:-1]), f"{len(DATA):,} bytes"),
+        (send(DATA * 2, length=False), f"{len(DATA):,} bytes"),
+        (send(b"<p>", content_type="text/html; charset=utf-8"), "HTML"),
+        (send(b"\n<!DOCTYPE html>" + DATA, length=False), "HTML"),
+        (answer(200, DATA, Content_Encoding="gzip"), "gzip"),
+        (send(wrong), f"{sha256(DATA)}, found {sha256(wrong)}"),
+    ):
+        server.plan = [step]
+        server.ranges.clear()
+        message = error_of(source(server.url), tmp_path / "new")
+        assert message.startswith(server.url) and found in message
+        assert server.ranges == [None]
+        assert not (tmp_path / "new").exists(), found
+
+
+def test_a_range_that_is_none_of_the_file_is_refused_and_nothing_is_kept(
+    server: Server, tmp_path: Path
+) -> None:
+    for content_range in (
+        "",
+        "bytes 0-99/100",
+        "bytes 100001-5/5",
+        "lines 100000-5/9",
+        "bytes 100000",
+        f"bytes 100000-{len(DATA)}/{len(DATA) + 1}",
+        None,
+    ):
+        folder = tmp_path / "new"
+        folder.mkdir()
+        (folder / "ratings.txt.part").write_bytes(PART)
+        other = content_range is not None
+        server.plan = [send(content_range=content_range) if other else answer(416)]
+        message = error_of(source(server.url), folder)
+        found = "416" if content_range is None else repr(content_range)
+        assert found in message or f"{len(DATA) + 1:,}" in message
+        assert not folder.exists()
 
 
 def test_a_connection_that_is_always_cut_at_the_same_place_ends(
@@ -235,111 +315,6 @@ def test_a_connection_that_is_always_cut_at_the_same_place_ends(
     fetch(source(server.url), tmp_path)
     assert server.ranges[-1] == "bytes=150000-"
     assert (tmp_path / "ratings.txt").read_bytes() == DATA
-
-
-def test_wrong_bytes_are_refused(server: Server, tmp_path: Path) -> None:
-    wrong = DATA[:-3] + b"0\n\n"
-    server.plan = [send(wrong)]
-    folder = tmp_path / "new"
-    assert error_of(source(server.url), folder) == (
-        f"{server.url}: expected SHA-256 {sha256(DATA)}, found {sha256(wrong)}; nothing is kept "
-        "of it: the file there has changed or was damaged on its way"
-    )
-    assert not folder.exists()
-
-
-def test_the_part_of_another_file_is_thrown_away(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(b"x" * 1000)
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == ["bytes=1000-", None]
-
-
-def test_a_part_longer_than_the_file_is_thrown_away(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA + b"x")
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [None]
-
-
-def test_a_whole_part_needs_no_request(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA)
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == []
-
-
-@pytest.mark.parametrize(
-    ("step", "found"),
-    [
-        (answer(404), "expected the file, found status 404 Not Found"),
-        (answer(403), "expected the file, found status 403 Forbidden"),
-        (answer(416), "expected the file, found status 416"),
-        (answer(206, DATA), "expected the file, found status 206"),
-        (send(DATA + b"x"), f"expected a file of {len(DATA):,} bytes, found one of"),
-        (send(DATA[:-1]), f"expected a file of {len(DATA):,} bytes, found one of"),
-        (send(DATA * 2, length=False), f"expected a file of {len(DATA):,} bytes, found more"),
-        (send(b"<p>", content_type="text/html; charset=utf-8"), "found an HTML page"),
-        (send(b"\n<!DOCTYPE html>" + DATA, length=False), "found an HTML page"),
-        (answer(200, DATA, Content_Encoding="gzip"), "expected plain bytes, found gzip encoding"),
-    ],
-)
-def test_anything_but_the_file_is_one_line_after_one_request(
-    server: Server, tmp_path: Path, step: Callable[[Request], None], found: str
-) -> None:
-    server.plan = [step]
-    message = error_of(source(server.url), tmp_path / "new")
-    assert message.startswith(server.url)
-    assert found in message
-    assert "--from" in message
-    assert server.ranges == [None]
-    assert files(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "content_range", ["", "bytes 0-99/100", "bytes 100001-5/5", "lines 100000-5/9", "bytes 100000"]
-)
-def test_a_range_that_does_not_match_is_refused(
-    server: Server, tmp_path: Path, content_range: str
-) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
-    server.plan = [send(content_range=content_range)]
-    message = error_of(source(server.url), tmp_path)
-    assert f"expected Content-Range: bytes 100000-…, found {content_range!r}" in message
-    assert files(tmp_path) == []
-
-
-def test_a_range_of_a_file_of_another_size_is_refused(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
-    server.plan = [send(content_range=f"bytes 100000-{len(DATA)}/{len(DATA) + 1}")]
-    assert f"found one of {len(DATA) + 1:,}" in error_of(source(server.url), tmp_path)
-
-
-def test_a_server_that_has_less_than_the_part_says_so(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA[:100_000])
-    server.plan = [answer(416)]
-    assert "status 416" in error_of(source(server.url), tmp_path)
-    assert files(tmp_path) == []
-
-
-def test_a_part_that_turns_out_to_be_whole_is_kept(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "ratings.txt.part").write_bytes(DATA)
-    server.plan = [answer(416, Content_Range=f"bytes */{len(DATA)}")]
-    fetch(source(server.url, size=False), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [f"bytes={len(DATA)}-"]
-
-
-def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
-    server.plan = [answer(503), answer(429, Retry_After="0"), send()]
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-
-
-def test_a_server_that_stays_busy_ends_in_one_line(server: Server, tmp_path: Path) -> None:
-    server.plan = [answer(503)]
-    assert "none after 3 tries (status 503)" in error_of(source(server.url), tmp_path)
-    assert len(server.ranges) == 3
 
 
 def test_nobody_there(tmp_path: Path) -> None:
@@ -358,19 +333,6 @@ def test_a_slow_server_is_waited_for_and_a_silent_one_asked_again(
     # Longer in all than the patience, but never silent for a fourth of it.
     server.plan = [stall, send(pause=0.5)]
     fetch(source(server.url), tmp_path, patience=replace(QUICK, read_seconds=2))
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-    assert server.ranges == [None, "bytes=150000-"]
-
-
-def test_redirects_are_followed(server: Server, tmp_path: Path) -> None:
-    server.plan = [answer(302, Location="/elsewhere"), send()]
-    fetch(source(server.url), tmp_path)
-    assert (tmp_path / "ratings.txt").read_bytes() == DATA
-
-
-def test_a_file_of_known_hash_and_unknown_size(server: Server, tmp_path: Path) -> None:
-    server.plan = [send(cut_at=150_000), send()]
-    fetch(source(server.url, size=False), tmp_path)
     assert (tmp_path / "ratings.txt").read_bytes() == DATA
     assert server.ranges == [None, "bytes=150000-"]
 

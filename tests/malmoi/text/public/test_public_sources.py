@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +17,7 @@ from malmoi.text.public.kote import EMOTIONS
 from malmoi.text.public.repository_files import ARCHIVE
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
+from tokenizer.__main__ import main as tokenizer_command
 
 MIRROR = Path(__file__).parents[5] / "shared" / "data"
 FILES = [(source, file) for source in SOURCES.values() for file in source.files]
@@ -293,7 +292,6 @@ def test_a_misspelt_source_is_answered_with_the_nearest() -> None:
 # Rows as the mirror's README.md counts them; of pairs, both texts.
 MIRRORED = {
     "nsmc": {"ratings_train.txt": 150_000, "ratings_test.txt": 50_000},
-    "nsmc_rated": {"reviews_rated.tsv": 615_199},
     "kote": {"val.tsv": 5_000, "test.tsv": 5_000},
     "korean_hate_speech": {
         "labeled/train.tsv": 7_896,
@@ -312,7 +310,6 @@ MIRRORED = {
 }
 LABELS = {
     "nsmc": {"긍정", "부정"},
-    "nsmc_rated": {str(rating) for rating in range(1, 11)},
     "korean_hate_speech": {"hate", "offensive", "none", None},
     "korsts": {None},
     "question_pair": {None},
@@ -338,13 +335,12 @@ def test_the_mirror_is_fetched_and_read_to_the_last_row(name: str, tmp_path: Pat
     assert fetch_source(SOURCES[name], tmp_path, progress=progress, mirror=MIRROR).kept
 
 
-def test_pretraining_reads_a_fetched_folder(tmp_path: Path) -> None:
+def test_pretraining_reads_a_fetched_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The tokenizer's command stands for all that read a corpus."""
     rows = "".join(f"{n % 2}\t게임이 정말 재미있네요 {n}\n" for n in range(200))
     write_source("steam", tmp_path / "steam", rows)
-    root = Path(__file__).parents[4]
-    command = [sys.executable, "-m", "tokenizer", "train"]
-    command += ["--corpus", str(tmp_path / "steam"), "--output", str(tmp_path / "tokenizer")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
-    assert done.returncode == 0, done.stderr
-    assert "training on 200 of 200 texts" in done.stdout
+    command = ["train", "--corpus", str(tmp_path / "steam")]
+    assert tokenizer_command([*command, "--output", str(tmp_path / "tokenizer")]) == 0
+    assert "200 of 200 texts" in capsys.readouterr().out

@@ -86,7 +86,7 @@ _STRINGS_ARE = (
     'spreadsheetml.sharedStrings+xml"/>'
 )
 STRING_CELL = '<c r="A2" t="inlineStr"><is><t>'
-MEBIBYTES = 200
+MEBIBYTES = 120
 Parts = Iterator[bytes]
 
 
@@ -105,7 +105,7 @@ def formula_then(row: int) -> Parts:
 
 def wide_rows() -> Parts:
     yield START.encode()
-    for row in range(2, 10_000):
+    for row in range(2, 6_000):
         yield f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row>'.encode()
     yield END.encode()
 
@@ -178,7 +178,7 @@ def test_a_workbook_that_unpacks_to_more_than_it_may(tmp_path: Path, kind: str) 
         assert message in line and line.startswith(str(path)), line
 
 
-COLUMNS = ["text", *(f"c{number}" for number in range(200_000))]
+COLUMNS = ["text", *(f"c{number}" for number in range(100_000))]
 
 
 def write_columns(path: Path) -> None:
@@ -198,7 +198,7 @@ def test_columns_by_the_hundred_thousand(tmp_path: Path, suffix: str) -> None:
     write_columns(path)
     read, loaded = bounded(_READ, _LOAD, path=path).splitlines()
     assert read == "1"
-    assert "expected at most 16,384 columns, found 200,001; leave only" in loaded
+    assert "expected at most 16,384 columns, found 100,001;" in loaded
 
 
 def test_names_of_columns_are_counted_once(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def write_packed(path: Path, start: bytes, filling: bytes) -> None:
                 for part in (start, *[block] * MEBIBYTES):
                     packed.write(part)
             return
-        compressor = zstandard.ZstdCompressor(level=19).compressobj()
+        compressor = zstandard.ZstdCompressor().compressobj()
         for part in (start, *[block] * MEBIBYTES):
             file.write(compressor.compress(part))
         file.write(compressor.flush())
