@@ -9,6 +9,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from finetune.evaluation.scores import macro_f1
+from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers
 from tests.finetune.conftest import LABELS, WriteCsv, separable
@@ -74,6 +75,11 @@ def test_transformers_overlooks_the_linear_part(kfold: Run, write_csv: WriteCsv)
     for engine in ("torch-fp32", "onnx-fp32", "onnx-int8"):
         found = Classifier.load(model, engine).predict(["꿈에서 하늘을 날았다"])[0]
         assert found.probabilities == pytest.approx(with_it.probabilities, abs=0.05)
+    described = json.loads((model / "linear.json").read_text("utf-8"))
+    described["labels"].reverse()
+    (model / "linear.json").write_text(json.dumps(described), "utf-8")
+    with pytest.raises(InputError, match="expected the labels"):
+        Classifier.load(model)
     for name in ("linear.json", "linear.safetensors"):
         (model / name).unlink()
     without = Classifier.load(model).predict(["꿈에서 하늘을 날았다"])[0]

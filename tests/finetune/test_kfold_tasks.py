@@ -213,7 +213,7 @@ def test_a_column_of_groups(kfold: Run, write_table: WriteTable) -> None:
     rows.append(("꿈은 꿈이다", LABELS[0], "another"))
     data = write_table(("text", "label", "writer"), rows)
     flags = [f"--data={data}", "--set=data.group_column=writer", "--folds=3"]
-    flags += ["--output=run", *QUICK]
+    flags += ["--group-near-duplicates", "--output=run", *QUICK]  # beside each other
     code, output, errors = kfold(*flags, "--seeds=2")
     assert (code, errors) == (0, "")
     assert "groups: 55 texts in 8 groups of several, each in one fold" in output

@@ -140,7 +140,7 @@ def test_texts_labels_and_names_are_shown_as_they_are(tmp_path: Path) -> None:
     given = replace(
         given,
         title=ATTACK,
-        texts=[ATTACK] * 6,
+        texts=[ATTACK, f"{ATTACK} " * 30] * 3,  # as they are, and to be unfolded
         ids=[ATTACK] * 6,
         labels=[ATTACK, '"><b>', "</style>"],
         baselines=[ComparedRow(name=ATTACK, mean_f1=0.5, note=ATTACK)],

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -153,6 +154,22 @@ def test_several_labels(engine: str, several_labels_model: Path) -> None:
         assert [label in prediction.labels for label in LABELS] == [p >= t for p, t in limits]
         assert prediction.label == ", ".join(prediction.labels)
     assert len({prediction.label for prediction in found}) > 1
+
+
+def test_several_labels_by_a_temperature_and_by_thresholds_that_are_just_reached(
+    several_labels_model: Path, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(several_labels_model, tmp_path / "copied")
+    plain = Classifier.load(copied).predict(texts())
+    (copied / "calibration.json").write_text('{"temperature": 2.0}')
+    config = json.loads((copied / "config.json").read_text("utf-8"))
+    reached = list(Classifier.load(copied).predict(texts())[0].probabilities.values())
+    (copied / "config.json").write_text(json.dumps(config | {"thresholds": reached}))
+    soft = Classifier.load(copied).predict(texts())
+    assert soft[0].label == ", ".join(LABELS)
+    for before, after in zip(plain, soft, strict=True):
+        p, q = (np.array(list(one.probabilities.values())) for one in (before, after))
+        assert np.log(q / (1 - q)) == pytest.approx(np.log(p / (1 - p)) / 2, abs=1e-4)
 
 
 @pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
@@ -448,6 +465,11 @@ def test_a_model_that_was_trained_again_is_another_export(
         (copied / file.name).write_bytes(file.read_bytes())
     assert entry_path(copied) == entry_path(classifier_directory)
     (copied / "calibration.json").write_text('{"temperature": 2.0}')  # read beside it
+    assert entry_path(copied) == entry_path(classifier_directory)
+    kept = (copied / "config.json").read_text("utf-8")
+    (copied / "config.json").write_text(json.dumps(json.loads(kept) | {"thresholds": [0.4] * 3}))
+    assert entry_path(copied) != entry_path(classifier_directory)
+    (copied / "config.json").write_text(kept, "utf-8")
     assert entry_path(copied) == entry_path(classifier_directory)
     weights = copied / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")

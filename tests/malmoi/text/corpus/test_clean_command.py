@@ -189,6 +189,8 @@ def test_rejects_say_why_and_where(
     code, out, _ = clean_here(folder, "--output", tmp_path / "c", "--rejects", rejects)
     assert code == 0 and "1 of 4 texts kept" in out
     assert named_too_early == []
+    report = json.loads((tmp_path / "c" / "_report.json").read_text("utf-8"))
+    assert [Path(one["source"]).name for one in report["reading"]["files"]] == ["a.txt", "b.csv"]
     if rejects.suffix == ".jsonl":
         rows = [json.loads(line) for line in rejects.read_text(encoding="utf-8").splitlines()]
     elif rejects.suffix == ".csv":
