@@ -201,6 +201,10 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
     store = LabelStore(url)
     stop = threading.Event()
     saved: list[int] = []
+    # Somebody who reads all the while: what is written meanwhile stays in the log beside the file.
+    reader = sqlite3.connect(tmp_path / "labels.db", isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM labels").fetchone() == (0,)
 
     def write() -> None:
         while not stop.is_set():
@@ -225,6 +229,7 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
     finally:
         stop.set()
         writer.join()
+        reader.close()
     assert size == (tmp_path / "copy.db").stat().st_size
     with sqlite3.connect(tmp_path / "copy.db") as copy:
         ids = [int(one) for (one,) in copy.execute("SELECT request_id FROM labels ORDER BY id")]

@@ -158,6 +158,7 @@ def test_finished_units_are_used(
         ["--near-duplicates"],
         ["--correct-spacing"],
         ["--rejects"],
+        ["--skip-bad-rows"],
         ["changed"],
     ],
 )
