@@ -62,11 +62,21 @@ def compare(work: Path, keep: Path | None, *, accept: bool, fast: bool) -> int:
     # Only now: they import torch and numpy.
     import torch
 
-    from tests.golden import corpora, entries, labelling, plans, predicting, rows, training
+    from tests.golden import (
+        corpora,
+        entries,
+        labelling,
+        mistakes,
+        plans,
+        predicting,
+        rows,
+        training,
+    )
 
     torch.set_num_threads(1)
     golden = entries.Golden(work, keep)
-    kinds = [rows.run, plans.run, labelling.run, corpora.run, training.run_fast]
+    # In this order: some read what those before them have written.
+    kinds = [rows.run, plans.run, mistakes.run, labelling.run, corpora.run, training.run_fast]
     for kind in kinds if fast else [*kinds, training.run, predicting.run]:
         started = time.process_time()
         name = kind.__module__.rpartition(".")[2]

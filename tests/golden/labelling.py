@@ -8,6 +8,7 @@ from typing import Any
 from tests.golden import product
 from tests.golden.corpora import first_lines
 from tests.golden.entries import Golden
+from tests.golden.rows import CASES
 
 LABELS = "꿈,일기,일정,메모,오류"
 # Drawn at random when a text comes in.
@@ -15,17 +16,12 @@ _DRAWN = "lottery"
 
 
 def run(golden: Golden) -> None:
-    """Play the session, then read every table and export the labels."""
+    """Play the session, read every table, export the labels; import those of other tools."""
     database = Path("labels.db")
-    texts = first_lines(Path("corpora/memos/memos.csv"), 41, Path("to-label.csv"))
-    project = product.LabelledProject(database, texts, LABELS)
+    project = product.LabelledProject(database, LABELS)
+    project.read(first_lines(Path("corpora/memos/memos.csv"), 41, Path("to-label.csv")))
     golden.add("labelling/answers", play(project))
-    with sqlite3.connect(database) as connection:
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        for (table,) in sorted(tables.fetchall()):
-            if table.startswith("malmoi_"):
-                rows = rows_of(connection, table)
-                golden.add(f"labelling/tables/{table}", rows, rows=len(rows))
+    _add_tables(golden, "labelling/tables", database)
     for form, flags in (
         ("labels.csv", ["--all-texts"]),
         ("labels.jsonl", []),
@@ -35,6 +31,34 @@ def run(golden: Golden) -> None:
         target = ("export", f"exported-{form}", "--database", str(database))
         product.run_malmoi("labels", *target, *flags).done()
         golden.add(f"labelling/export/{form}", Path(f"exported-{form}").read_text("utf-8"))
+    _import(golden, "own", "긍정,부정", [(Path("forms/table.csv"), ["--label-column", "label"])])
+    if not CASES.is_dir():
+        golden.skipped["import/cases"] = "no ../shared/cases beside this checkout"
+        return
+    studio = ["--from", "label-studio"]
+    exports = ("k02_newer_export", "k02_older_export", "k14_predictions")
+    files = [(CASES / "round3" / "labels" / f"{name}.json", studio) for name in exports]
+    files.append((CASES / "labels" / "doccano.jsonl", ["--from", "doccano"]))
+    _import(golden, "cases", "긍정,부정,중립", files)
+
+
+def _import(golden: Golden, name: str, labels: str, files: list[tuple[Path, list[str]]]) -> None:
+    """Import files one after the other into a project of their own."""
+    database = Path(f"import-{name}.db")
+    product.LabelledProject(database, labels)
+    for path, flags in files:
+        given = ("labels", "import", str(path), "--database", str(database), *flags)
+        said = product.run_malmoi(*given)
+        golden.add(f"import/{name}/said/{path.name}", said.out + said.error, code=said.code)
+    _add_tables(golden, f"import/{name}", database)
+
+
+def _add_tables(golden: Golden, name: str, database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        for (table,) in sorted(tables.fetchall()):
+            if table.startswith("malmoi_") and (rows := rows_of(connection, table)):
+                golden.add(f"{name}/{table}", rows, rows=len(rows))
 
 
 def play(project: product.LabelledProject) -> list[Any]:

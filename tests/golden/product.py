@@ -29,7 +29,7 @@ from malmoi.command_line import run_command
 from malmoi.config import recipe_names
 from malmoi.errors import InputError
 from malmoi.inference.tasks import Task
-from malmoi.labels.people import Person
+from malmoi.labels.people import Person, Role
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.review import adjudicate
@@ -67,6 +67,8 @@ def _heard(call: Callable[[], int]) -> Said:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             code = call()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
         except Exception:
             code = 1
             traceback.print_exc()
@@ -85,15 +87,26 @@ def run_tokenizer(*arguments: str) -> Said:
 
 def run_pretraining(*arguments: str) -> Said:
     """`python pretrain/run.py …`."""
-    main = pretrain.run.main
-    return _heard(lambda: run_command(PretrainSettings, main, "", arguments=arguments))
+    main, name = pretrain.run.main, "pretrain/run.py"
+    return _heard(
+        lambda: run_command(PretrainSettings, main, "", arguments=arguments, program=name)
+    )
 
 
 def run_kfold(*arguments: str) -> Said:
     """`python finetune/kfold.py …`."""
-    main = finetune.kfold.main
-    return _heard(lambda: run_command(KfoldSettings, main, "", arguments=arguments))
+    main, name = finetune.kfold.main, "finetune/kfold.py"
+    return _heard(lambda: run_command(KfoldSettings, main, "", arguments=arguments, program=name))
 
+
+COMMANDS: dict[str, Callable[..., Said]] = {
+    "malmoi": run_malmoi,
+    "tokenizer": run_tokenizer,
+    "kfold": run_kfold,
+    "pretrain": run_pretraining,
+}
+
+PEOPLE: dict[str, Role] = {"가": "annotator", "나": "annotator", "다": "reviewer"}
 
 # What a reader found: its rows, how it has read them, and the one line in which it gave up.
 Read = tuple[list[dict[str, Any]], Any, str]
@@ -215,10 +228,10 @@ def kfold_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
 class LabelledProject:
     """A project of two annotators and a reviewer in a new SQLite database."""
 
-    def __init__(self, database: Path, texts: Path, labels: str) -> None:
+    def __init__(self, database: Path, labels: str) -> None:
         self._store = ProjectStore(f"sqlite:///{database}")
         self._name = "골든"
-        owner = self._store.create(
+        self._owner = self._store.create(
             Person(name="관리자", is_local=True),
             NewProject(
                 name=self._name,
@@ -227,10 +240,12 @@ class LabelledProject:
                 settings=ProjectSettings(text_order="plain", annotators_per_text=2),
             ),
         )
-        set_member(owner, "가", "annotator")
-        set_member(owner, "나", "annotator")
-        set_member(owner, "다", "reviewer")
-        import_texts(owner, find_sources(texts))
+        for person, role in PEOPLE.items():
+            set_member(self._owner, person, role)
+
+    def read(self, texts: Path) -> None:
+        """Add the texts of a file."""
+        import_texts(self._owner, find_sources(texts))
 
     def tell(self, annotator: str, message: dict[str, Any]) -> dict[str, Any]:
         """What the app answers to a message of an annotator's card."""

@@ -12,6 +12,8 @@ from tests.golden.entries import Golden
 
 # Flags of trainings that take seconds.
 TINY = ["--folds", "2", "--epochs", "1", "--jobs", "1", "--max-length", "32"]
+# Files of a classifier in which nothing is computed.
+EXACT = ("tokenizer.json", "tokenizer_config.json", "learnt_texts.npy")
 FAST = ["--quick", "--folds", "3", "--set", "linear.kiwi=false"]
 
 
@@ -74,7 +76,7 @@ def kfold(golden: Golden, name: str, data: str, *flags: str) -> None:
         content: Any = path.read_bytes()
         if path.suffix == ".json":
             content = json.loads(content)
-        golden.add(f"kfold/{name}/model/{path.name}", content, of_cpu=True)
+        golden.add(f"kfold/{name}/model/{path.name}", content, of_cpu=path.name not in EXACT)
     if (page := output / "report.html").is_file():
         golden.add(f"kfold/{name}/report.html", page.read_text("utf-8"), of_cpu=True)
 
