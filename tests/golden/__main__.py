@@ -83,21 +83,26 @@ def compare(work: Path, keep: Path | None, *, accept: bool, fast: bool) -> int:
         try:
             kind(golden)
         except Exception as error:
-            golden.fail(name, error)
+            golden.failed[name] = f"{type(error).__name__}: {error}"
         print(f"{name}: {time.process_time() - started:.0f} s of CPU", flush=True)
     for prefix, why in golden.skipped.items():
         print(f"not run: {prefix}…: {why}")
+    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
     if accept:
+        if golden.failed:
+            print(f"not written, for something failed: {golden.failed}")
+            return 1
+        golden.keep_skipped(manifest["everywhere"])
         entries.write_manifest(MANIFEST, golden)
         print(f"{len(golden.everywhere)} + {len(golden.of_cpu)} entries -> {MANIFEST}")
         return 0
-    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
     if manifest["made_on"] != entries.this_cpu():
         print(
             f"{len(golden.of_cpu)} entries not compared: made on another CPU "
             f"({manifest['made_on']}; this is {entries.this_cpu()})"
         )
     differing = list(entries.changes(manifest, golden, whole=not fast))
+    differing += [f"failed: {kind}: {why}" for kind, why in golden.failed.items()]
     print("\n".join(differing) or "nothing changed")
     return bool(differing)
 

@@ -38,7 +38,8 @@ class Golden:
         keep: folder for the contents of every entry, for `diff -r`; None keeps none.
         everywhere: equal on every machine.
         of_cpu: equal on the same kind of CPU.
-        skipped: names of what could not be run here, and why.
+        skipped: beginnings of the names of what could not be run here, and why.
+        failed: kinds of which something failed that should not, and how.
     """
 
     work: Path
@@ -46,6 +47,7 @@ class Golden:
     everywhere: dict[str, Entry] = field(default_factory=dict)
     of_cpu: dict[str, Entry] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: Any, *, of_cpu: bool = False, **beside: Any) -> None:
         """Enter the hash of a value, and beside it what tells a person what differs."""
@@ -57,10 +59,14 @@ class Golden:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
 
-    def fail(self, name: str, error: Exception) -> None:
-        """Enter that something could not be made at all."""
-        told = f"{type(error).__name__}: {error}"
-        self.everywhere[name] = {"raised": self.without_volatile(told)}
+    def keep_skipped(self, everywhere: Mapping[str, Entry]) -> None:
+        """Take over the entries of a manifest that could not be made here."""
+        kept = {name: entry for name, entry in everywhere.items() if self.skips(name)}
+        self.everywhere = kept | self.everywhere
+
+    def skips(self, name: str) -> bool:
+        """Whether an entry could not be made here."""
+        return name.startswith(tuple(self.skipped))
 
     def without_volatile(self, value: Any) -> Any:
         """A value without times, versions, speeds and the paths of this machine."""
@@ -137,7 +143,7 @@ def changes(manifest: Mapping[str, Any], found: Golden, *, whole: bool) -> Itera
                 if entries[name] != expected[name]:
                     before, now = _line(expected[name]), _line(entries[name])
                     yield f"changed: {name}:\n  {before}\n  {now}"
-            elif (whole or _group(name) in groups) and not name.startswith(tuple(found.skipped)):
+            elif (whole or _group(name) in groups) and not found.skips(name):
                 yield f"missing: {name}"
 
 

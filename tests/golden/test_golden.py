@@ -48,5 +48,7 @@ def test_what_differs_is_named_and_what_varies_is_not(
     assert list(changes(manifest, found(3, 1.5, 0.5), whole=True)) == []
     empty = Golden(work=tmp_path, skipped={"report": "nothing to read"})
     assert list(changes(manifest, empty, whole=True)) == []
+    empty.keep_skipped(manifest["everywhere"])
+    assert empty.everywhere == manifest["everywhere"]
     assert list(changes(manifest, Golden(work=tmp_path), whole=True)) == ["missing: report"]
     assert list(changes(manifest, Golden(work=tmp_path), whole=False)) == []
