@@ -5,7 +5,7 @@ BIN := .venv/bin
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test faults golden lint format bench app release clean
+.PHONY: help demo test check faults golden lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -42,6 +42,10 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 
 test: .venv/installed-test lint  ## Run lint and all tests
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and the journeys: 90 s
+	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal
+	@$(if $(wildcard tests/journeys),$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys)
 
 faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: half an hour (ONLY=words)
 	@$(BIN)/python tests/faults.py $(ONLY)

@@ -33,9 +33,8 @@ def planned(found: Found = FOUND, *, keys: tuple[str, ...] = (), **flags: Any) -
     return plan(settings, settings.check().values, found)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_every_number_of_a_training_is_decided() -> None:
+    for given, expected in (
         ({}, {"learning_rate": 3e-4, "layer_decay": 0.8, "epochs": 10, "max_length": 128}),
         ({"found": {"hidden_size": 768}}, {"learning_rate": 5e-5, "layer_decay": 1.0}),
         ({"keys": ("start.random_weights=true",)}, {"learning_rate": 3e-4, "layer_decay": 1.0}),
@@ -50,15 +49,11 @@ def planned(found: Found = FOUND, *, keys: tuple[str, ...] = (), **flags: Any) -
         ({"found": {"texts": 600_000}, "epochs": 10}, {"epochs": 10}),
         ({}, {"dev_fraction": 0.0, "patience": 2}),
         ({"keys": ("training.early_stopping_fraction=0.2",)}, {"dev_fraction": 0.2}),
-    ],
-)
-def test_every_number_of_a_training_is_decided(
-    given: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    found = replace(FOUND, **given.pop("found", {}))
-    training = planned(found, **given).as_json()["training"]
-    assert {name: training[name] for name in expected} == expected
-    assert None not in training.values()
+    ):
+        found = replace(FOUND, **given.pop("found", {}))
+        training = planned(found, **given).as_json()["training"]
+        assert {name: training[name] for name in expected} == expected
+        assert None not in training.values()
 
 
 def test_several_labels_keep_texts_for_their_thresholds() -> None:
@@ -66,9 +61,8 @@ def test_several_labels_keep_texts_for_their_thresholds() -> None:
     assert plan(settings, KfoldRecipe(), FOUND).training.dev_fraction == 0.1
 
 
-@pytest.mark.parametrize(
-    ("of_machine", "flags", "jobs"),
-    [
+def test_as_many_trainings_at_once_as_the_machine_holds() -> None:
+    for of_machine, flags, jobs in (
         ({}, {}, 3),  # four threads, and half the memory holds three
         ({"memory": 64 * 2**30}, {}, 4),
         ({"memory": 64 * 2**30, "threads": 16}, {}, 6),  # as many trainings as there are
@@ -80,13 +74,9 @@ def test_several_labels_keep_texts_for_their_thresholds() -> None:
         ({"texts": 100}, {"seeds": 4}, 3),
         ({}, {"jobs": 2}, 2),
         ({"device": "cuda"}, {"jobs": 2}, 2),
-    ],
-)
-def test_as_many_trainings_at_once_as_the_machine_holds(
-    of_machine: dict[str, Any], flags: dict[str, Any], jobs: int
-) -> None:
-    found = replace(FOUND, **({"texts": 1000} | of_machine))
-    assert planned(found, **flags).execution.jobs == jobs
+    ):
+        found = replace(FOUND, **({"texts": 1000} | of_machine))
+        assert planned(found, **flags).execution.jobs == jobs
 
 
 def test_folds_start_and_comparisons() -> None:
@@ -112,13 +102,13 @@ def test_the_default_recipe_shows_every_key_with_its_default() -> None:
     assert KfoldSettings(recipe="default").given().values == KfoldRecipe()
 
 
-@pytest.mark.parametrize("name", recipe_names(RECIPES))
-def test_every_recipe_plans(name: str) -> None:
-    more: dict[str, Any] = {}
-    if name == "llm":  # whose model and prices are to be filled in
-        keys = ("llm.model=m", "llm.input_dollars=0", "llm.output_dollars=0")
-        more = {"keys": keys, "baselines": True}
-    assert (planned(recipe=name, **more) == planned()) == (name == "default")
+def test_every_recipe_plans() -> None:
+    for name in recipe_names(RECIPES):
+        more: dict[str, Any] = {}
+        if name == "llm":  # whose model and prices are to be filled in
+            keys = ("llm.model=m", "llm.input_dollars=0", "llm.output_dollars=0")
+            more = {"keys": keys, "baselines": True}
+        assert (planned(recipe=name, **more) == planned()) == (name == "default")
 
 
 def test_the_flags_of_k_fold() -> None:

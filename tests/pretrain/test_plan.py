@@ -18,9 +18,8 @@ LENGTHS = np.full(100, 8)
 KNOWN = Checkpoint(preset="small", has_generator=True, sharing="word", learnt_with_generator=True)
 
 
-@pytest.mark.parametrize(
-    ("given", "machine", "expected"),
-    [
+def test_every_number_is_decided() -> None:
+    for given, machine, expected in (
         (
             {},
             CPU,
@@ -80,15 +79,10 @@ KNOWN = Checkpoint(preset="small", has_generator=True, sharing="word", learnt_wi
         ),
         ({"max_flops": 1e15}, CPU, {"length.limit": "max_flops", "length.amount": 1e15}),
         ({"recipe": "two-stage"}, CPU, {"networks.sharing": "none", "networks.generator_size": 1}),
-    ],
-    ids=lambda value: None if isinstance(value, Machine) else str(list(value)[:2]),
-)
-def test_every_number_is_decided(
-    given: dict[str, Any], machine: Machine, expected: dict[str, Any]
-) -> None:
-    planned = plan_of(machine=machine, **given).as_json()
-    found = {name: planned[name.split(".")[0]][name.split(".")[1]] for name in expected}
-    assert found == expected
+    ):
+        planned = plan_of(machine=machine, **given).as_json()
+        found = {name: planned[name.split(".")[0]][name.split(".")[1]] for name in expected}
+        assert found == expected
 
 
 def test_epochs_become_steps_by_the_batches_that_they_make() -> None:
@@ -97,21 +91,17 @@ def test_epochs_become_steps_by_the_batches_that_they_make() -> None:
     assert planned.length.steps == 3 * 13 and planned.length.epochs == 3
 
 
-@pytest.mark.parametrize(
-    ("given", "sharing"),
-    [
+def test_a_checkpoint_says_what_it_is_gone_on_with() -> None:
+    for given, sharing in (
         ({}, "word"),
         ({"sharing": "instance"}, "instance"),
         ({"recipe": "noise"}, "instance"),
         ({"recipe": "two-stage"}, "none"),
-    ],
-    ids=str,
-)
-def test_a_checkpoint_says_what_it_is_gone_on_with(given: dict[str, Any], sharing: str) -> None:
-    planned = plan_of(init="run", checkpoint=KNOWN, **given)
-    assert planned.networks.sharing == sharing
-    assert planned.networks.preset == "small" and planned.batching.tokens_per_batch == 16_384
-    assert planned.corpus.vocab_size is None
+    ):
+        planned = plan_of(init="run", checkpoint=KNOWN, **given)
+        assert planned.networks.sharing == sharing
+        assert planned.networks.preset == "small" and planned.batching.tokens_per_batch == 16_384
+        assert planned.corpus.vocab_size is None
 
 
 def test_a_frozen_discriminator_shares_no_difference_to_a_table() -> None:
@@ -150,9 +140,8 @@ def test_a_plan_gives_itself_again_by_flags_and_keys() -> None:
     assert difference(config_of(recipe="gdes", seed=7), planned) == ""
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_what_a_resumed_run_cannot_have_otherwise() -> None:
+    for given, expected in (
         ({"seed": 7}, "it has --seed 42, found --seed 7"),
         ({"init": "random"}, "it has --init word-vectors, found --init random"),
         ({"forbid_original": True}, "found objective.forbid_original=true"),
@@ -162,13 +151,10 @@ def test_a_plan_gives_itself_again_by_flags_and_keys() -> None:
         ({"seed": 42, "recipe": "rtd", "generator_size": 0.25}, ""),
         ({"max_tokens": 1e6, "learning_rate": 1.0, "device": "cuda", "save_steps": 1}, ""),
         ({"batching": "auto", "sharing": "auto", "precision": "auto"}, ""),
-    ],
-    ids=str,
-)
-def test_what_a_resumed_run_cannot_have_otherwise(given: dict[str, Any], expected: str) -> None:
-    found = difference(config_of(**given), plan_of(recipe="rtd", max_steps=9))
-    assert found.startswith(expected) if not expected else expected in found
-    assert bool(found) == bool(expected)
+    ):
+        found = difference(config_of(**given), plan_of(recipe="rtd", max_steps=9))
+        assert found.startswith(expected) if not expected else expected in found
+        assert bool(found) == bool(expected)
 
 
 def test_a_resumed_run_takes_its_length_rates_and_execution_anew() -> None:

@@ -461,9 +461,8 @@ def test_every_beginning_of_the_sample_is_stratified() -> None:
     assert sample_order(label_ids, fold_of, 50, seed=4) != order[:50]
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
+def test_an_answer_is_a_label_name_or_nothing() -> None:
+    for answer, expected in (
         ("꿈", 0),
         (" 일정\n", 2),
         ("\u1101\u116e\u11b7", 0),  # decomposed
@@ -472,25 +471,18 @@ def test_every_beginning_of_the_sample_is_stratified() -> None:
         ("일기 또는 일정", NO_LABEL),
         ("라벨: 꿈", NO_LABEL),
         ("메모", NO_LABEL),
-    ],
-)
-def test_an_answer_is_a_label_name_or_nothing(answer: str, expected: int) -> None:
-    assert parse_answer(answer, LABELS) == expected
+    ):
+        assert parse_answer(answer, LABELS) == expected
 
 
-@pytest.mark.parametrize(
-    ("labels", "part"),
-    [
+def test_the_repository_has_a_prompt_for_every_label_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for labels, part in (
         (["꿈", "일기", "일정", "메모", "오류"], "가위눌림"),
         (["긍정", "부정", "중립"], "비꼼은 속뜻을 따른다"),
         (["스포츠", "정치"], "스포츠, 정치"),
-    ],
-)
-def test_the_repository_has_a_prompt_for_every_label_set(
-    labels: list[str], part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MALMOI_HOME", str(ROOT))
-    prompt = read_prompt(None, labels)
-    assert part in prompt
-    assert prompt.endswith(f": {', '.join(labels)}")
-    assert "{" not in prompt
+    ):
+        monkeypatch.setenv("MALMOI_HOME", str(ROOT))
+        prompt = read_prompt(None, labels)
+        assert part in prompt
+        assert prompt.endswith(f": {', '.join(labels)}")
+        assert "{" not in prompt

@@ -15,7 +15,6 @@ import pytest
 from finetune.data.examples import Examples, nearest_label, read_examples
 from finetune.data.label_cells import labels_in, write_list
 from malmoi.errors import InputError
-from malmoi.inference.tasks import Task
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label, parse_labels
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
@@ -47,9 +46,8 @@ def names_of(examples: Examples) -> list[list[str]]:
     return [[examples.labels[index] for index in ids] for ids in examples.label_sets]
 
 
-@pytest.mark.parametrize(
-    ("cell", "names"),
-    [
+def test_labels_in_a_cell() -> None:
+    for cell, names in (
         ("가격", ["가격"]),
         ("가격, 배송 ,가격", ["가격", "배송"]),
         ('["가격", "배송"]', ["가격", "배송"]),
@@ -68,35 +66,29 @@ def names_of(examples: Examples) -> list[list[str]]:
         ("[]", []),
         ("", []),
         (" \u200b", []),
-    ],
-)
-def test_labels_in_a_cell(cell: str, names: list[str]) -> None:
-    assert labels_in(cell, ",", "a.csv:2") == names
+    ):
+        assert labels_in(cell, ",", "a.csv:2") == names
 
 
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
+def test_cells_without_names() -> None:
+    for cell, message in (
         ("가격,,배송", "a.csv:2: expected labels between the separators"),
         ('[[0, 5, "사람"]]', "a.csv:2: expected label names in a list, found"),
         ("[null]", "a.csv:2: expected label names in a list, found"),
         ('{"type": "E18"}', 'a.csv:2: expected label names or "choices" in the cell, found'),
-    ],
-)
-def test_cells_without_names(cell: str, message: str) -> None:
-    with pytest.raises(InputError) as refused:
-        labels_in(cell, ",", "a.csv:2")
-    assert str(refused.value).startswith(message)
+    ):
+        with pytest.raises(InputError) as refused:
+            labels_in(cell, ",", "a.csv:2")
+        assert str(refused.value).startswith(message)
 
 
-@pytest.mark.parametrize("names", [[], ["가격"], ["가격, 할인", 'a"b', "[공지]"], ["1", "10"]])
-def test_written_lists_are_read_back(names: list[str]) -> None:
-    assert labels_in(write_list(names), ",", "") == names
+def test_written_lists_are_read_back() -> None:
+    for names in ([], ["가격"], ["가격, 할인", 'a"b', "[공지]"], ["1", "10"]):
+        assert labels_in(write_list(names), ",", "") == names
 
 
-@pytest.mark.parametrize(
-    ("written", "label"),
-    [
+def test_one_spelling_of_what_looks_the_same() -> None:
+    for written, label in (
         (" 긍정\u200b", "긍정"),
         ("\ufeff긍정", "긍정"),
         ("긍\u200b정", "긍정"),
@@ -107,10 +99,8 @@ def test_written_lists_are_read_back(names: list[str]) -> None:
         ("1.5", "1.5"),
         ("01", "01"),
         ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),  # one picture of three
-    ],
-)
-def test_one_spelling_of_what_looks_the_same(written: str, label: str) -> None:
-    assert normal_label(written) == label
+    ):
+        assert normal_label(written) == label
 
 
 def test_labels_of_the_flag_are_spelt_likewise() -> None:
@@ -145,22 +135,21 @@ def test_what_stands_between_labels() -> None:
         assert joined_by(["가", "나"], "#;", alone=alone) is None
 
 
-@pytest.mark.parametrize(
-    ("cells", "labels"),
-    [
-        (["긍정", "긍정\u200b", " 긍정 ", "부정", unicodedata.normalize("NFD", "부정"), "부정"],
-         {"긍정": 3, "부정": 3}),
+def test_equal_labels_are_one_class(tmp_path: Path) -> None:
+    for cells, labels in (
+        (
+            ["긍정", "긍정\u200b", " 긍정 ", "부정", unicodedata.normalize("NFD", "부정"), "부정"],
+            {"긍정": 3, "부정": 3},
+        ),
         (["1", "1.0", "0", "0.0", "1", "0"], {"0": 3, "1": 3}),
         (["10", "9", "10", "9", "10", "9"], {"9": 3, "10": 3}),
-        (['["긍정"]', "['부정']", "긍정", '{"choices": ["부정"]}', "긍정", "부정"],
-         {"긍정": 3, "부정": 3}),
-    ],
-)  # fmt: skip
-def test_equal_labels_are_one_class(
-    tmp_path: Path, cells: list[str], labels: dict[str, int]
-) -> None:
-    counts = read_examples(labelled(tmp_path, cells)).counts
-    assert list(counts.items()) == list(labels.items())
+        (
+            ['["긍정"]', "['부정']", "긍정", '{"choices": ["부정"]}', "긍정", "부정"],
+            {"긍정": 3, "부정": 3},
+        ),
+    ):
+        counts = read_examples(labelled(tmp_path, cells)).counts
+        assert list(counts.items()) == list(labels.items())
 
 
 def test_a_label_that_goes_on_like_another_is_that_one() -> None:
@@ -178,26 +167,26 @@ def test_nearly_equal_labels_are_asked_about(tmp_path: Path) -> None:
         read_examples(data, ["negative", "positive"])
 
 
-@pytest.mark.parametrize("cell", ['["가격", "배송"]', '{"choices": ["가격", "배송"]}'])
-def test_several_labels_want_another_task(tmp_path: Path, cell: str) -> None:
-    data = labelled(tmp_path, ["가격", cell, "배송"])
-    with pytest.raises(
-        InputError, match=r"table\.csv:3.*found 2 \(가격, 배송\); give --task multi"
-    ):
-        read_examples(data)
-    assert names_of(read_examples(data, task="multi")) == [["가격"], ["가격", "배송"], ["배송"]]
+def test_several_labels_want_another_task(tmp_path: Path) -> None:
+    for cell in ('["가격", "배송"]', '{"choices": ["가격", "배송"]}'):
+        data = labelled(tmp_path, ["가격", cell, "배송"])
+        with pytest.raises(
+            InputError, match=r"table\.csv:3.*found 2 \(가격, 배송\); give --task multi"
+        ):
+            read_examples(data)
+        assert names_of(read_examples(data, task="multi")) == [["가격"], ["가격", "배송"], ["배송"]]
 
 
-@pytest.mark.parametrize("mark", ["#", ";", "|", "/", "+", "·", "、", "，"])
-def test_another_separator_is_asked_about(tmp_path: Path, mark: str) -> None:
-    data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
-    with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
-        read_examples(data, task="multi")
-    with pytest.raises(InputError, match=r"give --task multi --set data\.label_separator"):
-        read_examples(data)
-    found = read_examples(data, task="multi", label_separator=mark)
-    assert names_of(found) == [["가격"], ["가격", "배송"], ["배송"]]
-    assert len(read_examples(data, task="multi", label_separator=",").labels) == 3
+def test_another_separator_is_asked_about(tmp_path: Path) -> None:
+    for mark in ("#", ";", "|", "/", "+", "·", "、", "，"):
+        data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
+        with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
+            read_examples(data, task="multi")
+        with pytest.raises(InputError, match=r"give --task multi --set data\.label_separator"):
+            read_examples(data)
+        found = read_examples(data, task="multi", label_separator=mark)
+        assert names_of(found) == [["가격"], ["가격", "배송"], ["배송"]]
+        assert len(read_examples(data, task="multi", label_separator=",").labels) == 3
 
 
 def test_a_text_without_a_label(tmp_path: Path) -> None:
@@ -240,26 +229,30 @@ def tasks(folder: Path, *annotations: list[dict[str, object]]) -> Path:
     return folder / "ls.json"
 
 
-@pytest.mark.parametrize("task", ["single", "multi"])
-def test_of_annotations_those_count_that_hold(tmp_path: Path, task: Task) -> None:
-    reading = ReadOptions(text_column="data.text")
-    columns: dict[str, Any] = {"reading": reading, "label_column": "annotations"}
-    held = [
-        [said("가격"), said("배송", was_cancelled=True)],
-        [said("배송"), said("배송"), said("가격", ground_truth=False, was_cancelled=True)],
-        [said("배송"), said("가격", ground_truth=True)],
-    ]
-    found = read_examples(tasks(tmp_path, *held), task=task, **columns)
-    assert found.counts == {"가격": 2, "배송": 1}
-    # Two who differ are no text with both labels.
-    with pytest.raises(InputError, match="annotators who agree on a text, found 가격 and 배송"):
-        read_examples(tasks(tmp_path, *held, [said("가격"), said("배송")]), task=task, **columns)
-    # Nor is a text that nobody has labelled one of no label.
-    nobody = tasks(tmp_path, *held, [], [said("가격", was_cancelled=True)])
-    with pytest.raises(InputError, match=r"2 of 5 rows .* have no label, the first is .*id 3; "):
-        read_examples(nobody, task=task, **columns)
-    found = read_examples(nobody, task=task, skip_unlabelled=True, **columns)
-    assert (len(found.texts), found.unlabelled, found.without_label) == (3, 2, 0)
+def test_of_annotations_those_count_that_hold(tmp_path: Path) -> None:
+    for task in ("single", "multi"):
+        reading = ReadOptions(text_column="data.text")
+        columns: dict[str, Any] = {"reading": reading, "label_column": "annotations"}
+        held = [
+            [said("가격"), said("배송", was_cancelled=True)],
+            [said("배송"), said("배송"), said("가격", ground_truth=False, was_cancelled=True)],
+            [said("배송"), said("가격", ground_truth=True)],
+        ]
+        found = read_examples(tasks(tmp_path, *held), task=task, **columns)
+        assert found.counts == {"가격": 2, "배송": 1}
+        # Two who differ are no text with both labels.
+        with pytest.raises(InputError, match="annotators who agree on a text, found 가격 and 배송"):
+            read_examples(
+                tasks(tmp_path, *held, [said("가격"), said("배송")]), task=task, **columns
+            )
+        # Nor is a text that nobody has labelled one of no label.
+        nobody = tasks(tmp_path, *held, [], [said("가격", was_cancelled=True)])
+        with pytest.raises(
+            InputError, match=r"2 of 5 rows .* have no label, the first is .*id 3; "
+        ):
+            read_examples(nobody, task=task, **columns)
+        found = read_examples(nobody, task=task, skip_unlabelled=True, **columns)
+        assert (len(found.texts), found.unlabelled, found.without_label) == (3, 2, 0)
 
 
 def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
@@ -281,41 +274,41 @@ def test_no_row_with_a_label_is_told(tmp_path: Path) -> None:
 ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumerate(TEXTS)]
 
 
-@pytest.mark.parametrize("name", ["onehot.tsv", "onehot.csv"])
-def test_columns_of_0_and_1(tmp_path: Path, name: str) -> None:
-    data = write_table(tmp_path / name, ("text", "배송", "품질", "비고"), ONE_HOT)
-    found = read_examples(data, task="multi")
-    assert found.labels == ["배송", "품질"] and found.label_columns == ("배송", "품질")
-    assert names_of(found) == [
-        [],
-        ["배송"],
-        ["품질"],
-        ["배송", "품질"],
-        ["품질"],
-        ["배송", "품질"],
-    ]
-    said: list[str] = []
-    read_examples(data, task="multi", notes=ReadingNotes(say=said.append))
-    assert said[0].startswith(f"reading {name}: texts from column 'text', parted by ")
-    named = read_examples(data, task="multi", label_column="품질, 배송")
-    assert names_of(named) == names_of(found)
-    with pytest.raises(InputError, match=r"columns of 0 and 1 \(배송, 품질\): give --task multi"):
-        read_examples(data)
-    with pytest.raises(InputError, match="expected 0 or 1 in 비고, found '메모'"):
-        read_examples(data, task="multi", label_column="배송,비고")
+def test_columns_of_0_and_1(tmp_path: Path) -> None:
+    for name in ("onehot.tsv", "onehot.csv"):
+        data = write_table(tmp_path / name, ("text", "배송", "품질", "비고"), ONE_HOT)
+        found = read_examples(data, task="multi")
+        assert found.labels == ["배송", "품질"] and found.label_columns == ("배송", "품질")
+        assert names_of(found) == [
+            [],
+            ["배송"],
+            ["품질"],
+            ["배송", "품질"],
+            ["품질"],
+            ["배송", "품질"],
+        ]
+        said: list[str] = []
+        read_examples(data, task="multi", notes=ReadingNotes(say=said.append))
+        assert said[0].startswith(f"reading {name}: texts from column 'text', parted by ")
+        named = read_examples(data, task="multi", label_column="품질, 배송")
+        assert names_of(named) == names_of(found)
+        with pytest.raises(
+            InputError, match=r"columns of 0 and 1 \(배송, 품질\): give --task multi"
+        ):
+            read_examples(data)
+        with pytest.raises(InputError, match="expected 0 or 1 in 비고, found '메모'"):
+            read_examples(data, task="multi", label_column="배송,비고")
 
 
-@pytest.mark.parametrize(
-    ("yes", "no"), [("O", "X"), ("O", ""), ("Ｏ", "Ｘ"), ("○", "×"), ("Y", "N"), ("예", "아니오")]
-)
-def test_columns_of_o_and_x(tmp_path: Path, yes: str, no: str) -> None:
-    rows = [(text, *(yes if cell else no for cell in cells)) for text, *cells, _ in ONE_HOT]
-    data = write_table(tmp_path / "ox.csv", ("text", "배송", "품질"), rows)
-    found = read_examples(data, task="multi")
-    assert found.labels == ["배송", "품질"]
-    assert names_of(found)[:4] == [[], ["배송"], ["품질"], ["배송", "품질"]]
-    with pytest.raises(InputError, match=r"\(배송, 품질\): give --task multi"):
-        read_examples(data)
+def test_columns_of_o_and_x(tmp_path: Path) -> None:
+    for yes, no in (("O", "X"), ("O", ""), ("Ｏ", "Ｘ"), ("○", "×"), ("Y", "N"), ("예", "아니오")):
+        rows = [(text, *(yes if cell else no for cell in cells)) for text, *cells, _ in ONE_HOT]
+        data = write_table(tmp_path / "ox.csv", ("text", "배송", "품질"), rows)
+        found = read_examples(data, task="multi")
+        assert found.labels == ["배송", "품질"]
+        assert names_of(found)[:4] == [[], ["배송"], ["품질"], ["배송", "품질"]]
+        with pytest.raises(InputError, match=r"\(배송, 품질\): give --task multi"):
+            read_examples(data)
 
 
 def test_one_wrong_cell_does_not_lose_a_label(tmp_path: Path) -> None:

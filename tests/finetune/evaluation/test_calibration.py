@@ -98,14 +98,14 @@ def test_all_wrong_stops_at_the_limit() -> None:
     assert fit_temperature([[0.8, 0.2]] * 9, [1] * 9) == HIGHEST_TEMPERATURE
 
 
-@pytest.mark.parametrize("texts", [9, 900])
-def test_all_right_is_as_sure_as_so_many_texts_allow(texts: int) -> None:
-    given = [[0.8, 0.2]] * texts
-    found = fit_temperature(given, [0] * texts)
-    assert LOWEST_TEMPERATURE < found < 1
-    # The rule of succession: after N right ones the next is right with (N + 1) / (N + 2).
-    after = (texts + 1) / (texts + 2)
-    assert apply_temperature(given, found)[0, 0] == pytest.approx(after, abs=1e-4)
+def test_all_right_is_as_sure_as_so_many_texts_allow() -> None:
+    for texts in (9, 900):
+        given = [[0.8, 0.2]] * texts
+        found = fit_temperature(given, [0] * texts)
+        assert LOWEST_TEMPERATURE < found < 1
+        # The rule of succession: after N right ones the next is right with (N + 1) / (N + 2).
+        after = (texts + 1) / (texts + 2)
+        assert apply_temperature(given, found)[0, 0] == pytest.approx(after, abs=1e-4)
 
 
 def test_probabilities_of_zero_are_survived() -> None:
@@ -117,9 +117,8 @@ def test_probabilities_of_zero_are_survived() -> None:
 HALVES = [[0.5, 0.5], [0.4, 0.6]]
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "ids", "folds", "message"),
-    [
+def test_what_does_not_fit_is_refused() -> None:
+    for probabilities, ids, folds, message in (
         ([0.5, 0.5], [0, 1], [1, 2], "expected probabilities of shape [texts, labels], found [2]"),
         (HALVES, [0], [1, 2], "expected 2 whole numbers as label ids, found shape [1] of int64"),
         (HALVES, [[1, 0], [0, 1]], [1, 2], "expected 2 whole numbers as label ids, found shape"),
@@ -128,15 +127,11 @@ HALVES = [[0.5, 0.5], [0.4, 0.6]]
         ([[0.5, 0.5], [0.9, 0.8]], [0, 1], [1, 2], "expected probabilities that add up to 1"),
         ([[0.5, 0.5], [np.nan, 1]], [0, 1], [1, 2], "expected probabilities that add up to 1"),
         (HALVES, [0, 1], [1, 1], "expected two folds at least, found 1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    probabilities: object, ids: object, folds: object, message: str
-) -> None:
-    with pytest.raises(InputError) as error:
-        calibrate_out_of_fold(probabilities, ids, folds)  # type: ignore[arg-type]
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+    ):
+        with pytest.raises(InputError) as error:
+            calibrate_out_of_fold(probabilities, ids, folds)  # type: ignore[arg-type]
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def test_likely_errors_by_hand() -> None:

@@ -57,16 +57,11 @@ def test_scores_that_are_known_are_not_measured_again() -> None:
     assert points[-1].sd == 0
 
 
-@pytest.mark.parametrize(
-    ("folds", "fractions", "message"),
-    [
+def test_folds_and_fractions_that_do_not_exist_are_refused() -> None:
+    for folds, fractions, message in (
         ([9], (1.0,), r"expected folds among \[1, 2, 3, 4\], found \[9\]"),
         ([1], (0.0, 1.0), "expected fractions above 0 and at most 1, found"),
         ([1], (), "expected fractions above 0 and at most 1, found"),
-    ],
-)
-def test_folds_and_fractions_that_do_not_exist_are_refused(
-    folds: list[int], fractions: tuple[float, ...], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        learning_curve(LABELS, FOLDS, lambda train, test: 0.0, folds=folds, fractions=fractions)
+    ):
+        with pytest.raises(InputError, match=message):
+            learning_curve(LABELS, FOLDS, lambda train, test: 0.0, folds=folds, fractions=fractions)

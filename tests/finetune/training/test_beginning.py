@@ -30,32 +30,32 @@ def head(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("labels", [LABELS, MIXED, LABELS[:2]])
-def test_the_head_is_new_whatever_the_labels(classifier_directory: Path, labels: list[str]) -> None:
-    old = load_for_classification(classifier_directory, LABELS, keep_head=True)
-    one = load_for_classification(classifier_directory, labels, seed=5)
-    again = load_for_classification(classifier_directory, labels, seed=5)
-    other = load_for_classification(classifier_directory, labels, seed=6)
-    for name, value in head(one).items():
-        assert torch.equal(value, head(again)[name])
-        if value.ndim > 1:
-            assert not torch.equal(value, head(other)[name])
-            assert value.shape != head(old)[name].shape or not torch.equal(value, head(old)[name])
-    assert same_encoder(one, old)
+def test_the_head_is_new_whatever_the_labels(classifier_directory: Path) -> None:
+    for labels in (LABELS, MIXED, LABELS[:2]):
+        old = load_for_classification(classifier_directory, LABELS, keep_head=True)
+        one = load_for_classification(classifier_directory, labels, seed=5)
+        again = load_for_classification(classifier_directory, labels, seed=5)
+        other = load_for_classification(classifier_directory, labels, seed=6)
+        for name, value in head(one).items():
+            assert torch.equal(value, head(again)[name])
+            if value.ndim > 1:
+                assert not torch.equal(value, head(other)[name])
+                assert value.shape != head(old)[name].shape or not torch.equal(
+                    value, head(old)[name]
+                )
+        assert same_encoder(one, old)
 
 
-@pytest.mark.parametrize("labels", [LABELS, MIXED, MIXED[:2]])
-def test_a_kept_head_knows_its_labels_by_name(
-    classifier_directory: Path, labels: list[str]
-) -> None:
-    ids = torch.tensor([[2, 7, 8, 9, 3], [2, 20, 21, 5, 3]])
-    with torch.inference_mode():
-        whole = load_for_classification(classifier_directory, LABELS, keep_head=True).eval()
-        found = load_for_classification(classifier_directory, labels, keep_head=True).eval()
-        before, after = whole(input_ids=ids).logits, found(input_ids=ids).logits
-    assert torch.equal(after, before[:, [LABELS.index(label) for label in labels]])
-    assert found.config.id2label == dict(enumerate(labels))
-    assert found.config.num_labels == len(labels)
+def test_a_kept_head_knows_its_labels_by_name(classifier_directory: Path) -> None:
+    for labels in (LABELS, MIXED, MIXED[:2]):
+        ids = torch.tensor([[2, 7, 8, 9, 3], [2, 20, 21, 5, 3]])
+        with torch.inference_mode():
+            whole = load_for_classification(classifier_directory, LABELS, keep_head=True).eval()
+            found = load_for_classification(classifier_directory, labels, keep_head=True).eval()
+            before, after = whole(input_ids=ids).logits, found(input_ids=ids).logits
+        assert torch.equal(after, before[:, [LABELS.index(label) for label in labels]])
+        assert found.config.id2label == dict(enumerate(labels))
+        assert found.config.num_labels == len(labels)
 
 
 def test_a_kept_head_needs_its_labels_and_its_task(
@@ -142,28 +142,20 @@ def test_a_classifier_that_does_not_say_what_it_has_learnt(
         assert f"warning: {classifier_directory} does not list the texts that it has" in output
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
+def test_bad_beginnings(
+    kfold: Run, write_csv: WriteCsv, encoder: Path, classifier_directory: Path
+) -> None:
+    for flags, message in (
         (["--model=ENCODER"], "start.continue_from names what to begin with, and so does --model"),
         (["--set=start.random_weights=true"], "and so does start.random_weights"),
         (["--set=start.continue_from=ENCODER"], "is an encoder; give it as --model"),
         (["--set=start.continue_from=no/such/where"], "no model directory no/such/where"),
-    ],
-)
-def test_bad_beginnings(
-    kfold: Run,
-    write_csv: WriteCsv,
-    encoder: Path,
-    classifier_directory: Path,
-    flags: list[str],
-    message: str,
-) -> None:
-    given = [flag.replace("ENCODER", str(encoder)) for flag in flags]
-    if not flags[0].startswith("--set=start.continue"):
-        given.append(f"--set=start.continue_from={classifier_directory}")
-    code, _, errors = kfold(f"--data={write_csv(separable())}", *given, model=None)
-    assert code == 2 and message in errors and errors.count("\n") == 1
+    ):
+        given = [flag.replace("ENCODER", str(encoder)) for flag in flags]
+        if not flags[0].startswith("--set=start.continue"):
+            given.append(f"--set=start.continue_from={classifier_directory}")
+        code, _, errors = kfold(f"--data={write_csv(separable())}", *given, model=None)
+        assert code == 2 and message in errors and errors.count("\n") == 1
 
 
 def test_the_list_of_learnt_texts(tmp_path: Path) -> None:

@@ -91,9 +91,8 @@ def test_defaults_by_width() -> None:
     assert planned(256, learning_rate=1e-3).learning_rate == 1e-3
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
+def test_bad_settings() -> None:
+    for changes, expected in (
         ({"epochs": 0}, "expected --epochs at least 1, found 0"),
         ({"learning_rate": 0.0}, "expected --learning-rate above 0 and at most 1, found 0.0"),
         ({"layer_decay": 1.5}, "expected training.layer_decay above 0 and at most 1, found 1.5"),
@@ -113,12 +112,10 @@ def test_defaults_by_width() -> None:
             "expected training.subword_dropout from 0 to below 1, found 1.0",
         ),
         ({"dropout": 1.0}, "expected training.dropout from 0 to below 1, found 1.0"),
-    ],
-)
-def test_bad_settings(changes: dict[str, float], expected: str) -> None:
-    with pytest.raises(InputError) as caught:
-        TrainSettings(**changes).check()  # type: ignore[arg-type]
-    assert str(caught.value) == expected
+    ):
+        with pytest.raises(InputError) as caught:
+            TrainSettings(**changes).check()  # type: ignore[arg-type]
+        assert str(caught.value) == expected
 
 
 def test_groups_by_depth_and_shape(untrained: PreTrainedModel) -> None:

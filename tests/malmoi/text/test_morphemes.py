@@ -26,9 +26,8 @@ def cut(text: str) -> str:
     return "|".join(text[i:j] for i, j in zip([0, *places], [*places, len(text)], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_morphemes_with_tags_and_offsets() -> None:
+    for text, expected in (
         ("", []),
         ("   ", []),
         ("ㅋㅋ", [("ㅋㅋ", "SW", 0, 2)]),
@@ -37,26 +36,19 @@ def cut(text: str) -> str:
         ("갔다", [("가", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 2)]),
         ("漢字와", [("漢字", "SH", 0, 2), ("와", "JKB", 2, 3)]),
         ("최고👍🏻", [("최고", "NNG", 0, 2), ("👍🏻", "W_EMOJI", 2, 4)]),
-    ],
-)
-def test_morphemes_with_tags_and_offsets(
-    text: str, expected: list[tuple[str, str, int, int]]
-) -> None:
-    assert [(m.form, m.tag, m.start, m.end) for m in analyse(text)] == expected
+    ):
+        assert [(m.form, m.tag, m.start, m.end) for m in analyse(text)] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_cuts_inside_eojeols() -> None:
+    for text, expected in (
         ("학교에서 갔다", "학교|에서 갔|다"),
         ("아버지가 방에 들어가신다", "아버지|가 방|에 들어가|신다"),
         ("재밌어요ㅋㅋㅋㅋ 영화", "재밌|어요|ㅋㅋㅋㅋ 영화"),
         ("가족👨‍👩‍👧사진", "가족|👨‍👩‍👧|사진"),
         ("한 글 자", "한 글 자"),
-    ],
-)
-def test_cuts_inside_eojeols(text: str, expected: str) -> None:
-    assert cut(text) == expected
+    ):
+        assert cut(text) == expected
 
 
 def test_decomposed_hangul_is_analysed_as_composed() -> None:
@@ -116,17 +108,14 @@ def test_a_text_that_makes_the_analyser_fail_is_counted() -> None:
     assert (found.keywords[0].word, found.texts, found.failed) == ("영화", 2, 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_spacing_correction_changes_spaces_only() -> None:
+    for text, expected in (
         ("아버지가방에들어가신다", "아버지가 방에 들어가신다"),
         ("", ""),
         ("이미 잘 띄어 쓴 글", "이미 잘 띄어 쓴 글"),
         ("너무재밌어요" + "ㅋ" * 30 + "진짜재밌음", "너무 재밌어요" + "ㅋ" * 30 + "진짜 재밌음"),
-    ],
-)
-def test_spacing_correction_changes_spaces_only(text: str, expected: str) -> None:
-    assert correct_spacing(text) == expected
+    ):
+        assert correct_spacing(text) == expected
 
 
 def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

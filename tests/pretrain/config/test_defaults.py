@@ -17,27 +17,22 @@ LEFT_OUT = ["--recipe", "None"]
 DEFAULT = Recipe(unigram_fraction=0.3, bag_weight=5.0, correction_weight=5.0)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_every_run_trains_a_generator_and_a_discriminator() -> None:
+    for given in (
         *({"max_tokens": tokens} for tokens in (1, 1e6, 20e6, 1e9)),
         {"max_flops": 1e15},
         {"max_steps": 0},
         {"max_minutes": 150},
         {"epochs": 3},
-    ],
-    ids=str,
-)
-def test_every_run_trains_a_generator_and_a_discriminator(given: dict[str, Any]) -> None:
-    for machine in (CPU, GPU):
-        planned = plan_of(machine=machine, **given)
-        assert planned.objective == DEFAULT and planned.objective.needs_generator
-        assert (planned.start.recipe, planned.start.reason) == ("default", "the default")
+    ):
+        for machine in (CPU, GPU):
+            planned = plan_of(machine=machine, **given)
+            assert planned.objective == DEFAULT and planned.objective.needs_generator
+            assert (planned.start.recipe, planned.start.reason) == ("default", "the default")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_what_is_given_counts_more() -> None:
+    for given, expected in (
         ({"unigram_fraction": 0.0}, (0.0, 5.0, 5.0)),
         ({"unigram_fraction": 1.0}, (1.0, 5.0, 5.0)),
         ({"bag_weight": 2.0}, (0.3, 2.0, 5.0)),
@@ -52,32 +47,23 @@ def test_every_run_trains_a_generator_and_a_discriminator(given: dict[str, Any])
         ({"recipe": "rtd"}, (0.0, 0.0, 0.0)),
         ({"recipe": "noise"}, (1.0, 5.0, 0.0)),
         ({"recipe": "few-tokens"}, (1.0, 5.0, 5.0)),
-    ],
-    ids=str,
-)
-def test_what_is_given_counts_more(
-    given: dict[str, Any], expected: tuple[float, float, float]
-) -> None:
-    recipe = plan_of(max_tokens=1e6, **given).objective
-    assert (recipe.unigram_fraction, recipe.bag_weight, recipe.correction_weight) == expected
+    ):
+        recipe = plan_of(max_tokens=1e6, **given).objective
+        assert (recipe.unigram_fraction, recipe.bag_weight, recipe.correction_weight) == expected
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_who_asks_for_another_task_gets_it_without_noise() -> None:
+    for given in (
         {"objective": "mlm"},
         {"objective": "electra-15"},
         {"objective": "all-tokens-mlm"},
         {"schedule": "two-stage"},
         {"schedule": "adversarial"},
         {"schedule": "frozen-generator", "generator_from": Path("run")},
-    ],
-    ids=str,
-)
-def test_who_asks_for_another_task_gets_it_without_noise(given: dict[str, Any]) -> None:
-    planned = plan_of(max_tokens=1e6, **given)
-    assert planned.objective == plan_of(max_tokens=1e6, recipe="rtd", **given).objective
-    assert planned.start.recipe == "rtd" and planned.start.reason.startswith("for objective.")
+    ):
+        planned = plan_of(max_tokens=1e6, **given)
+        assert planned.objective == plan_of(max_tokens=1e6, recipe="rtd", **given).objective
+        assert planned.start.recipe == "rtd" and planned.start.reason.startswith("for objective.")
 
 
 def test_what_has_learnt_from_a_generator_goes_on_with_one() -> None:

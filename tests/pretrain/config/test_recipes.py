@@ -36,31 +36,34 @@ def test_the_default_says_of_every_key_where_it_comes_from() -> None:
             assert before.startswith("# "), line
 
 
-@pytest.mark.parametrize("name", recipe_names(RECIPES))
-def test_a_recipe_names_its_source_and_can_be_planned(name: str) -> None:
-    text = (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
-    source = text.split("\n\n")[0]
-    assert source.startswith("# ") and any(word in source for word in ("20", "ours", "measured"))
-    content = tomllib.loads(text)
-    if name != "default":
-        # Only what differs.
-        base = read_recipe(content[EXTENDS], RECIPES)
-        own = {f"{s}.{key}": v for s in content if s != EXTENDS for key, v in content[s].items()}
-        assert own and all(base[key] != value for key, value in own.items())
-    more = NEEDS.get(name, {})
-    check(config_of(recipe=name, **more))
-    start = Checkpoint(
-        preset="tiny", has_generator=False, sharing=None, learnt_with_generator=False
-    )
-    planned = plan_of(
-        recipe=name, max_steps=10, checkpoint=start if "init" in more else None, **more
-    )
-    assert (planned.start.recipe, planned.start.reason) == (name, "as given")
+def test_a_recipe_names_its_source_and_can_be_planned() -> None:
+    for name in recipe_names(RECIPES):
+        text = (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
+        source = text.split("\n\n")[0]
+        assert source.startswith("# ") and any(
+            word in source for word in ("20", "ours", "measured")
+        )
+        content = tomllib.loads(text)
+        if name != "default":
+            # Only what differs.
+            base = read_recipe(content[EXTENDS], RECIPES)
+            own = {
+                f"{s}.{key}": v for s in content if s != EXTENDS for key, v in content[s].items()
+            }
+            assert own and all(base[key] != value for key, value in own.items())
+        more = NEEDS.get(name, {})
+        check(config_of(recipe=name, **more))
+        start = Checkpoint(
+            preset="tiny", has_generator=False, sharing=None, learnt_with_generator=False
+        )
+        planned = plan_of(
+            recipe=name, max_steps=10, checkpoint=start if "init" in more else None, **more
+        )
+        assert (planned.start.recipe, planned.start.reason) == (name, "as given")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_what_a_recipe_learns() -> None:
+    for name, expected in (
         ("default", {"unigram_fraction": 0.3, "bag_weight": 5.0, "correction_weight": 5.0}),
         ("rtd", {}),
         ("electra", {"sampling": "gumbel"}),
@@ -85,16 +88,16 @@ def test_a_recipe_names_its_source_and_can_be_planned(name: str) -> None:
         ("gdes", {}),
         ("one-encoder", {}),
         ("muon", {}),
-    ],
-)
-def test_what_a_recipe_learns(name: str, expected: dict[str, Any]) -> None:
-    planned = plan_of(recipe=name, max_steps=10, **NEEDS.get(name, {}))
-    assert planned.objective == Recipe(**expected)
-    sharing = {"gdes": "gdes", "one-encoder": "all", "two-stage": "none"}
-    alone = name in ("frozen-generator", "fast-electra")
-    assert planned.networks.sharing == ("none" if alone else sharing.get(name, "instance"))
-    assert planned.networks.generator_size == (1 if name in ("two-stage", "one-encoder") else 0.25)
-    assert planned.optimizer.name == ("muon" if name == "muon" else "adamw")
+    ):
+        planned = plan_of(recipe=name, max_steps=10, **NEEDS.get(name, {}))
+        assert planned.objective == Recipe(**expected)
+        sharing = {"gdes": "gdes", "one-encoder": "all", "two-stage": "none"}
+        alone = name in ("frozen-generator", "fast-electra")
+        assert planned.networks.sharing == ("none" if alone else sharing.get(name, "instance"))
+        assert planned.networks.generator_size == (
+            1 if name in ("two-stage", "one-encoder") else 0.25
+        )
+        assert planned.optimizer.name == ("muon" if name == "muon" else "adamw")
 
 
 def test_electra_is_trained_as_by_the_code_of_its_paper() -> None:
@@ -118,12 +121,10 @@ def test_electra_is_trained_as_by_the_code_of_its_paper() -> None:
         assert config_of(recipe=name).keys.optimizer.adam_bias_correction
 
 
-@pytest.mark.parametrize(
-    "given", [{"sharing": "all"}, {"schedule": "two-stage"}, {"recipe": "two-stage"}], ids=str
-)
-def test_networks_of_one_size_need_no_size_said(given: dict[str, Any]) -> None:
-    for preset in ("tiny", "base"):
-        assert plan_of(preset=preset, max_steps=9, **given).networks.generator_size == 1
+def test_networks_of_one_size_need_no_size_said() -> None:
+    for given in ({"sharing": "all"}, {"schedule": "two-stage"}, {"recipe": "two-stage"}):
+        for preset in ("tiny", "base"):
+            assert plan_of(preset=preset, max_steps=9, **given).networks.generator_size == 1
 
 
 def test_the_flags_are_what_a_user_would_miss() -> None:

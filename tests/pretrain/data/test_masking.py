@@ -95,17 +95,19 @@ def test_rows_of_one_to_three_tokens(strategy: Masking, width: int) -> None:
         assert torch.equal(masked.sum(1), maskable.any(1).long())
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_is_masked_where_nothing_is_maskable(strategy: Masking) -> None:
-    assert not choose(strategy, torch.zeros(4, 9, dtype=torch.bool), 0.15, random_source()).any()
+def test_nothing_is_masked_where_nothing_is_maskable() -> None:
+    for strategy in STRATEGIES:
+        assert not choose(
+            strategy, torch.zeros(4, 9, dtype=torch.bool), 0.15, random_source()
+        ).any()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_same_seed_same_masks_and_another_seed_others(strategy: Masking) -> None:
-    maskable = torch.ones(8, 30, dtype=torch.bool)
-    first, again = (choose(strategy, maskable, 0.15, random_source(3)) for _ in range(2))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, choose(strategy, maskable, 0.15, random_source(4)))
+def test_same_seed_same_masks_and_another_seed_others() -> None:
+    for strategy in STRATEGIES:
+        maskable = torch.ones(8, 30, dtype=torch.bool)
+        first, again = (choose(strategy, maskable, 0.15, random_source(3)) for _ in range(2))
+        assert torch.equal(first, again)
+        assert not torch.equal(first, choose(strategy, maskable, 0.15, random_source(4)))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -266,9 +268,8 @@ def test_strategies_ask_for_what_they_need() -> None:
         choose_masked(maskable, 0.15, random_source(), strategy="all")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "starting"),
-    [
+def test_word_starts() -> None:
+    for vocabulary, starting in (
         (
             {"[PAD]": 0, "[UNK]": 1, "학교": 2, "##에서": 3, "!": 4, "[unused0]": 5},
             ["[PAD]", "[UNK]", "학교", "!", "[unused0]"],
@@ -284,40 +285,33 @@ def test_strategies_ask_for_what_they_need() -> None:
         ({"가": 0, "나": 1}, ["가", "나"]),
         ({"나": 3}, ["나"]),
         ({}, []),
-    ],
-)
-def test_word_starts(vocabulary: dict[str, int], starting: list[str]) -> None:
-    table = word_starts(vocabulary)
-    assert table.dtype == torch.bool
-    assert [token for token, index in vocabulary.items() if table[index]] == starting
-    assert table.sum() == len(starting)
+    ):
+        table = word_starts(vocabulary)
+        assert table.dtype == torch.bool
+        assert [token for token, index in vocabulary.items() if table[index]] == starting
+        assert table.sum() == len(starting)
 
 
-@pytest.mark.parametrize(
-    ("settings", "kept", "random_share"),
-    [
+def test_shares_of_mask_kept_and_random() -> None:
+    for settings, kept, random_share in (
         ({"kept_fraction": 0.15}, 0.15, 0.0),
         ({"kept_fraction": 0.1, "random_fraction": 0.1}, 0.1, 0.1),
-    ],
-)
-def test_shares_of_mask_kept_and_random(
-    settings: dict[str, float], kept: float, random_share: float
-) -> None:
-    input_ids = torch.randint(5, 4_000, (400, 250), generator=random_source(5))
-    masked = torch.rand(400, 250, generator=random_source(1)) < 0.5
-    random_ids = torch.arange(5_000, 5_010)
-    out = mask_tokens(input_ids, masked, 4, random_source(2), random_ids=random_ids, **settings)
-    assert torch.equal(out[~masked], input_ids[~masked])
-    became = out[masked]
-    is_random = torch.isin(became, random_ids)
-    # Standard error of a share of 50,000 is at most 0.0018.
-    assert (became == 4).float().mean() == pytest.approx(1 - kept - random_share, abs=0.008)
-    assert (became == input_ids[masked]).float().mean() == pytest.approx(kept, abs=0.008)
-    assert is_random.float().mean() == pytest.approx(random_share, abs=0.008)
-    assert ((became == 4) | (became == input_ids[masked]) | is_random).all()
-    if random_share:
-        shares = (became[is_random] - 5_000).bincount() / is_random.sum()
-        assert (shares - 0.1).abs().max() < 0.02
+    ):
+        input_ids = torch.randint(5, 4_000, (400, 250), generator=random_source(5))
+        masked = torch.rand(400, 250, generator=random_source(1)) < 0.5
+        random_ids = torch.arange(5_000, 5_010)
+        out = mask_tokens(input_ids, masked, 4, random_source(2), random_ids=random_ids, **settings)
+        assert torch.equal(out[~masked], input_ids[~masked])
+        became = out[masked]
+        is_random = torch.isin(became, random_ids)
+        # Standard error of a share of 50,000 is at most 0.0018.
+        assert (became == 4).float().mean() == pytest.approx(1 - kept - random_share, abs=0.008)
+        assert (became == input_ids[masked]).float().mean() == pytest.approx(kept, abs=0.008)
+        assert is_random.float().mean() == pytest.approx(random_share, abs=0.008)
+        assert ((became == 4) | (became == input_ids[masked]) | is_random).all()
+        if random_share:
+            shares = (became[is_random] - 5_000).bincount() / is_random.sum()
+            assert (shares - 0.1).abs().max() < 0.02
 
 
 def test_a_span_is_hidden_kept_or_random_as_a_whole() -> None:
@@ -416,20 +410,20 @@ class _NoWaiting(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_waits_for_the_device(strategy: Masking) -> None:
-    maskable = framed_rows(torch.arange(6), 12)
-    input_ids = torch.ones(6, 12, dtype=torch.int64)
-    with _NoWaiting():
-        masked = choose(strategy, maskable, 0.3, random_source())
-        mask_tokens(
-            *(input_ids, masked, 4, random_source()),
-            kept_fraction=0.15,
-            random_fraction=0.1,
-            random_ids=input_ids[0],
-        )
-        masked_places(masked, 0.3)
-        span_bounds(masked)
+def test_nothing_waits_for_the_device() -> None:
+    for strategy in STRATEGIES:
+        maskable = framed_rows(torch.arange(6), 12)
+        input_ids = torch.ones(6, 12, dtype=torch.int64)
+        with _NoWaiting():
+            masked = choose(strategy, maskable, 0.3, random_source())
+            mask_tokens(
+                *(input_ids, masked, 4, random_source()),
+                kept_fraction=0.15,
+                random_fraction=0.1,
+                random_ids=input_ids[0],
+            )
+            masked_places(masked, 0.3)
+            span_bounds(masked)
 
 
 def test_waiting_would_be_noticed() -> None:

@@ -136,20 +136,15 @@ def test_a_damaged_cache_is_made_again(
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-@pytest.mark.parametrize(
-    ("facts", "named"),
-    [
+def test_facts_that_are_damaged_are_one_line(tokenized: Path, pretrain_here: Command) -> None:
+    for facts, named in (
         ('{"cleaning": {"sources": {}, "settings": {}}}', "KeyError"),
         ('{"max_length": 128}', "KeyError: 'cleaning'"),
         ("[]", "TypeError"),
         ('{"cleaning": {}, "corpus_sha256": "0", "max_length": 128}', "KeyError: 'sources'"),
         ('{"cleaning": {"sour', "cannot read the tokenized corpus"),
-    ],
-)
-def test_facts_that_are_damaged_are_one_line(
-    tokenized: Path, pretrain_here: Command, facts: str, named: str
-) -> None:
-    (tokenized / "corpus.json").write_text(facts)
-    code, _, errors = pretrain_here("--corpus", str(tokenized), "--max-steps", "1")
-    assert code == 2 and errors.count("\n") == 1 and named in errors
-    assert "corpus.json" in errors or str(tokenized) in errors
+    ):
+        (tokenized / "corpus.json").write_text(facts)
+        code, _, errors = pretrain_here("--corpus", str(tokenized), "--max-steps", "1")
+        assert code == 2 and errors.count("\n") == 1 and named in errors
+        assert "corpus.json" in errors or str(tokenized) in errors

@@ -223,9 +223,8 @@ def test_a_generator_no_better_than_word_frequencies_is_named_once(
     assert f"warning: {warning}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("each", "stalls"),
-    [
+def test_what_a_generator_guesses_is_asked_where_mask_stands(tmp_path: Path) -> None:
+    for each, stalls in (
         # Tokens that were kept are no loss, and hide that the others are not guessed.
         (result(generator=5.5, hidden=6.4), True),
         (result(generator=5.5, hidden=5.9), False),
@@ -233,12 +232,8 @@ def test_a_generator_no_better_than_word_frequencies_is_named_once(
         (result(guessed=5), True),
         (result(guessed=0), True),
         (result(guessed=6), False),
-    ],
-)
-def test_what_a_generator_guesses_is_asked_where_mask_stands(
-    tmp_path: Path, each: StepResult, stalls: bool
-) -> None:
-    assert bool(watch(tmp_path, [each] * 10).warnings) == stalls
+    ):
+        assert bool(watch(tmp_path, [each] * 10).warnings) == stalls
 
 
 def test_a_generator_that_is_worse_for_a_moment_has_not_stalled(tmp_path: Path) -> None:
@@ -246,23 +241,18 @@ def test_a_generator_that_is_worse_for_a_moment_has_not_stalled(tmp_path: Path) 
     assert watch(tmp_path, now_and_then[:10]).warnings == []
 
 
-@pytest.mark.parametrize(
-    ("recipe", "named"),
-    [
+def test_only_what_learns_to_guess_can_stall(tmp_path: Path) -> None:
+    for recipe, named in (
         (Recipe(objective="mlm"), "encoder"),
         (Recipe(schedule="adversarial"), None),
         (Recipe(schedule="frozen-generator"), None),
         (Recipe(schedule="frozen-discriminator"), "generator"),
         (Recipe(unigram_fraction=1.0), None),
-    ],
-)
-def test_only_what_learns_to_guess_can_stall(
-    tmp_path: Path, recipe: Recipe, named: str | None
-) -> None:
-    warnings = watch(tmp_path, [result(generator=6.4)] * 10, recipe=recipe).warnings
-    stalled = [warning for warning in warnings if "stalled" in warning]
-    assert bool(stalled) == (named is not None)
-    assert all(f"the {named} has stalled" in warning for warning in stalled)
+    ):
+        warnings = watch(tmp_path, [result(generator=6.4)] * 10, recipe=recipe).warnings
+        stalled = [warning for warning in warnings if "stalled" in warning]
+        assert bool(stalled) == (named is not None)
+        assert all(f"the {named} has stalled" in warning for warning in stalled)
 
 
 def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
@@ -338,20 +328,15 @@ def test_warnings_of_earlier_sittings_are_kept_and_not_repeated(tmp_path: Path) 
     assert len(before) == 1 and after == before
 
 
-@pytest.mark.parametrize(
-    ("worse", "named"),
-    [
+def test_two_nats_above_the_start_is_an_explosion(tmp_path: Path) -> None:
+    for worse, named in (
         ([result(generator=7.1)] * 20, "7.10 for guessing a token, 5.00 at the start"),
         ([result(generator=6.9)] * 20, ""),
         ([result(discriminator=2.7)] * 20, ""),
         # Of small batches one may be harder than the first by as much.
         ([result(generator=7.1), result(generator=5.0)] * 10, ""),
-    ],
-)
-def test_two_nats_above_the_start_is_an_explosion(
-    tmp_path: Path, worse: list[StepResult], named: str
-) -> None:
-    assert watch(tmp_path, [*[result()] * 20, *worse]).exploded() == named
+    ):
+        assert watch(tmp_path, [*[result()] * 20, *worse]).exploded() == named
 
 
 def test_the_start_is_more_than_its_first_batch(tmp_path: Path) -> None:
@@ -390,21 +375,16 @@ NOISE = Recipe(unigram_fraction=1.0)
 STEADY = [result(generator=0.0, discriminator=0.6)] * 20
 
 
-@pytest.mark.parametrize(
-    ("recipe", "what"),
-    [
+def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(tmp_path: Path) -> None:
+    for recipe, what in (
         (NOISE, "for telling original from replaced tokens"),
         (Recipe(schedule="frozen-generator"), "for telling original from replaced tokens"),
         (Recipe(schedule="adversarial"), "for telling original from replaced tokens"),
         (Recipe(objective="replace-mlm", unigram_fraction=1.0), "for guessing a token"),
-    ],
-)
-def test_without_a_generator_that_learns_to_guess_the_other_loss_is_watched(
-    tmp_path: Path, recipe: Recipe, what: str
-) -> None:
-    worse = [result(generator=0.0, discriminator=2.7)] * 20
-    monitor = watch(tmp_path, [*STEADY, *worse], recipe=recipe)
-    assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
+    ):
+        worse = [result(generator=0.0, discriminator=2.7)] * 20
+        monitor = watch(tmp_path, [*STEADY, *worse], recipe=recipe)
+        assert monitor.exploded() == f"2.70 {what}, 0.60 at the start"
 
 
 def test_where_a_discriminator_only_corrects_that_is_watched(tmp_path: Path) -> None:

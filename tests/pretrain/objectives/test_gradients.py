@@ -99,38 +99,38 @@ def take_steps(
         optimizers.step()
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_two_stage_run_trains_one_network_at_a_time(toy: Toy, optimizer: str) -> None:
-    pair = pair_of(toy, "none", 1)
-    recipe = Recipe(schedule="two-stage")
-    optimizers = Optimizers(pair, plan_of(optimizer=optimizer).optimizer)
-    generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
-    take_steps(toy, pair, optimizers, recipe, stage=0)
-    assert changed_in(pair.generator, generator) == set(generator)
-    assert changed_in(pair.discriminator, discriminator) == set()
-    pair.start_discriminator_from_generator()
-    pair.freeze_generator()
-    encoders = [weights_of(network.electra) for network in pair.networks().values()]
-    assert all(torch.equal(encoders[0][name], encoders[1][name]) for name in encoders[0])
-    generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
-    take_steps(toy, pair, optimizers, recipe, stage=1)
-    assert changed_in(pair.generator, generator) == set()
-    assert changed_in(pair.discriminator, discriminator) == set(discriminator)
+def test_a_two_stage_run_trains_one_network_at_a_time(toy: Toy) -> None:
+    for optimizer in ("adamw", "muon"):
+        pair = pair_of(toy, "none", 1)
+        recipe = Recipe(schedule="two-stage")
+        optimizers = Optimizers(pair, plan_of(optimizer=optimizer).optimizer)
+        generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
+        take_steps(toy, pair, optimizers, recipe, stage=0)
+        assert changed_in(pair.generator, generator) == set(generator)
+        assert changed_in(pair.discriminator, discriminator) == set()
+        pair.start_discriminator_from_generator()
+        pair.freeze_generator()
+        encoders = [weights_of(network.electra) for network in pair.networks().values()]
+        assert all(torch.equal(encoders[0][name], encoders[1][name]) for name in encoders[0])
+        generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
+        take_steps(toy, pair, optimizers, recipe, stage=1)
+        assert changed_in(pair.generator, generator) == set()
+        assert changed_in(pair.discriminator, discriminator) == set(discriminator)
 
 
-@pytest.mark.parametrize("sharing", ["none", "word", "instance"])
 def test_beside_a_frozen_discriminator_the_generator_learns_what_it_does_not_share(
-    toy: Toy, sharing: str
+    toy: Toy,
 ) -> None:
-    pair = pair_of(toy, sharing)
-    pair.freeze_discriminator()
-    optimizers = Optimizers(pair, plan_of(weight_decay=0.5).optimizer)
-    shared = {id(p) for p in pair.discriminator.parameters()}
-    own = {name for name, p in pair.generator.named_parameters() if id(p) not in shared}
-    generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
-    take_steps(toy, pair, optimizers, Recipe(schedule="frozen-discriminator"), stage=1)
-    assert changed_in(pair.discriminator, discriminator) == set()
-    assert changed_in(pair.generator, generator) == own
+    for sharing in ("none", "word", "instance"):
+        pair = pair_of(toy, sharing)
+        pair.freeze_discriminator()
+        optimizers = Optimizers(pair, plan_of(weight_decay=0.5).optimizer)
+        shared = {id(p) for p in pair.discriminator.parameters()}
+        own = {name for name, p in pair.generator.named_parameters() if id(p) not in shared}
+        generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
+        take_steps(toy, pair, optimizers, Recipe(schedule="frozen-discriminator"), stage=1)
+        assert changed_in(pair.discriminator, discriminator) == set()
+        assert changed_in(pair.generator, generator) == own
 
 
 def test_a_frozen_generator_stays_as_it_is_and_the_discriminator_learns(toy: Toy) -> None:
@@ -143,51 +143,49 @@ def test_a_frozen_generator_stays_as_it_is_and_the_discriminator_learns(toy: Toy
     assert changed_in(pair.discriminator, discriminator) == set(discriminator)
 
 
-@pytest.mark.parametrize(
-    "flags", [{}, {"temperature": 0.6}, {"forbid_original": True, "temperature": 1.5}], ids=str
-)
-def test_the_adversarial_gradient_is_reinforce(toy: Toy, flags: dict[str, float]) -> None:
+def test_the_adversarial_gradient_is_reinforce(toy: Toy) -> None:
     """Sum over samples of -(reward - mean reward) x gradient of the log probability."""
-    recipe = Recipe(schedule="adversarial", mask_fraction=0.4, **flags)  # type: ignore[arg-type]
-    pair = pair_of(toy, "none")
-    found = gradients_of(toy, pair, recipe)
-    batch = toy.batch(ROWS)
-    share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
-    logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits.detach()
-    originals = batch.input_ids.flatten()[share.places]
-    samples = sample_tokens(
-        logits,
-        originals,
-        share.draws,
-        temperature=recipe.temperature,
-        forbid_original=recipe.forbid_original,
-    )
-    corrupted = replace_tokens(share, samples)
-    labels = replaced_labels(share, corrupted)
-    rewards, log_probabilities = [], []
-    for row, length in enumerate(batch.is_real.sum(1).tolist()):
-        heads = pair.discriminator(input_ids=corrupted[row : row + 1, :length]).logits[0]
-        scores = pair.generator(input_ids=share.masked_ids[row : row + 1, :length]).logits[0]
-        for column in share.masked[row].nonzero().flatten().tolist():
-            target = batch.input_ids[row, column]
-            if toy.tables.bias[target] != 0:  # the unknown token
-                continue
-            sign = 1.0 if labels[row, column] else -1.0
-            rewards.append(float(torch.nn.functional.softplus(-sign * heads[column]).detach()))
-            powers = (scores[column] / recipe.temperature + toy.tables.bias).exp()
-            if recipe.forbid_original:
-                powers = powers * (torch.arange(len(powers)) != target)
-            log_probabilities.append((powers[corrupted[row, column]] / powers.sum()).log())
-    mean = sum(rewards) / len(rewards)
-    pair.zero_grad()
-    sum(
-        -(reward - mean) * log_probability / len(rewards)
-        for reward, log_probability in zip(rewards, log_probabilities, strict=True)
-    ).backward()
-    for name, parameter in pair.generator.named_parameters():
-        if parameter.grad is not None:
-            expected = found[f"generator.{name}"]
-            assert torch.allclose(parameter.grad, expected, rtol=1e-3, atol=1e-5), name
+    for flags in ({}, {"temperature": 0.6}, {"forbid_original": True, "temperature": 1.5}):
+        recipe = Recipe(schedule="adversarial", mask_fraction=0.4, **flags)  # type: ignore[arg-type]
+        pair = pair_of(toy, "none")
+        found = gradients_of(toy, pair, recipe)
+        batch = toy.batch(ROWS)
+        share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
+        logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits.detach()
+        originals = batch.input_ids.flatten()[share.places]
+        samples = sample_tokens(
+            logits,
+            originals,
+            share.draws,
+            temperature=recipe.temperature,
+            forbid_original=recipe.forbid_original,
+        )
+        corrupted = replace_tokens(share, samples)
+        labels = replaced_labels(share, corrupted)
+        rewards, log_probabilities = [], []
+        for row, length in enumerate(batch.is_real.sum(1).tolist()):
+            heads = pair.discriminator(input_ids=corrupted[row : row + 1, :length]).logits[0]
+            scores = pair.generator(input_ids=share.masked_ids[row : row + 1, :length]).logits[0]
+            for column in share.masked[row].nonzero().flatten().tolist():
+                target = batch.input_ids[row, column]
+                if toy.tables.bias[target] != 0:  # the unknown token
+                    continue
+                sign = 1.0 if labels[row, column] else -1.0
+                rewards.append(float(torch.nn.functional.softplus(-sign * heads[column]).detach()))
+                powers = (scores[column] / recipe.temperature + toy.tables.bias).exp()
+                if recipe.forbid_original:
+                    powers = powers * (torch.arange(len(powers)) != target)
+                log_probabilities.append((powers[corrupted[row, column]] / powers.sum()).log())
+        mean = sum(rewards) / len(rewards)
+        pair.zero_grad()
+        sum(
+            -(reward - mean) * log_probability / len(rewards)
+            for reward, log_probability in zip(rewards, log_probabilities, strict=True)
+        ).backward()
+        for name, parameter in pair.generator.named_parameters():
+            if parameter.grad is not None:
+                expected = found[f"generator.{name}"]
+                assert torch.allclose(parameter.grad, expected, rtol=1e-3, atol=1e-5), name
 
 
 def test_the_reward_moves_no_discriminator(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:

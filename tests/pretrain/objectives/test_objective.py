@@ -370,9 +370,8 @@ def test_each_objective_is_its_definition(
 
 
 @LAYOUTS
-@pytest.mark.parametrize(
-    ("flags", "fraction"),
-    [
+def test_each_flag_changes_the_loss_as_it_says(toy: Toy, packed: bool) -> None:
+    for flags, fraction in (
         ({"discriminator_weight": 7.0}, 0),
         ({"sentence_weight": 2.0}, 0),
         ({"sentence_weight": 2.0, "objective": "electra-15", "loss_mean": "texts"}, 0),
@@ -394,13 +393,8 @@ def test_each_objective_is_its_definition(
         ({"schedule": "frozen-generator"}, 0),
         ({"schedule": "adversarial"}, 0),
         ({"schedule": "adversarial", "temperature": 2.0, "forbid_original": True}, 0),
-    ],
-    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
-)
-def test_each_flag_changes_the_loss_as_it_says(
-    toy: Toy, flags: dict[str, Any], fraction: float, packed: bool
-) -> None:
-    check(toy, Recipe(**{**MASK_MORE, **flags}), packed=packed, fraction=fraction)
+    ):
+        check(toy, Recipe(**{**MASK_MORE, **flags}), packed=packed, fraction=fraction)
 
 
 @pytest.mark.parametrize("sharing", ["none", "word", "gdes", "all"])
@@ -436,23 +430,21 @@ def test_the_first_stage_is_the_generators_loss_alone(toy: Toy) -> None:
     assert float(later.loss.detach()) == pytest.approx(50 * expected.encoder, rel=2e-4)
 
 
-@pytest.mark.parametrize("rows", [PADDED, [[9], [9]]], ids=["padded", "even"])
-def test_the_stock_class_computes_the_same_discriminator_loss(
-    toy: Toy, rows: list[list[int]]
-) -> None:
-    recipe = Recipe(**MASK_MORE)
-    pair, batch = toy.pair(), toy.batch(rows)
-    result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
-    share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
-    logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits
-    originals = batch.input_ids.flatten()[share.places]
-    corrupted = replace_tokens(share, sample_tokens(logits, originals, share.draws))
-    stock = pair.discriminator(
-        input_ids=corrupted,
-        attention_mask=batch.is_real.long(),
-        labels=replaced_labels(share, corrupted).long(),
-    )
-    assert float(stock.loss) == pytest.approx(float(result.discriminator_loss), rel=1e-5)
+def test_the_stock_class_computes_the_same_discriminator_loss(toy: Toy) -> None:
+    for rows in (PADDED, [[9], [9]]):
+        recipe = Recipe(**MASK_MORE)
+        pair, batch = toy.pair(), toy.batch(rows)
+        result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+        share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
+        logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits
+        originals = batch.input_ids.flatten()[share.places]
+        corrupted = replace_tokens(share, sample_tokens(logits, originals, share.draws))
+        stock = pair.discriminator(
+            input_ids=corrupted,
+            attention_mask=batch.is_real.long(),
+            labels=replaced_labels(share, corrupted).long(),
+        )
+        assert float(stock.loss) == pytest.approx(float(result.discriminator_loss), rel=1e-5)
 
 
 def test_a_sample_equal_to_the_original_counts_as_original(toy: Toy) -> None:
@@ -502,19 +494,17 @@ def test_processes_together_compute_the_loss_of_one(toy: Toy) -> None:
         assert torch.equal(sum(r.counts for r in results), whole.counts)
 
 
-@pytest.mark.parametrize("objective", ["rtd", "mlm", "replace-mlm", "all-tokens-mlm"])
-def test_unknown_and_special_targets_leave_loss_and_gradients_finite(
-    toy: Toy, objective: str
-) -> None:
-    recipe = Recipe(objective=objective, mask_fraction=0.9)
-    pair = toy.pair_for(recipe)
-    batch = toy.batch([[2], [6]])
-    batch.input_ids[batch.maskable] = toy.tokenizer.unk_token_id
-    result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
-    result.loss.backward()
-    assert torch.isfinite(result.loss)
-    assert float(result.generator_loss) == 0
-    assert all(torch.isfinite(p.grad).all() for p in pair.parameters() if p.grad is not None)
+def test_unknown_and_special_targets_leave_loss_and_gradients_finite(toy: Toy) -> None:
+    for objective in ("rtd", "mlm", "replace-mlm", "all-tokens-mlm"):
+        recipe = Recipe(objective=objective, mask_fraction=0.9)
+        pair = toy.pair_for(recipe)
+        batch = toy.batch([[2], [6]])
+        batch.input_ids[batch.maskable] = toy.tokenizer.unk_token_id
+        result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
+        result.loss.backward()
+        assert torch.isfinite(result.loss)
+        assert float(result.generator_loss) == 0
+        assert all(torch.isfinite(p.grad).all() for p in pair.parameters() if p.grad is not None)
 
 
 def overfit(

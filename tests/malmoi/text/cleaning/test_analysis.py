@@ -40,9 +40,8 @@ def analysed(*texts: str, how: Analysis) -> AnalysedTexts:
     return analyse_batch(list(texts), clean_batch(list(texts), settings), settings, how)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+def test_sentences() -> None:
+    for text, sentences in (
         (
             "정말 재밌어요. 010-1234-5678로 연락 바랍니다!",
             [("정말 재밌어요.", "too-short"), ("[전화]로 연락 바랍니다!", None)],
@@ -60,17 +59,14 @@ def analysed(*texts: str, how: Analysis) -> AnalysedTexts:
         ("입금할 곳\n\n110-123-456789 부탁합니다", [("입금할 곳 [계좌] 부탁합니다", None)]),
         # 됀 is 되 and ㄴ다 to Kiwi, which cuts inside it.
         ("후회됀다. 알아보고 볼 걸", [("후회됀다.", "too-short"), ("알아보고 볼 걸", "too-short")]),
-    ],
-)
-def test_sentences(text: str, sentences: list[tuple[str, str | None]]) -> None:
-    found = analysed(text, how=SPLIT)
-    assert list(zip(found.texts, found.reasons, strict=True)) == sentences
-    assert found.sentences == list(range(1, len(sentences) + 1))
+    ):
+        found = analysed(text, how=SPLIT)
+        assert list(zip(found.texts, found.reasons, strict=True)) == sentences
+        assert found.sentences == list(range(1, len(sentences) + 1))
 
 
-@pytest.mark.parametrize(
-    ("text", "spaced", "reason"),
-    [
+def test_spacing() -> None:
+    for text, spaced, reason in (
         ("아버지가방에들어가신다", "아버지가 방에 들어가신다", None),
         ("이미 잘 띄어 쓴 글입니다", "이미 잘 띄어 쓴 글입니다", None),
         # Long enough once it is spaced.
@@ -81,28 +77,28 @@ def test_sentences(text: str, sentences: list[tuple[str, str | None]]) -> None:
         ("메일a.b@naver.com로보내주세요", "메일 [이메일]로 보내 주세요", None),
         # Kiwi alone: two spaces.
         ("좋다 라이언필립 연기도 좋음ㅋㅋ", "좋다 라이언 필립 연기도 좋음 ㅋㅋ", None),
-    ],
-)
-def test_spacing(text: str, spaced: str, reason: str | None) -> None:
-    found = analysed(text, how=SPACE)
-    assert (found.texts, found.reasons, found.sentences) == ([spaced], [reason], [None])
-    assert not found.failed
+    ):
+        found = analysed(text, how=SPACE)
+        assert (found.texts, found.reasons, found.sentences) == ([spaced], [reason], [None])
+        assert not found.failed
 
 
-@pytest.mark.parametrize("how", [SPLIT, SPACE, BOTH])
-def test_masks_stay_whole_and_the_result_is_stable(how: Analysis, comments: list[str]) -> None:
-    with Path(__file__).with_name("personal_data.tsv").open(encoding="utf-8", newline="") as file:
-        texts = [row[0] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    texts += comments[:150]
-    texts += [f"{text}{mask}{text}" for mask in MASKS.values() for text in comments[:8]]
-    found = analysed(*texts, how=how)
-    before = "".join(clean_text(text) for text in texts)
-    after = "".join(found.texts)
-    for mask in MASKS.values():
-        assert before.count(mask) == after.count(mask) > 0
-    # At most spaces change, and nothing more to clean is left.
-    assert "".join(before.split()) == "".join(after.split()) and not found.failed
-    assert [clean_text(text) for text in found.texts] == found.texts
+def test_masks_stay_whole_and_the_result_is_stable(comments: list[str]) -> None:
+    for how in (SPLIT, SPACE, BOTH):
+        with (
+            Path(__file__).with_name("personal_data.tsv").open(encoding="utf-8", newline="") as file
+        ):
+            texts = [row[0] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        texts += comments[:150]
+        texts += [f"{text}{mask}{text}" for mask in MASKS.values() for text in comments[:8]]
+        found = analysed(*texts, how=how)
+        before = "".join(clean_text(text) for text in texts)
+        after = "".join(found.texts)
+        for mask in MASKS.values():
+            assert before.count(mask) == after.count(mask) > 0
+        # At most spaces change, and nothing more to clean is left.
+        assert "".join(before.split()) == "".join(after.split()) and not found.failed
+        assert [clean_text(text) for text in found.texts] == found.texts
 
 
 def test_empty_broken_and_overlong_texts_are_left_whole(tmp_path: Path) -> None:

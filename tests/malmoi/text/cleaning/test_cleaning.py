@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from typing import Any
 
 import pytest
 
@@ -137,18 +136,18 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES)
-def test_clean_text(text: str, expected: str) -> None:
-    assert clean_text(text) == expected
+def test_clean_text() -> None:
+    for text, expected in CASES:
+        assert clean_text(text) == expected
 
 
-@pytest.mark.parametrize("text", [text for text, _ in CASES])
-def test_clean_text_is_stable_and_encodable(text: str) -> None:
-    cleaned = clean_text(text)
-    if not COLUMNS(text):
-        assert clean_text(cleaned) == cleaned
-    assert unicodedata.is_normalized("NFC", cleaned)
-    cleaned.encode("utf-8")
+def test_clean_text_is_stable_and_encodable() -> None:
+    for text in [text for text, _ in CASES]:
+        cleaned = clean_text(text)
+        if not COLUMNS(text):
+            assert clean_text(cleaned) == cleaned
+        assert unicodedata.is_normalized("NFC", cleaned)
+        cleaned.encode("utf-8")
 
 
 def test_every_character_alone_is_survived() -> None:
@@ -156,23 +155,19 @@ def test_every_character_alone_is_survived() -> None:
         clean_text(f"가{chr(code)}나").encode("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("max_repeats", "expected"),
-    [
+def test_max_repeats() -> None:
+    for max_repeats, expected in (
         (0, "ㅋㅋㅋㅋㅋ 와!!! 333"),
         (1, "ㅋ 와! 333"),
         (2, "ㅋㅋ 와!! 333"),
         (4, "ㅋㅋㅋㅋ 와!!! 333"),
-    ],
-)
-def test_max_repeats(max_repeats: int, expected: str) -> None:
-    settings = CleaningSettings(max_repeats=max_repeats)
-    assert clean_text("ㅋㅋㅋㅋㅋ 와!!! 333", settings) == expected
+    ):
+        settings = CleaningSettings(max_repeats=max_repeats)
+        assert clean_text("ㅋㅋㅋㅋㅋ 와!!! 333", settings) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
+def test_options() -> None:
+    for options, expected in (
         ({}, "大韓 민국♥ <b&b> [이메일]"),
         ({"hanja": "space"}, "민국♥ <b&b> [이메일]"),
         ({"hanja": "drop-text"}, "大韓 민국♥ <b&b> [이메일]"),
@@ -181,11 +176,9 @@ def test_max_repeats(max_repeats: int, expected: str) -> None:
         ({"remove_portal_masks": False}, "OO 大韓 민국♥ <b&b> [이메일]"),
         ({"personal_data": ()}, "大韓 민국♥ <b&b> a@b.kr"),
         ({"remove_urls": False}, "大韓 민국♥ <b&b> [이메일] http://x.kr"),
-    ],
-)
-def test_options(options: dict[str, Any], expected: str) -> None:
-    text = "OOO 大韓 민국♥ <b&amp;b> a@b.kr http://x.kr"
-    assert clean_text(text, CleaningSettings(**options)) == expected
+    ):
+        text = "OOO 大韓 민국♥ <b&amp;b> a@b.kr http://x.kr"
+        assert clean_text(text, CleaningSettings(**options)) == expected
 
 
 @pytest.mark.parametrize(
@@ -212,9 +205,8 @@ def test_long_texts_take_linear_time(unit: str) -> None:
     clean_text(unit * 100_000)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_reason_to_drop() -> None:
+    for text, reason in (
         ("", "empty"),
         ("\u200b\u3164 ", "empty"),
         ("http://a.kr", "empty"),
@@ -230,12 +222,10 @@ def test_long_texts_take_linear_time(unit: str) -> None:
         ("정말 감동적인 영화였어요".encode().decode("cp949", "ignore"), "mojibake"),
         ("정말 감동적인 영화였어요".encode().decode("euc-kr", "replace"), "mojibake"),
         ("열 글자는 남는다네", None),
-    ],
-)
-def test_reason_to_drop(text: str, reason: str | None) -> None:
-    batch = clean_batch([text], CleaningSettings())
-    assert batch.texts == [clean_text(text)]
-    assert batch.reasons == [reason]
+    ):
+        batch = clean_batch([text], CleaningSettings())
+        assert batch.texts == [clean_text(text)]
+        assert batch.reasons == [reason]
 
 
 def test_bounds_are_inclusive() -> None:
@@ -244,9 +234,8 @@ def test_bounds_are_inclusive() -> None:
     assert batch.reasons == ["too-short", None, None, "too-long"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_settings_are_checked() -> None:
+    for wrong, message in (
         ({"min_characters": 0}, "min_characters must be at least 1, found 0"),
         (
             {"max_characters": 9},
@@ -258,8 +247,6 @@ def test_bounds_are_inclusive() -> None:
             {"personal_data": ("phone", "name")},
             "personal_data must be of email, resident, phone, card, account, plate, found name",
         ),
-    ],
-)
-def test_settings_are_checked(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        CleaningSettings(**wrong)
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            CleaningSettings(**wrong)

@@ -418,12 +418,12 @@ def test_a_variant_is_not_accepted_from_the_network(server: Server, tmp_path: Pa
     assert "found one of 7" in error_of(source(server.url, variants=(variant,)), tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"files": {"a": 1}}', '{"files": {}, "x": 1}'])
-def test_a_damaged_record_is_one_line(tmp_path: Path, content: str) -> None:
-    (tmp_path / "SOURCE.json").write_text(content)
-    assert "expected what `malmoi fetch` writes" in error_of(
-        source("https://example.org/ratings.txt"), tmp_path
-    )
+def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
+    for content in ("{", "[]", '{"files": {"a": 1}}', '{"files": {}, "x": 1}'):
+        (tmp_path / "SOURCE.json").write_text(content)
+        assert "expected what `malmoi fetch` writes" in error_of(
+            source("https://example.org/ratings.txt"), tmp_path
+        )
 
 
 def test_a_folder_of_another_source_is_left_alone(server: Server, tmp_path: Path) -> None:
@@ -450,31 +450,24 @@ def test_the_command(
     assert row.endswith("yes")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_arguments_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, message in (
         (["fetch", "nsmcc"], "did you mean nsmc?"),
         (["fetch", "zzz"], "expected the name of a public source (nsmc, nsmc_rated, kote,"),
         (["fetch", "steam", "--from", "."], "expected files of steam (steam.txt, …), found none"),
         (["fetch", "steam", "--from", "nowhere"], "expected a folder for --from, found nowhere"),
         (["fetch", "hub:a/b", "--from", "."], "expected no --from with hub:a/b"),
         (["fetchh"], "expected a command of list, fetch, "),
-    ],
-)
-def test_bad_arguments_are_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert corpora_command(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert message in error
-    assert error.count("\n") == 1
-    assert files(tmp_path) == []
+    ):
+        monkeypatch.chdir(tmp_path)
+        assert corpora_command(arguments) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert message in error
+        assert error.count("\n") == 1
+        assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "odd://127.0.0.1:9"])

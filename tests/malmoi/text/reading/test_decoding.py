@@ -23,9 +23,8 @@ def zstd(data: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding"),
-    [
+def test_encoding_is_found() -> None:
+    for data, encoding in (
         (KOREAN.encode("utf-8"), "utf-8"),
         (b"plain ascii\n", "utf-8"),
         (KOREAN.encode("utf-8-sig"), "utf-8-sig"),
@@ -36,20 +35,18 @@ def zstd(data: bytes) -> bytes:
         (KOREAN.encode("utf-16"), "utf-16"),
         (b"\xff\xfe" + KOREAN.encode("utf-16-le"), "utf-16"),
         (b"\xfe\xff" + KOREAN.encode("utf-16-be"), "utf-16"),
-    ],
-)
-def test_encoding_is_found(data: bytes, encoding: str) -> None:
-    assert find_encoding(source_of_upload("a.txt", data)) == encoding
+    ):
+        assert find_encoding(source_of_upload("a.txt", data)) == encoding
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
-def test_text_is_equal_in_every_encoding(codec: str) -> None:
-    assert "".join(lines_of(KOREAN.encode(codec))) == KOREAN
+def test_text_is_equal_in_every_encoding() -> None:
+    for codec in ("utf-8", "utf-8-sig", "cp949", "utf-16"):
+        assert "".join(lines_of(KOREAN.encode(codec))) == KOREAN
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_ends(end: str) -> None:
-    assert lines_of(f"하나{end}둘{end}".encode()) == ["하나\n", "둘\n"]
+def test_line_ends() -> None:
+    for end in ("\n", "\r\n", "\r"):
+        assert lines_of(f"하나{end}둘{end}".encode()) == ["하나\n", "둘\n"]
 
 
 def test_other_separators_stay_inside_a_line() -> None:
@@ -63,9 +60,8 @@ def test_korean_that_starts_far_into_the_file() -> None:
         assert lines_of(ascii_part + "한글".encode(codec))[0].endswith("a한글")
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_undecodable_file_names_the_line() -> None:
+    for data, message in (
         (b"", "a.txt: the file is empty; expected text in it"),
         (b"PK\x03\x04\x00\x00", "a.txt: not a text file"),
         ("가나".encode("utf-16-le") + b"a\0", "a.txt: not a text file"),
@@ -82,20 +78,17 @@ def test_korean_that_starts_far_into_the_file() -> None:
             b"a\n" * CHUNK_BYTES + "한글\n".encode() * 3 + b"\xff",
             f"a.txt:{CHUNK_BYTES + 4}: expected UTF-8 or CP949 text",
         ),
-    ],
-)
-def test_undecodable_file_names_the_line(data: bytes, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        find_encoding(source_of_upload("a.txt", data))
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            find_encoding(source_of_upload("a.txt", data))
 
 
 def test_cut_off_utf8_would_have_passed_as_cp949() -> None:
     assert "밌안밌안".encode()[:-2].decode("cp949")
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
+def test_compressed_text() -> None:
+    for name, data in (
         ("a.txt.gz", gzip.compress(KOREAN.encode(), mtime=0)),
         (
             "a.txt.gz",
@@ -106,42 +99,37 @@ def test_cut_off_utf8_would_have_passed_as_cp949() -> None:
         ("a.txt.zst", zstd(KOREAN.encode())),
         ("a.txt.zst", zstd(KOREAN.encode()[:10]) + zstd(KOREAN.encode()[10:])),
         ("a.txt.zst", b"\x50\x2a\x4d\x18\x02\x00\x00\x00ab" + zstd(KOREAN.encode())),
-    ],
-)
-def test_compressed_text(name: str, data: bytes) -> None:
-    assert "".join(lines_of(data, name)) == KOREAN
+    ):
+        assert "".join(lines_of(data, name)) == KOREAN
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd])
-def test_large_compressed_text(compress) -> None:  # type: ignore[no-untyped-def]
-    text = "".join(f"{number} 번째 줄입니다\n" for number in range(200_000))
-    name = "a.txt.gz" if compress is gzip.compress else "a.txt.zst"
-    assert "".join(lines_of(compress(text.encode()), name)) == text
+def test_large_compressed_text() -> None:
+    for compress in (gzip.compress, zstd):
+        text = "".join(f"{number} 번째 줄입니다\n" for number in range(200_000))
+        name = "a.txt.gz" if compress is gzip.compress else "a.txt.zst"
+        assert "".join(lines_of(compress(text.encode()), name)) == text
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
+def test_damaged_compression() -> None:
+    for name, data in (
         ("a.txt.gz", gzip.compress(KOREAN.encode() * 100, mtime=0)[:-9]),
         ("a.txt.gz", gzip.compress(KOREAN.encode(), mtime=0)[:-1] + b"\xff"),
         ("a.txt.gz", KOREAN.encode()),
         ("a.txt.zst", zstd(KOREAN.encode() * 100)[:-3]),
         ("a.txt.zst", zstd(KOREAN.encode()) + b"garbage"),
         ("a.txt.zst", KOREAN.encode()),
-    ],
-)
-def test_damaged_compression(name: str, data: bytes) -> None:
-    suffix = name[-4:].lstrip("t")
-    with pytest.raises(InputError, match=re.escape(f"{name}: expected complete {suffix} data")):
-        find_encoding(source_of_upload(name, data))
-
-
-@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst"])
-def test_empty_compressed_file(name: str) -> None:
-    empty = gzip.compress(b"", mtime=0) if name.endswith(".gz") else zstd(b"")
-    for data in (b"", empty):
-        with pytest.raises(InputError, match="the file is empty"):
+    ):
+        suffix = name[-4:].lstrip("t")
+        with pytest.raises(InputError, match=re.escape(f"{name}: expected complete {suffix} data")):
             find_encoding(source_of_upload(name, data))
+
+
+def test_empty_compressed_file() -> None:
+    for name in ("a.txt.gz", "a.txt.zst"):
+        empty = gzip.compress(b"", mtime=0) if name.endswith(".gz") else zstd(b"")
+        for data in (b"", empty):
+            with pytest.raises(InputError, match="the file is empty"):
+                find_encoding(source_of_upload(name, data))
 
 
 def test_file_that_goes_away(tmp_path: Path) -> None:

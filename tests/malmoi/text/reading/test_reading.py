@@ -88,11 +88,11 @@ def test_all_formats_yield_equal_records(tmp_path: Path, suffix: str, compressio
     assert list(iter_records(str(path), need_label=True)) == expected
 
 
-@pytest.mark.parametrize(("suffix", "compression"), KINDS)
-def test_upload_is_the_same_table(suffix: str, compression: str) -> None:
-    table = load_table(f"data{suffix}{compression}", compressed(encoded(suffix), compression))
-    assert list(table.columns) == ["id", "text", "label"]
-    assert [tuple(row) for row in table.to_numpy()] == ROWS
+def test_upload_is_the_same_table() -> None:
+    for suffix, compression in KINDS:
+        table = load_table(f"data{suffix}{compression}", compressed(encoded(suffix), compression))
+        assert list(table.columns) == ["id", "text", "label"]
+        assert [tuple(row) for row in table.to_numpy()] == ROWS
 
 
 @pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
@@ -120,19 +120,19 @@ NSMC = (
 )
 
 
-@pytest.mark.parametrize("name", ["ratings.txt", "ratings.tsv", "ratings.txt.gz"])
-def test_tsv_with_lone_quotes(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name, compressed(NSMC.encode(), Path(name).suffix))
-    assert [(record.id, record.text, record.label) for record in iter_records(path)] == [
-        ("1", '"이건 진짜 명작', "1"),
-        ("2", '명작" 아님', "0"),
-        ("3", '그는 "안녕"이라 했다', "1"),
-        ("4", "통째로 감싼 것", "0"),
-        ("5", '""홑 따옴표" 둘', "0"),
-        ("6", '"""', "0"),
-        ("7", "", "1"),
-        ("8", "두 번째 줄 없음\u2028끝", "1"),
-    ]
+def test_tsv_with_lone_quotes(tmp_path: Path) -> None:
+    for name in ("ratings.txt", "ratings.tsv", "ratings.txt.gz"):
+        path = write(tmp_path / name, compressed(NSMC.encode(), Path(name).suffix))
+        assert [(record.id, record.text, record.label) for record in iter_records(path)] == [
+            ("1", '"이건 진짜 명작', "1"),
+            ("2", '명작" 아님', "0"),
+            ("3", '그는 "안녕"이라 했다', "1"),
+            ("4", "통째로 감싼 것", "0"),
+            ("5", '""홑 따옴표" 둘', "0"),
+            ("6", '"""', "0"),
+            ("7", "", "1"),
+            ("8", "두 번째 줄 없음\u2028끝", "1"),
+        ]
 
 
 def test_text_file_with_a_tab_but_no_header_is_plain(tmp_path: Path) -> None:
@@ -142,9 +142,8 @@ def test_text_file_with_a_tab_but_no_header_is_plain(tmp_path: Path) -> None:
     assert [record.text for record in iter_records(path, text_column="문장")] == ["안녕"]
 
 
-@pytest.mark.parametrize(
-    ("header", "options"),
-    [
+def test_column_lookup(tmp_path: Path) -> None:
+    for header, options in (
         ("text,label", {}),
         (" Text , LABEL ", {}),
         ("\ufeffdocument,라벨", {}),
@@ -154,15 +153,13 @@ def test_text_file_with_a_tab_but_no_header_is_plain(tmp_path: Path) -> None:
         ("문장,분류", {"text_column": "문장", "label_column": "분류"}),
         ("문장,분류", {"text_column": " 문장", "label_column": "분류 "}),
         ("Q,text", {"text_column": "q", "label_column": "text"}),
-    ],
-)
-def test_column_lookup(tmp_path: Path, header: str, options: dict[str, str] | None) -> None:
-    row = "안녕, 1"
-    if options is None:
-        row, options = "x,안녕,1", {}
-    path = write(tmp_path / "a.csv", f"{header}\n{row.replace(', ', ',')}\n")
-    (record,) = iter_records(path, **options)  # type: ignore[arg-type]
-    assert (record.id, record.text, record.label) == ("a.csv:2", "안녕", "1")
+    ):
+        row = "안녕, 1"
+        if options is None:
+            row, options = "x,안녕,1", {}
+        path = write(tmp_path / "a.csv", f"{header}\n{row.replace(', ', ',')}\n")
+        (record,) = iter_records(path, **options)  # type: ignore[arg-type]
+        assert (record.id, record.text, record.label) == ("a.csv:2", "안녕", "1")
 
 
 def test_candidates_have_an_order(tmp_path: Path) -> None:
@@ -186,24 +183,24 @@ def test_long_csv_field(tmp_path: Path) -> None:
     assert [len(record.text) for record in iter_records(path)] == [1_000_000]
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
-def test_labels_that_are_numbers(tmp_path: Path, suffix: str) -> None:
-    labels: list[float | None] = [1.0, 0.5, None, 3]
-    texts: list[object] = ["가", "나", "다", "라"]
-    if suffix == ".parquet":
-        data = parquet(pd.DataFrame({"text": texts, "label": labels}))
-        first = 1
-    else:
-        texts[3] = 2024
-        blank: list[object] = [None, None]
-        rows = [["text", "label"], *[list(pair) for pair in zip(texts, labels, strict=True)]]
-        data = xlsx([*rows[:3], blank, *rows[3:]])
-        first = 2
-    path = write(tmp_path / f"a{suffix}", data)
-    found = list(iter_records(path))
-    assert [record.label for record in found] == ["1", "0.5", None, "3"]
-    assert [record.text for record in found] == [str(text) for text in texts]
-    assert found[0].id == f"a{suffix}:{first}"
+def test_labels_that_are_numbers(tmp_path: Path) -> None:
+    for suffix in (".parquet", ".xlsx"):
+        labels: list[float | None] = [1.0, 0.5, None, 3]
+        texts: list[object] = ["가", "나", "다", "라"]
+        if suffix == ".parquet":
+            data = parquet(pd.DataFrame({"text": texts, "label": labels}))
+            first = 1
+        else:
+            texts[3] = 2024
+            blank: list[object] = [None, None]
+            rows = [["text", "label"], *[list(pair) for pair in zip(texts, labels, strict=True)]]
+            data = xlsx([*rows[:3], blank, *rows[3:]])
+            first = 2
+        path = write(tmp_path / f"a{suffix}", data)
+        found = list(iter_records(path))
+        assert [record.label for record in found] == ["1", "0.5", None, "3"]
+        assert [record.text for record in found] == [str(text) for text in texts]
+        assert found[0].id == f"a{suffix}:{first}"
 
 
 def test_xlsx_rows_of_other_widths(tmp_path: Path) -> None:
@@ -283,19 +280,16 @@ def test_real_corpora() -> None:
     assert all(record.text for record in petitions)
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
+def test_blank_rows_of_an_upload_keep_their_place() -> None:
+    """Whoever pastes a column of results back counts on it. The end of a table is no row."""
+    for name, data in (
         ("a.csv", "\n리뷰\n좋아요\n\n별로\n\n\n".encode()),
         ("a.csv", "리뷰,점수\n좋아요,5\n\n별로,1\n".encode()),
         ("a.tsv", "리뷰\t점수\n좋아요\t5\n \n별로\t1\n".encode()),
         ("a.xlsx", xlsx([["리뷰"], ["좋아요"], [None], ["별로"], [None]])),
-    ],
-)
-def test_blank_rows_of_an_upload_keep_their_place(name: str, data: bytes) -> None:
-    """Whoever pastes a column of results back counts on it. The end of a table is no row."""
-    table = load_table(name, data)
-    assert table["리뷰"].tolist() == ["좋아요", "", "별로"]
+    ):
+        table = load_table(name, data)
+        assert table["리뷰"].tolist() == ["좋아요", "", "별로"]
 
 
 def test_carriage_returns_in_excel_cells_are_no_words(tmp_path: Path) -> None:

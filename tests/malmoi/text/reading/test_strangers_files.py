@@ -140,19 +140,13 @@ TABLES_CALLED_TXT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("content", "starts", "labels"),
-    [case[1:] for case in TABLES_CALLED_TXT],
-    ids=[case[0] for case in TABLES_CALLED_TXT],
-)
-def test_a_table_called_txt_is_read_as_one(
-    tmp_path: Path, content: str, starts: str, labels: str | None
-) -> None:
-    path = write(tmp_path / "a.txt", content)
-    assert "".join(text[0] for text in texts(path)) == starts
-    assert "\t" not in "".join(texts(path)) and "|" not in "".join(texts(path))
-    if labels is not None:
-        assert "".join(label or "" for _, label in read(path, need_label=True)) == labels
+def test_a_table_called_txt_is_read_as_one(tmp_path: Path) -> None:
+    for content, starts, labels in [case[1:] for case in TABLES_CALLED_TXT]:
+        path = write(tmp_path / "a.txt", content)
+        assert "".join(text[0] for text in texts(path)) == starts
+        assert "\t" not in "".join(texts(path)) and "|" not in "".join(texts(path))
+        if labels is not None:
+            assert "".join(label or "" for _, label in read(path, need_label=True)) == labels
 
 
 def test_a_table_whose_texts_cannot_be_told_says_what_it_looks_like(tmp_path: Path) -> None:
@@ -176,18 +170,15 @@ def test_plain_texts_stay_texts(tmp_path: Path) -> None:
     assert texts(path) == lines
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_the_delimiter_is_found(tmp_path: Path) -> None:
+    for name, content in (
         ("a.csv", "content\tlable\n가, 나\t0\n다\t1\n"),
         ("a.csv", "content;lable\n가, 나;0\n다;1\n"),
         ("a.csv", 'content,lable\n"가, 나",0\n다,1\n'),
         ("a.csv", "content|lable\n가, 나|0\n다|1\n"),
         ("a.tsv", 'content,lable\n"가, 나",0\n다,1\n'),
-    ],
-)
-def test_the_delimiter_is_found(tmp_path: Path, name: str, content: str) -> None:
-    assert read(write(tmp_path / name, content)) == [("가, 나", "0"), ("다", "1")]
+    ):
+        assert read(write(tmp_path / name, content)) == [("가, 나", "0"), ("다", "1")]
 
 
 def test_a_delimiter_can_be_named(tmp_path: Path) -> None:
@@ -205,9 +196,8 @@ def test_a_column_of_numbers_is_no_text(tmp_path: Path) -> None:
     assert "'내용'" in said and "'댓글'" in said
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "taken"),
-    [
+def test_the_fullest_and_longest_column_is_taken(tmp_path: Path) -> None:
+    for header, row, taken in (
         (
             "번호,문장,라벨,comment",
             "1,아주 길고 자세한 문장입니다,긍정,짧은 말",
@@ -218,13 +208,9 @@ def test_a_column_of_numbers_is_no_text(tmp_path: Path) -> None:
         ("리뷰 내용,별점", "띄어 쓴 이름,5", "띄어 쓴 이름"),
         ("Review_Text,n", "대문자 이름,5", "대문자 이름"),
         ("utterance,n", "발화 하나,5", "발화 하나"),
-    ],
-)
-def test_the_fullest_and_longest_column_is_taken(
-    tmp_path: Path, header: str, row: str, taken: str
-) -> None:
-    path = write(tmp_path / "a.csv", f"{header}\n" + f"{row}\n" * 3)
-    assert set(texts(path)) == {taken}
+    ):
+        path = write(tmp_path / "a.csv", f"{header}\n" + f"{row}\n" * 3)
+        assert set(texts(path)) == {taken}
 
 
 def test_another_column_of_labels_is_named(tmp_path: Path) -> None:
@@ -322,13 +308,11 @@ JSON_FILES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "content", [case[1] for case in JSON_FILES], ids=[case[0] for case in JSON_FILES]
-)
-def test_json_in_all_its_forms(tmp_path: Path, content: str) -> None:
-    path = write(tmp_path / "a.json", content)
-    column = "a.발화" if '"a"' in content else None
-    assert read(path, text_column=column) == [("하나", "6"), ("둘", "2")]
+def test_json_in_all_its_forms(tmp_path: Path) -> None:
+    for content in [case[1] for case in JSON_FILES]:
+        path = write(tmp_path / "a.json", content)
+        column = "a.발화" if '"a"' in content else None
+        assert read(path, text_column=column) == [("하나", "6"), ("둘", "2")]
 
 
 def test_a_long_array_is_streamed(tmp_path: Path) -> None:
@@ -423,12 +407,12 @@ def test_a_header_over_two_rows_is_refused(tmp_path: Path) -> None:
         list(iter_whole_rows(find_sources(path), ReadOptions()))
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
-def test_a_title_above_the_header_is_named(tmp_path: Path, name: str) -> None:
-    rows: list[list[object]] = [["2024년 1월 모음", ""], ["리뷰", "평점"], ["좋아요", 5]]
-    lines = "\n".join(",".join(map(str, row)) for row in rows)
-    path = write(tmp_path / name, book({"장": rows}) if name == "a.xlsx" else lines)
-    assert "looks like the header: delete what is above" in refusal(path)
+def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.xlsx"):
+        rows: list[list[object]] = [["2024년 1월 모음", ""], ["리뷰", "평점"], ["좋아요", 5]]
+        lines = "\n".join(",".join(map(str, row)) for row in rows)
+        path = write(tmp_path / name, book({"장": rows}) if name == "a.xlsx" else lines)
+        assert "looks like the header: delete what is above" in refusal(path)
 
 
 SAID: list[list[object]] = [
@@ -438,27 +422,22 @@ SAID: list[list[object]] = [
 TITLE: list[list[object]] = [["6월 문의 모음", None, None], []]
 
 
-@pytest.mark.parametrize(
-    ("titled", "options"),
-    [
+def test_a_title_on_one_of_several_sheets_is_no_reason_to_leave_it_out(tmp_path: Path) -> None:
+    for titled, options in (
         # The header that the other sheet has, with fewer rows than it.
         ([*TITLE, *SAID[:2]], {"text_column": "문의내용"}),
         ([*TITLE, *SAID[:2]], {"text_column": "문의내용", "label_column": "분류"}),
         # Another with the columns, which would be read for its rows.
         ([*TITLE, [*SAID[0], "비고"], *SAID[1:], *SAID[1:]], {"text_column": "문의내용"}),
         ([*TITLE, ["리뷰", "평점"], *[[f"좋아요 {n}", n] for n in range(9)]], {}),
-    ],
-)
-def test_a_title_on_one_of_several_sheets_is_no_reason_to_leave_it_out(
-    tmp_path: Path, titled: list[list[object]], options: dict[str, Any]
-) -> None:
-    rest = SAID if options else [["리뷰", "번호"], *[[f"물어봅니다 {n}", n] for n in range(3)]]
-    path = write(tmp_path / "a.xlsx", book({"5월": rest, "6월": titled}, {"6월": ["A1:C1"]}))
-    line = refusal(path, **options)
-    assert "a.xlsx, sheet 6월:" in line and "--sheet" in line
-    assert "row 1 below it looks like the header: delete what is above" in line
-    assert len(read(path, sheet="5월", **options)) == 3
-    assert "looks like the header" in refusal(path, sheet="6월", **options)
+    ):
+        rest = SAID if options else [["리뷰", "번호"], *[[f"물어봅니다 {n}", n] for n in range(3)]]
+        path = write(tmp_path / "a.xlsx", book({"5월": rest, "6월": titled}, {"6월": ["A1:C1"]}))
+        line = refusal(path, **options)
+        assert "a.xlsx, sheet 6월:" in line and "--sheet" in line
+        assert "row 1 below it looks like the header: delete what is above" in line
+        assert len(read(path, sheet="5월", **options)) == 3
+        assert "looks like the header" in refusal(path, sheet="6월", **options)
 
 
 def test_sheets_with_a_title_and_other_columns_are_left_out(tmp_path: Path) -> None:
@@ -472,26 +451,26 @@ def test_sheets_with_a_title_and_other_columns_are_left_out(tmp_path: Path) -> N
     assert len(texts(path)) == len(texts(path, text_column="내용")) == 4
 
 
-@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#REF!"])
-def test_a_cell_that_is_an_error_is_refused_by_its_row(tmp_path: Path, error: str) -> None:
-    rows: list[list[object]] = [["리뷰", "라벨", "값"], ["좋아요", "긍정", error]]
-    rows += [
-        ["싫어요", error, 1],
-        [error, "부정", 2],
-        ["별로", "부정", 3],
-        ["또", error, 4],
-        [None, None, 5],
-    ]
-    # Merged cells have the value of their first, and so its error.
-    path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B6:B7"]}))
-    assert f"a.xlsx:4: expected a value, found the error {error}" in refusal(path)
-    line = refusal(path, need_label=True)
-    assert line.startswith("4 rows cannot be read: ") and "--skip-bad-rows" in line
-    assert all(f"a.xlsx:{number}: expected a value" in line for number in (3, 4, 6, 7))
-    left = [("좋아요", "긍정"), ("별로", "부정")]
-    assert read(path, need_label=True, skip_bad_rows=True) == left
-    plain = write(tmp_path / "a.csv", f"리뷰,라벨\n싫어요,{error}\n")
-    assert read(plain, need_label=True) == [("싫어요", error)]
+def test_a_cell_that_is_an_error_is_refused_by_its_row(tmp_path: Path) -> None:
+    for error in ("#N/A", "#DIV/0!", "#REF!"):
+        rows: list[list[object]] = [["리뷰", "라벨", "값"], ["좋아요", "긍정", error]]
+        rows += [
+            ["싫어요", error, 1],
+            [error, "부정", 2],
+            ["별로", "부정", 3],
+            ["또", error, 4],
+            [None, None, 5],
+        ]
+        # Merged cells have the value of their first, and so its error.
+        path = write(tmp_path / "a.xlsx", book({"장": rows}, {"장": ["B6:B7"]}))
+        assert f"a.xlsx:4: expected a value, found the error {error}" in refusal(path)
+        line = refusal(path, need_label=True)
+        assert line.startswith("4 rows cannot be read: ") and "--skip-bad-rows" in line
+        assert all(f"a.xlsx:{number}: expected a value" in line for number in (3, 4, 6, 7))
+        left = [("좋아요", "긍정"), ("별로", "부정")]
+        assert read(path, need_label=True, skip_bad_rows=True) == left
+        plain = write(tmp_path / "a.csv", f"리뷰,라벨\n싫어요,{error}\n")
+        assert read(plain, need_label=True) == [("싫어요", error)]
 
 
 def test_a_file_behind_another_repeats_mark_and_header(tmp_path: Path) -> None:
@@ -584,9 +563,9 @@ SHAPES: dict[str, tuple[dict[str, Any], int | str]] = {
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no cases at {CASES}")
-@pytest.mark.parametrize(("name", "options", "wanted"), [(n, *o) for n, o in SHAPES.items()])
-def test_the_shapes_that_went_wrong(name: str, options: dict[str, Any], wanted: int | str) -> None:
-    if isinstance(wanted, str):
-        assert wanted in refusal(CASES / name, **options)
-    else:
-        assert len(read(CASES / name, **options)) == wanted
+def test_the_shapes_that_went_wrong() -> None:
+    for name, options, wanted in [(n, *o) for n, o in SHAPES.items()]:
+        if isinstance(wanted, str):
+            assert wanted in refusal(CASES / name, **options)
+        else:
+            assert len(read(CASES / name, **options)) == wanted
