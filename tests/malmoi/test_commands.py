@@ -1,6 +1,7 @@
 """Every command answers at once, in one line where something is wrong, with the right exit code."""
 
 import importlib
+import json
 import os
 import re
 import signal
@@ -44,75 +45,83 @@ def settings_of(command: list[str]) -> Any:
     return next(iter(get_type_hints(main).values()))
 
 
-def run(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False, **more
+# Runs commands one after another in one process. Of each: the exit code, what it said, and which of
+# the slow modules are loaded after it.
+RUNNER = """
+import contextlib, io, json, runpy, sys
+commands, slow = json.load(sys.stdin)
+answers = []
+for command in commands:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            if command[0] == "-m":
+                sys.argv = command[1:]
+                runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+            else:
+                sys.argv = command
+                runpy.run_path(command[0], run_name="__main__")
+        except SystemExit as end:
+            code = end.code
+    answers.append([code, said.getvalue(), [name for name in slow if name in sys.modules]])
+print(json.dumps(answers))
+"""
+
+
+def answers(*commands: list[str]) -> list[tuple[int, str]]:
+    """Exit code and words of each command, none of which may load what takes long."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps([commands, SLOW]),
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
+    found = []
+    for command, (code, said, loaded) in zip(commands, json.loads(done.stdout), strict=True):
+        assert not loaded, command
+        found.append((code, said))
+    return found
 
 
-def imported(command: list[str]) -> tuple[int, str, set[str]]:
-    """Exit code, what was printed, and the top-level modules that were imported meanwhile."""
-    done = run("-X", "importtime", *command)
-    lines = done.stderr.splitlines()
-    names = {line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")}
-    said = "\n".join(line for line in lines if not line.startswith("import time:"))
-    return done.returncode, done.stdout + said, names
+def test_help_shows_every_flag_as_it_is_typed() -> None:
+    found = answers(*([*command, "--help"] for command in COMMANDS))
+    for command, (code, said) in zip(COMMANDS, found, strict=True):
+        shown = re.findall(r"^[│ ] +(?:-h, )?(--[\w-]+)", said, re.MULTILINE)
+        assert code == 0 and set(shown) == flag_names(settings_of(command)), command
+        assert len(shown) == len(set(shown)), command
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_help_imports_nothing_that_takes_long(command: list[str]) -> None:
-    code, said, names = imported([*command, "--help"])
-    assert code == 0 and "--help" in said
-    assert not names & set(SLOW)
-
-
-@pytest.mark.parametrize(
-    ("flags", "line"),
-    [
-        (["pretrain/run.py", "--corpus", "nowhere"], "error: no such file or folder: nowhere"),
+def test_a_mistake_is_answered_before_anything_long_is_imported() -> None:
+    table = [
+        ("pretrain/run.py --corpus nowhere", "nowhere"),
         (
-            ["pretrain/run.py", "--corpus", "corpora/comments", "--init", "./nowhere"],
+            "pretrain/run.py --corpus corpora/comments --init ./nowhere",
             "found ./nowhere and no nowhere/discriminator/config.json",
         ),
-        (["pretrain/run.py", "--corpus", "corpora/comments", "--epochs", "0"], "--epochs of 1"),
-        (
-            ["pretrain/run.py", "--corpsu", "corpora/comments"],
-            "error: expected a flag of this command, found --corpsu; did you mean --corpus?",
-        ),
-        (["finetune/kfold.py", "--labels", "a,b", "--data", "nowhere"], "folder: nowhere"),
-        (["finetune/kfold.py", "--labels", "긍정,부정"], "no sample of the project has the labels"),
-        (
-            ["finetune/kfold.py", "--labels", "긍정,부정,중립", "--model", "runs/no/where"],
-            "runs/no/where",
-        ),
-        (["finetune/kfold.py", "--flods", "3"], "--folds"),
-        (["finetune/kfold.py", "--seed", "-1"], "--seed from 0"),
-        (
-            ["finetune/kfold.py", "--subword-dropout", "0.1"],
-            "error: expected --set training.subword_dropout=0.1, found --subword-dropout 0.1",
-        ),
-        (["finetune/kfold.py", "--llm.model=x"], "error: expected --set llm.model=x, found"),
-        (
-            ["-m", "malmoi", "predict", "nowhere", "--model", "x", "--output", "y.csv"],
-            "folder: nowhere",
-        ),
-        (
-            ["-m", "malmoi", "predict", "corpora", "--model", "no/where/x", "--output", "y.csv"],
-            "no model directory no/where/x",
-        ),
-        (["-m", "malmoi", "serve", "no/where/x"], "no model directory no/where/x"),
-        (["-m", "malmoi", "serve", "malmoi-small", "--max-texts", "0"], "--max-texts above 0"),
-        (["-m", "tokenizer", "train", "--corpus", "nowhere", "--output", "x"], "folder: nowhere"),
-        (["-m", "tokenizer", "evaluate", "x", "--corpus", "nowhere"], "folder: nowhere"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_mistake_is_answered_before_anything_long_is_imported(
-    flags: list[str], line: str
-) -> None:
-    code, said, names = imported(flags)
-    assert code == 2 and line in said and "Traceback" not in said
-    assert not names & set(SLOW)
+        ("pretrain/run.py --corpus corpora/comments --epochs 0", "--epochs of 1"),
+        ("pretrain/run.py --corpsu corpora/comments", "--corpsu; did you mean --corpus?"),
+        ("finetune/kfold.py --labels a,b --data nowhere", "nowhere"),
+        ("finetune/kfold.py --labels 긍정,부정", "긍정"),
+        ("finetune/kfold.py --labels 긍정,부정,중립 --model runs/no/where", "runs/no/where"),
+        ("finetune/kfold.py --flods 3", "--folds"),
+        ("finetune/kfold.py --seed -1", "--seed from 0"),
+        ("finetune/kfold.py --subword-dropout 0.1", "--set training.subword_dropout=0.1"),
+        ("finetune/kfold.py --llm.model=x", "--set llm.model=x"),
+        ("-m malmoi predict nowhere --model x --output y.csv", "nowhere"),
+        ("-m malmoi predict corpora --model no/where/x --output y.csv", "no/where/x"),
+        ("-m malmoi serve no/where/x", "no/where/x"),
+        ("-m malmoi serve malmoi-small --max-texts 0", "--max-texts above 0"),
+        ("-m tokenizer train --corpus nowhere --output x", "nowhere"),
+        ("-m tokenizer evaluate x --corpus nowhere", "nowhere"),
+    ]
+    found = answers(*(command.split() for command, _ in table))
+    for (command, fact), (code, said) in zip(table, found, strict=True):
+        assert code == 2 and fact in said, (command, said)
+        assert said.startswith("error: ") and said.count("\n") == 1, (command, said)
 
 
 @dataclass(kw_only=True)
@@ -164,37 +173,17 @@ def test_flags_become_the_settings() -> None:
     assert found == Flags(path=Path("x"), word="y", rare=True)
 
 
-@pytest.mark.parametrize("settings", [PretrainSettings, KfoldSettings])
-def test_every_flag_is_shown_once(settings: type, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_flags(settings, program="it", about="", arguments=["--help"])
-    printed = capsys.readouterr().out
-    flags = re.findall(r"^[│ ] {1,2}(--[\w.-]+)", printed, re.MULTILINE)
-    assert len(flags) == len(set(flags)) >= 20
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_the_flags_of_a_command_are_known_as_they_are_typed(command: list[str]) -> None:
-    done = run(*command, "--help", env={**os.environ, "COLUMNS": "200"})
-    shown = set(re.findall(r"^[│ ] +(?:-h, )?(--[\w-]+)", done.stdout, re.MULTILINE))
-    assert shown == flag_names(settings_of(command))
-
-
-@pytest.mark.parametrize(
-    ("command", "flags", "found", "meant"),
-    [
-        (["-m", "malmoi", "predict"], ["reviews.csv", "--modle", "x"], "--modle", "--model"),
-        (["-m", "malmoi", "predict"], ["--txt_column=x"], "--txt_column=x", "--text-column"),
-        (["-m", "malmoi", "fetch"], ["--frmo", "x"], "--frmo", "--from"),
-        (["-m", "malmoi", "clean"], ["--no-fix-mojibak"], "--no-fix-mojibak", "--no-fix-mojibake"),
-        (["-m", "tokenizer", "train"], ["--ouptut", "x"], "--ouptut", "--output"),
-    ],
-)
-def test_a_mistyped_flag_has_its_hint_whatever_is_missing(
-    command: list[str], flags: list[str], found: str, meant: str
-) -> None:
-    with pytest.raises(InputError, match=rf"found {found}; did you mean {meant}\?"):
-        parse_flags(settings_of(command), program="it", about="", arguments=flags)
+def test_a_mistyped_flag_has_its_hint_whatever_is_missing() -> None:
+    for command, flags, found, meant in (
+        ("-m malmoi predict", "reviews.csv --modle x", "--modle", "--model"),
+        ("-m malmoi predict", "--txt_column=x", "--txt_column=x", "--text-column"),
+        ("-m malmoi fetch", "--frmo x", "--frmo", "--from"),
+        ("-m malmoi clean", "--no-fix-mojibak", "--no-fix-mojibak", "--no-fix-mojibake"),
+        ("-m tokenizer train", "--ouptut x", "--ouptut", "--output"),
+    ):
+        with pytest.raises(InputError, match=rf"found {found}; did you mean {meant}\?"):
+            settings = settings_of(command.split())
+            parse_flags(settings, program="it", about="", arguments=flags.split())
 
 
 def test_what_is_like_no_flag_or_behind_the_dashes_is_no_mistyped_one() -> None:
@@ -205,46 +194,39 @@ def test_what_is_like_no_flag_or_behind_the_dashes_is_no_mistyped_one() -> None:
         parse_flags(explain, program="it", about="", arguments=["--고구마"])
 
 
-@pytest.mark.parametrize(
-    ("command", "line"),
-    [
-        ("-m malmoi serve x --port 80a", "expected a whole number for --port, found 80a"),
-        ("-m malmoi serve x --port=80a", "expected a whole number for --port, found 80a"),
-        ("-m malmoi serve x --body-seconds=", "expected a number for --body-seconds, found "),
-        ("-m malmoi serve x --threads 2.5", "expected a whole number for --threads, found 2.5"),
-        ("-m malmoi serve x --engine foo", "--engine of auto, torch,"),
-        ("-m malmoi serve", "expected MODEL, found none"),
-        ("-m malmoi predict x --output y", "expected --model, found none"),
-        ("-m malmoi doctor --json", "expected a flag of this command, found --json"),
-        (
-            "-m malmoi predict --고구마",
-            "expected --model and --output, found neither, but --고구마",
-        ),
-        ("-m malmoi push a b c d", "expected nothing more, found c d"),
-        ("-m malmoi fetch --from", "expected a value after --from, found none"),
-        ("-m malmoi labels fly", "expected ACTION of list, export, import, backup, found fly"),
-        ("pretrain/run.py", "expected --corpus, found none"),
-        ("pretrain/run.py --corpus x --preset huge", "--preset of base, small, tiny, found huge"),
-        ("pretrain/run.py --corpus x --epochs many", "a whole number for --epochs, found many"),
-        ("finetune/kfold.py --json", "expected a flag of this command, found --json"),
-        ("finetune/kfold.py --folds", "expected a value after --folds, found none"),
-        ("finetune/kfold.py --batch_size x", "a whole number for --batch-size, found x"),
-    ],
-)
-def test_flags_that_cannot_be_read_are_one_line(
-    command: str, line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = command.split()
-    if words[0] == "-m":
-        assert main(words[2:]) == 2
-        program = f"malmoi {words[2]}"
-    else:
-        settings, program = settings_of(words), words[0]
-        done = run_command(settings, print, "", arguments=words[1:], program=program)
-        assert done == 2
-    out, said = capsys.readouterr()
-    assert line in said and said.endswith(f"; see {program} --help\n")
-    assert not out and said.startswith("error: ") and said.count("\n") == 1
+def test_flags_that_cannot_be_read_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, *facts in (
+        ("-m malmoi serve x --port 80a", "whole number", "--port", "80a"),
+        ("-m malmoi serve x --port=80a", "whole number", "--port", "80a"),
+        ("-m malmoi serve x --body-seconds=", "--body-seconds, found "),
+        ("-m malmoi serve x --threads 2.5", "whole number", "--threads", "2.5"),
+        ("-m malmoi serve x --engine foo", "--engine", "auto, torch,", "foo"),
+        ("-m malmoi serve", "MODEL", "none"),
+        ("-m malmoi predict x --output y", "--model", "none"),
+        ("-m malmoi doctor --json", "--json"),
+        ("-m malmoi predict --고구마", "--model", "--output", "--고구마"),
+        ("-m malmoi push a b c d", "c d"),
+        ("-m malmoi fetch --from", "--from", "none"),
+        ("-m malmoi labels fly", "ACTION", "list, export, import, backup", "fly"),
+        ("pretrain/run.py", "--corpus", "none"),
+        ("pretrain/run.py --corpus x --preset huge", "--preset", "base, small, tiny", "huge"),
+        ("pretrain/run.py --corpus x --epochs many", "whole number", "--epochs", "many"),
+        ("finetune/kfold.py --json", "--json"),
+        ("finetune/kfold.py --folds", "--folds", "none"),
+        ("finetune/kfold.py --batch_size x", "whole number", "--batch-size", "x"),
+    ):
+        words = command.split()
+        if words[0] == "-m":
+            assert main(words[2:]) == 2, command
+            program = f"malmoi {words[2]}"
+        else:
+            settings, program = settings_of(words), words[0]
+            done = run_command(settings, print, "", arguments=words[1:], program=program)
+            assert done == 2, command
+        out, said = capsys.readouterr()
+        assert all(fact in said for fact in facts), (command, said)
+        assert said.endswith(f"; see {program} --help\n"), (command, said)
+        assert not out and said.startswith("error: ") and said.count("\n") == 1, (command, said)
 
 
 def test_where_tyro_has_no_hook_its_box_stays(
@@ -267,22 +249,17 @@ def ended_by(error: BaseException) -> int:
     return run_command(Flags, fail, "", arguments=["--path", "x"])
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_too_little_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (
         MemoryError("Unable to allocate 8.00 GiB for an array"),
         MemoryError(),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         OSError(12, "Cannot allocate memory"),
-    ],
-)
-def test_too_little_memory_is_one_line(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended_by(error) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: not enough memory") and said.count("\n") == 1
+    ):
+        assert ended_by(error) == 2, error
+        said = capsys.readouterr().err
+        assert said.startswith("error: not enough memory") and said.count("\n") == 1, error
 
 
 def test_other_faults_keep_their_traceback() -> None:
@@ -293,36 +270,22 @@ def test_other_faults_keep_their_traceback() -> None:
             ended_by(error)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["pretrain/run.py --corpus corpora/comments", "finetune/kfold.py --labels 긍정,부정,중립"],
-)
-def test_a_limit_on_memory_is_one_line(command: str) -> None:
-    """A real limit, in which torch cannot even be loaded."""
-    line = f"ulimit -v 400000; exec {sys.executable} {command}"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: not enough memory")
-    assert "Traceback" not in done.stderr
-
-
-def test_a_closed_standard_output_is_one_line() -> None:
-    line = f"{sys.executable} pretrain/run.py --corpus corpora/comments >&-"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "standard output" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_a_reader_who_has_seen_enough_is_no_error() -> None:
-    line = f"set -o pipefail; {sys.executable} pretrain/run.py --help | head -n 1"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in done.stderr and done.returncode in (0, 141)
+def test_what_the_shell_does_to_a_command() -> None:
+    """A limit in which torch cannot even be loaded, a closed output, a reader who left."""
+    pretrain, kfold = "pretrain/run.py --corpus corpora/comments", "finetune/kfold.py"
+    for line, codes, fact in (
+        (f"ulimit -v 400000; exec {sys.executable} {pretrain}", {2}, "error: not enough memory"),
+        (
+            f"ulimit -v 400000; exec {sys.executable} {kfold} --labels 긍정,부정,중립",
+            {2},
+            "error: not enough memory",
+        ),
+        (f"{sys.executable} {pretrain} >&-", {2}, "standard output"),
+        (f"set -o pipefail; {sys.executable} pretrain/run.py --help | head -n 1", {0, 141}, ""),
+    ):
+        done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode in codes, (line, done.stderr)
+        assert fact in done.stderr and "Traceback" not in done.stderr, line
 
 
 def test_ctrl_c_while_a_command_is_imported_is_one_line(

@@ -13,27 +13,20 @@ from malmoi.devices import prefers_bf16
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("name", "has_instruction", "has_amx", "expected"),
-    [
+def test_bf16_is_taken_on_cpus_that_multiply_it_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, has_instruction, has_amx, expected in (
         ("AMD EPYC", True, False, True),
         ("AMD EPYC", False, False, False),
         ("Intel Xeon", True, False, False),
         ("Intel Xeon", True, True, True),
-    ],
-    ids=["AMD with bf16", "AMD without", "Intel without tiles", "Intel with tiles"],
-)
-def test_bf16_is_taken_on_cpus_that_multiply_it_faster(
-    name: str,
-    has_instruction: bool,
-    has_amx: bool,
-    expected: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": name})
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_instruction)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
-    assert prefers_bf16(CPU) is expected
+    ):
+        for function, value in (
+            ("get_capabilities", {"cpu_name": name}),
+            ("_is_avx512_bf16_supported", has_instruction),
+            ("_is_amx_tile_supported", has_amx),
+        ):
+            monkeypatch.setattr(torch.cpu, function, lambda value=value: value)
+        assert prefers_bf16(CPU) is expected, (name, has_instruction, has_amx)
 
 
 @pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -23,17 +23,8 @@ ROOT = Path(__file__).parents[2]
 RELEASED = ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos")
 TYPED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TEXT = f"재미있다 {' '.join(TYPED)} 정말[SEP]그래요[MASK]를"
-KINDS: tuple[ModelKind, ...] = ("wordpiece", "unigram", "bpe")
 # All characters of TEXT have an entry, so that [UNK] is none of them for another reason.
 TEXTS = ["재미있다 정말 그래요 를 [P A D] [U N K] [C L S] [S E P] [M A S K]"] * 3
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tokenizer of ours, saved."""
-    folder = tmp_path_factory.mktemp(request.param)
-    train_tokenizer(TEXTS, model=request.param, vocab_size=1_024).save(folder)
-    return folder
 
 
 def inside(ids: list[int], tokenizer: Any) -> list[int]:
@@ -41,7 +32,12 @@ def inside(ids: list[int], tokenizer: Any) -> list[int]:
     return [number for number in ids[1:-1] if number in tokenizer.all_special_ids]
 
 
-def test_in_every_kind_of_tokenizer(own: Path) -> None:
+@pytest.mark.parametrize("kind", get_args(ModelKind))
+def test_in_every_kind_of_tokenizer_and_in_the_ids_of_pretraining(
+    kind: ModelKind, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    train_tokenizer(TEXTS, model=kind, vocab_size=1_024).save(own)
     for tokenizer in (
         load_pretraining_tokenizer(own),
         load_tokenizer(own),
@@ -52,8 +48,6 @@ def test_in_every_kind_of_tokenizer(own: Path) -> None:
         assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
         assert "[SEP]" in tokenizer.decode(ids[1:-1]).replace(" ", "")
 
-
-def test_the_ids_of_pretraining(own: Path, tmp_path: Path) -> None:
     record = Record(text=TEXT, source="a.txt", line=1, id="1")
     write_clean_corpus([record], tmp_path / "clean", CleaningSettings())
     tokenizer = load_pretraining_tokenizer(own)
