@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,6 @@ def copied(classifier_directory: Path, tmp_path: Path) -> Path:
 def some_texts() -> list[str]:
     texts = [text * (1 + index % 3) for index, (text, _) in enumerate(separable())]
     return [*texts, "", "   ", "ㅋㅋㅋㅋㅋㅋ", "😀👍🏽", "x" * 500, texts[0]]
-
-
-def test_labels_and_name(classifier: Classifier) -> None:
-    assert classifier.labels == LABELS
-    assert classifier.name == "memos-1"
 
 
 def test_batches_give_what_one_by_one_gives(
@@ -75,15 +71,9 @@ def test_equals_the_stock_model_in_float32(
         assert list(prediction.probabilities.values()) == pytest.approx(expected, abs=0.05)
 
 
-def test_chunks_keep_the_order(classifier: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = some_texts()
-    whole = classifier.predict(texts)
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 7)
-    for one, other in zip(whole, classifier.predict(texts), strict=True):
-        assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)
-
-
-def test_probabilities_and_confidence(classifier: Classifier) -> None:
+def test_name_labels_and_probabilities(classifier: Classifier) -> None:
+    assert (classifier.name, classifier.labels) == ("memos-1", LABELS)
+    assert classifier.predict([]) == []
     for prediction in classifier.predict(some_texts()):
         assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
         assert prediction.confidence == max(prediction.probabilities.values())
@@ -103,14 +93,6 @@ def test_probabilities_are_softened_by_the_temperature_kept_beside_the_weights(
         assert list(soft.probabilities.values()) == pytest.approx(roots / roots.sum(), abs=1e-4)
 
 
-@pytest.mark.parametrize("bad", ["0", "-1", "Infinity", "NaN", '"warm"', "null"])
-def test_a_temperature_that_divides_nothing_is_refused(copied: Path, bad: str) -> None:
-    (copied / CALIBRATION).write_text(f'{{"temperature": {bad}}}')
-    found = message(copied)
-    assert found.startswith("expected a temperature") and str(copied / CALIBRATION) in found
-    assert found.endswith("delete the file to go without")
-
-
 def test_weights_that_are_no_numbers_are_refused(copied: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(copied)
     model.classifier.out_proj.weight.data[0, 0] = float("nan")
@@ -125,37 +107,21 @@ def test_texts_are_cleaned_as_in_training(classifier: Classifier) -> None:
     assert raw == clean
 
 
-def test_no_texts(classifier: Classifier) -> None:
-    assert classifier.predict([]) == []
-
-
-@pytest.mark.parametrize("one", ["꿈에서 날았다", b"abc"])
-def test_one_text_instead_of_several_is_refused(classifier: Classifier, one: str | bytes) -> None:
-    with pytest.raises(InputError, match=r"found one; .* predict\(\[text\]\)") as caught:
-        classifier.predict(one)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("cell", [None, float("nan"), 3, ["꿈"]])
-def test_what_is_no_text_is_named_with_its_place(classifier: Classifier, cell: object) -> None:
-    with pytest.raises(InputError, match=f"place 1, .* found {type(cell).__name__}"):
-        classifier.predict(["꿈에서 날았다", cell])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        None,
-        {"꿈에서 날았다"},
-        {"꿈에서 날았다": 1},
-        pandas.DataFrame({"글": ["꿈에서 날았다"]}),
-        iter(["꿈에서 날았다"]),
-    ],
-    ids=["None", "set", "dict", "table", "stream"],
-)
-def test_what_is_no_list_of_texts_is_refused(classifier: Classifier, wrong: Any) -> None:
-    with pytest.raises(InputError, match=f"expected a list .* found {type(wrong).__name__}"):
-        classifier.predict(wrong)
+def test_what_is_no_list_of_texts_is_refused(classifier: Classifier) -> None:
+    text = "꿈에서 날았다"
+    wrongs: tuple[Any, ...] = (None, {text}, {text: 1}, pandas.DataFrame({"글": [text]}))
+    for wrong in (*wrongs, iter([text])):
+        with pytest.raises(InputError, match=f"expected a list .* found {type(wrong).__name__}"):
+            classifier.predict(wrong)
+    one: Any
+    for one in (text, b"abc"):
+        with pytest.raises(InputError, match=r"found one; .* predict\(\[text\]\)") as caught:
+            classifier.predict(one)
+        assert "\n" not in str(caught.value)
+    cell: Any
+    for cell in (None, float("nan"), 3, [text]):
+        with pytest.raises(InputError, match=f"place 1, .* found {type(cell).__name__}"):
+            classifier.predict([text, cell])
 
 
 def test_arrays_and_columns_are_read_by_place(classifier: Classifier) -> None:
@@ -174,166 +140,154 @@ def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
     assert seen[-1] == (len(some_texts()), len(some_texts()))
 
 
-@pytest.mark.parametrize("lengths", [[], [1], [5, 1, 3, 3, 1], [500, 2, 2], list(range(1, 60))])
-def test_batches_hold_every_place_once(lengths: list[int]) -> None:
-    batches = list(batches_by_length(lengths, 64))
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
-    for batch in batches:
-        tokens = len(batch) * max(lengths[place] for place in batch)
-        assert tokens <= 64 or len(batch) == 1
+def test_batches_hold_every_place_once() -> None:
+    for lengths in ([], [1], [5, 1, 3, 3, 1], [500, 2, 2], list(range(1, 60))):
+        batches = list(batches_by_length(lengths, 64))
+        assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+        for batch in batches:
+            tokens = len(batch) * max(lengths[place] for place in batch)
+            assert tokens <= 64 or len(batch) == 1
 
 
-def message(path: Path | str) -> str:
+def message(path: Path | str, *engine: str) -> str:
     with pytest.raises(InputError) as caught:
-        Classifier.load(path)
+        Classifier.load(path, *engine)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, ["malmoi-small-memos"]])
-def test_what_is_no_name_of_a_model_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=f"expected the name, .* found {type(wrong).__name__}"):
-        Classifier.load(wrong)
-
-
-def test_missing_directory(tmp_path: Path) -> None:
-    path = tmp_path / "none"
-    assert message(path) == f"no model directory {path}; check the path"
-
-
-def test_missing_directory_below_one_that_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_no_model_is_refused(
+    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wrong: Any
+    for wrong in (None, 3, ["malmoi-small-memos"]):
+        with pytest.raises(InputError, match=f"expected the name, .* {type(wrong).__name__}"):
+            Classifier.load(wrong)
+    assert str(tmp_path / "none") in message(tmp_path / "none")
+    # Below a folder that exists it is no name of the Hub.
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert message("runs/none") == "no model directory runs/none; check the path"
+    assert message("runs/none").startswith("no model directory runs/none")
+    assert message(encoder).startswith(f"{encoder} is not a finished classifier")
 
 
-def test_no_configuration(copied: Path) -> None:
-    (copied / "config.json").unlink()
-    assert message(copied) == f"{copied} is not a model: it has no config.json"
+def changed(file: str, **changes: Any) -> Callable[[Path], None]:
+    """A change of a JSON file of a model; what is None goes."""
+
+    def change(model: Path) -> None:
+        values = json.loads((model / file).read_text()) | changes
+        kept = {key: value for key, value in values.items() if value is not None}
+        (model / file).write_text(json.dumps(kept))
+
+    return change
 
 
-def test_no_weights_and_pickled_ones_do_not_count(copied: Path) -> None:
-    (copied / "model.safetensors").rename(copied / "pytorch_model.bin")
-    assert message(copied).startswith(f"{copied} has no weights: expected model.safetensors")
+def named(*names: str, **more: Any) -> Callable[[Path], None]:
+    """Other names of the labels."""
+    ids = {str(place): name for place, name in enumerate(names)} | more
+    return changed("config.json", label2id=None, id2label=ids)
 
 
-@pytest.mark.parametrize("size", [0, 4, 1_000, 50_000])
-def test_damaged_weights(copied: Path, size: int) -> None:
-    os.truncate(copied / "model.safetensors", size)
-    assert message(copied).startswith(f"the weights in {copied} are damaged (")
+def of_another_tokenizer(model: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.add_tokens(["망아지", "송아지"])
+    tokenizer.save_pretrained(model)
 
 
-def test_damaged_configuration(copied: Path) -> None:
-    (copied / "config.json").write_text('{"model_type": ')
-    assert message(copied).startswith(f"cannot load the model of {copied}: ")
+def without_tokenizer(model: Path) -> None:
+    for file in model.glob("tokenizer*"):
+        file.unlink()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id2label": ["꿈", "일기"]},
-        {"num_attention_heads": 0},
-        {"hidden_size": "x"},
-    ],
-)
-def test_configuration_that_says_something_else(copied: Path, change: dict[str, object]) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps(config | change))
-    assert message(copied).startswith(f"cannot load the model of {copied}: ")
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no configuration": (lambda model: (model / "config.json").unlink(), "config.json"),
+    "half a configuration": (
+        lambda model: (model / "config.json").write_text('{"model_type": '),
+        "cannot load the model of ",
+    ),
+    "two names": (changed("config.json", id2label=["꿈", "일기"]), "cannot load the model of "),
+    "no heads": (changed("config.json", num_attention_heads=0), "cannot load the model of "),
+    "size in words": (changed("config.json", hidden_size="x"), "cannot load the model of "),
+    "other size": (changed("config.json", max_position_embeddings=32), "the shape (32, "),
+    "pickled weights": (
+        lambda model: (model / "model.safetensors").rename(model / "pytorch_model.bin"),
+        "has no weights: expected model.safetensors",
+    ),
+    **{
+        f"weights of {size} bytes": (
+            lambda model, size=size: os.truncate(model / "model.safetensors", size),
+            "are damaged (",
+        )
+        for size in (0, 4, 1_000, 50_000)
+    },
+    # The library raises a bare Exception for these three.
+    **{
+        f"tokenizer with another {key}": (
+            changed("tokenizer.json", **{key: value}),
+            "cannot load the tokenizer of ",
+        )
+        for key, value in (("model", {"type": "Foo"}), ("normalizer", {"type": "New"}))
+    },
+    "tokenizer of version 9": (
+        changed("tokenizer.json", version="9"),
+        "cannot load the tokenizer of ",
+    ),
+    "no tokenizer": (without_tokenizer, "tokenizer"),
+    # As one that strips accents does (google-research/bert#228).
+    "syllables taken apart": (
+        changed("tokenizer.json", normalizer={"type": "NFD"}),
+        "Hangul syllables whole",
+    ),
+    "another tokenizer": (
+        of_another_tokenizer,
+        f"ids up to {len(make_tokenizer()) + 1}, the model {len(make_tokenizer())} embeddings",
+    ),
+    "equal names": (named("꿈", "꿈", LABELS[2]), "'꿈' for 2"),
+    "an empty name": (named(" ", *LABELS[1:]), "' ' for 1"),
+    "a gap": (
+        lambda model: changed(
+            "config.json", label2id=None, id2label={"1": "일기", "2": "일정", "9": "꿈"}
+        )(model),
+        "the ids 0 to 2 ",
+    ),
+    "no names": (
+        changed("config.json", label2id=None, id2label=None, num_labels=3),
+        "have no names (found LABEL_0, ",
+    ),
+    **{
+        f"a temperature of {value}": (
+            lambda model, value=value: (model / CALIBRATION).write_text(
+                f'{{"temperature": {value}}}'
+            ),
+            "expected a temperature",
+        )
+        for value in ("0", "-1", "Infinity", "NaN", '"warm"', "null")
+    },
+}
 
 
-@pytest.mark.parametrize(
-    "change", [{"model": {"type": "Foo"}}, {"normalizer": {"type": "New"}}, {"version": "9"}]
-)
-def test_tokenizer_of_another_version(copied: Path, change: dict[str, object]) -> None:
-    """The library raises a bare Exception for it."""
-    tokenizer = json.loads((copied / "tokenizer.json").read_text())
-    (copied / "tokenizer.json").write_text(json.dumps(tokenizer | change))
-    assert message(copied).startswith(f"cannot load the tokenizer of {copied}: ")
+def test_a_damaged_model_is_one_line_with_its_folder(
+    classifier_directory: Path, tmp_path: Path
+) -> None:
+    for name, (damage, fact) in DAMAGES.items():
+        model = shutil.copytree(classifier_directory, tmp_path / name)
+        damage(model)
+        found = message(model)
+        assert fact in found and str(model) in found, (name, found)
+
+
+def test_more_or_fewer_names_than_outputs(copied: Path) -> None:
+    for names in (LABELS[:-1], [*LABELS, "하나 더"]):
+        named(*names)(copied)
+        for engine in ("torch-fp32", "onnx-fp32", "auto"):
+            found = message(copied, engine)
+            assert f"for the {len(names)} labels in config.json of {copied}" in found, engine
+            assert f"for {len(LABELS)}; " in found, engine
 
 
 def test_labels_that_are_numbers(copied: Path) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    config["id2label"] = {place: int(place) for place in config["id2label"]}
-    (copied / "config.json").write_text(json.dumps(config))
+    changed("config.json", id2label={str(place): place for place in range(len(LABELS))})(copied)
     assert Classifier.load(copied).labels[:2] == ["0", "1"]
-
-
-def test_no_tokenizer(copied: Path) -> None:
-    for file in copied.glob("tokenizer*"):
-        file.unlink()
-    assert "tokenizer" in message(copied)
-
-
-def test_tokenizer_that_takes_hangul_apart(copied: Path) -> None:
-    """As one that strips accents does (google-research/bert#228)."""
-    tokenizer = json.loads((copied / "tokenizer.json").read_text())
-    (copied / "tokenizer.json").write_text(json.dumps(tokenizer | {"normalizer": {"type": "NFD"}}))
-    assert f"keeps Hangul syllables whole, found one at {copied} that" in message(copied)
-
-
-def test_tokenizer_of_another_model(copied: Path) -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.add_tokens(["망아지", "송아지"])
-    tokenizer.save_pretrained(copied)
-    size = len(make_tokenizer())
-    assert message(copied) == (
-        f"tokenizer and model of {copied} do not belong together: the tokenizer has ids up to "
-        f"{size + 1}, the model {size} embeddings"
-    )
-
-
-@pytest.mark.parametrize("names", [LABELS[:-1], [*LABELS, "하나 더"]])
-@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "auto"])
-def test_more_or_fewer_names_than_outputs(copied: Path, names: list[str], engine: str) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    del config["label2id"]
-    named = {"id2label": {str(place): name for place, name in enumerate(names)}}
-    (copied / "config.json").write_text(json.dumps(config | named))
-    with pytest.raises(InputError) as caught:
-        Classifier.load(copied, engine)
-    assert str(caught.value) == (
-        f"expected weights for the {len(names)} labels in config.json of {copied}, found weights "
-        f'for {len(LABELS)}; name as many under "id2label", in the order of training'
-    )
-
-
-def test_weights_of_another_size(copied: Path) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 32}))
-    assert "with the shape (32, " in message(copied)
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"1": "꿈", "0": "꿈"}, "a different name for every label .* found '꿈' for 2"),
-        ({"0": " "}, "a different name for every label .* found ' ' for 1"),
-        ({"9": "꿈", "0": None}, "the ids 0 to 2 .* found 1, 2, 9"),
-    ],
-)
-def test_labels_that_cannot_be_told_apart(
-    copied: Path, change: dict[str, str | None], line: str
-) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    del config["label2id"]
-    found = {key: name for key, name in (config["id2label"] | change).items() if name is not None}
-    (copied / "config.json").write_text(json.dumps(config | {"id2label": found}))
-    with pytest.raises(InputError, match=f"expected {line}"):
-        Classifier.load(copied)
-
-
-def test_labels_without_names(copied: Path) -> None:
-    config = json.loads((copied / "config.json").read_text())
-    del config["id2label"], config["label2id"]
-    (copied / "config.json").write_text(json.dumps({**config, "num_labels": 3}))
-    assert message(copied).startswith(f"the labels of {copied} have no names (found LABEL_0, ")
-
-
-def test_an_encoder_is_not_a_classifier(encoder: Path) -> None:
-    assert message(encoder).startswith(f"{encoder} is not a finished classifier: its weights lack")
 
 
 def test_find_classifiers(classifier_directory: Path, encoder: Path, tmp_path: Path) -> None:
@@ -355,12 +309,10 @@ def test_find_classifiers(classifier_directory: Path, encoder: Path, tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("bf16", [True, False], ids=["products in bf16", "in fp32"])
-@pytest.mark.parametrize("saved_as", [torch.bfloat16, torch.float16])
-def test_loaded_from_half_precision(
-    saved_as: torch.dtype, bf16: bool, copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(devices, "prefers_bf16", lambda device: bf16)
-    config = tiny_config(make_tokenizer(), id2label=dict(enumerate(LABELS)))
-    ElectraForSequenceClassification(config).to(saved_as).save_pretrained(copied)
-    assert len(Classifier.load(copied).predict(["꿈에서 하늘을 날았다"])) == 1
+def test_loaded_from_half_precision(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for saved_as in (torch.bfloat16, torch.float16):
+        config = tiny_config(make_tokenizer(), id2label=dict(enumerate(LABELS)))
+        ElectraForSequenceClassification(config).to(saved_as).save_pretrained(copied)
+        for bf16 in (True, False):
+            monkeypatch.setattr(devices, "prefers_bf16", lambda device, bf16=bf16: bf16)
+            assert len(Classifier.load(copied).predict(["꿈에서 하늘을 날았다"])) == 1, saved_as

@@ -284,9 +284,18 @@ def test_a_part_that_cannot_be_written_leaves_nothing(
     assert not [path for name in (PARTS, "unfinished") for path in (tmp_path / name).iterdir()]
 
 
-@pytest.mark.parametrize(
-    ("flags", "line"),
-    [
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    predict: Predict, classifier_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(Path("in"), ["가나다", "라마바"])
+    Path("a.csv").write_text("text\n가나다\n", encoding="utf-8")
+    Path("bad").mkdir()
+    Path("bad/bad.parquet").write_bytes(b"PAR1 nothing")
+    write_files(Path("twice"), ["가나다", "라마바"])
+    pq.write_table(pa.table({"n": ["x"], "text": ["가"]}), Path("twice/9.parquet"))
+    before = sorted(Path().rglob("*"))
+    for flags, line in (
         (
             ["in", "--output=out.csv"],
             "expected a folder for --output with --cluster, found out.csv",
@@ -297,27 +306,10 @@ def test_a_part_that_cannot_be_written_leaves_nothing(
         (["twice", "--output=out"], "expected the columns that the files before it have"),
         (["in", "--output=-"], "expected files and a folder with --cluster, found -"),
         (["in", "--output=out", "--address=ray://a:1"], "expected host:port of the cluster's head"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(
-    flags: list[str],
-    line: str,
-    predict: Predict,
-    classifier_directory: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_files(Path("in"), ["가나다", "라마바"])
-    Path("a.csv").write_text("text\n가나다\n", encoding="utf-8")
-    Path("bad").mkdir()
-    Path("bad/bad.parquet").write_bytes(b"PAR1 nothing")
-    write_files(Path("twice"), ["가나다", "라마바"])
-    pq.write_table(pa.table({"n": ["x"], "text": ["가"]}), Path("twice/9.parquet"))
-    before = sorted(Path().rglob("*"))
-    code, _, errors = predict(*flags, f"--model={classifier_directory}", "--cluster=ray")
-    assert code == 2 and errors.count("\n") == 1 and line in errors
-    assert sorted(Path().rglob("*")) == before
+    ):
+        code, _, errors = predict(*flags, f"--model={classifier_directory}", "--cluster=ray")
+        assert code == 2 and errors.count("\n") == 1 and line in errors, flags
+        assert sorted(Path().rglob("*")) == before, flags
 
 
 def test_an_address_without_a_cluster_flag(predict: Predict, tmp_path: Path) -> None:

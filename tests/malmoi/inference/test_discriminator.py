@@ -15,24 +15,21 @@ def released() -> Discriminator:
     return Discriminator.load(ROOT / "checkpoints" / "malmoi-small")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_pieces_stand_where_the_text_has_them(released: Discriminator) -> None:
+    for text in (
         "이 영화   정말 재밌게 봤어요 ㅋㅋㅋㅋㅋㅋ",
         "오늘 점심은 <b>김치찌개</b>를 먹었습니다 👍🏻👍🏻👍🏻",
         "각\u1100\u1161\u11a8 뷁쀍 e\u0301",
         "[SEP] 는 글자다 [MASK]",
-    ],
-)
-def test_pieces_stand_where_the_text_has_them(released: Discriminator, text: str) -> None:
-    pieces = released.out_of_place(text)
-    assert pieces
-    for piece in pieces:
-        assert text[piece.start : piece.end] == piece.text
-        assert piece.text.strip() == piece.text != ""
-        assert 0 <= piece.replaced <= 1
-    starts = [piece.start for piece in pieces]
-    assert starts == sorted(starts)
+    ):
+        pieces = released.out_of_place(text)
+        assert pieces, text
+        for piece in pieces:
+            assert text[piece.start : piece.end] == piece.text
+            assert piece.text.strip() == piece.text != "", text
+            assert 0 <= piece.replaced <= 1, text
+        starts = [piece.start for piece in pieces]
+        assert starts == sorted(starts), text
 
 
 def test_every_letter_of_a_plain_text_is_in_a_piece(released: Discriminator) -> None:
@@ -58,15 +55,11 @@ def test_a_word_put_in_by_chance_looks_more_out_of_place(released: Discriminator
     assert sum(ranks) / len(ranks) > 0.75
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "  ", "\u200b", "ㅋ" * 1_000_000, "재미있다 " * 200_000, "a\ud800b", "\x00"],
-    ids=["empty", "spaces", "invisible", "one character", "words", "half a pair", "NUL"],
-)
-def test_any_text_is_read(released: Discriminator, text: str) -> None:
-    pieces = released.out_of_place(text)
-    assert len(pieces) <= 510
-    assert bool(pieces) == any(character.isalnum() for character in text)
+def test_any_text_is_read(released: Discriminator) -> None:
+    for text in ("", "  ", "\u200b", "ㅋ" * 1_000_000, "재미있다 " * 200_000, "a\ud800b", "\x00"):
+        pieces = released.out_of_place(text)
+        assert len(pieces) <= 510, ascii(text[:20])
+        assert bool(pieces) == any(character.isalnum() for character in text)
 
 
 def test_a_run_and_a_small_model(encoder: Path) -> None:

@@ -255,21 +255,21 @@ def test_the_first_results_of_a_stream_come_soon(classifier_directory: Path) -> 
     stream.close()
 
 
-@pytest.mark.parametrize("before", [0, 3, 10, 25, 64])
 def test_what_a_stream_gave_before_it_failed_is_predicted(
-    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, before: int
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 10)
+    for before in (0, 3, 10, 25, 64):
 
-    def failing() -> Any:
-        yield from (f"꿈에서 {number}번 날았다" for number in range(before))
-        raise ConnectionError("the queue is gone")
+        def failing(before: int = before) -> Any:
+            yield from (f"꿈에서 {number}번 날았다" for number in range(before))
+            raise ConnectionError("the queue is gone")
 
-    found = []
-    with pytest.raises(ConnectionError, match="the queue is gone"):
-        for prediction in Classifier.load(classifier_directory).predict_iter(failing()):
-            found.append(prediction)
-    assert len(found) == before
+        found = []
+        with pytest.raises(ConnectionError, match="the queue is gone"):
+            for prediction in Classifier.load(classifier_directory).predict_iter(failing()):
+                found.append(prediction)
+        assert len(found) == before
 
 
 def test_pickled_it_is_loaded_again_from_where_it_was(
@@ -286,16 +286,16 @@ def test_pickled_it_is_loaded_again_from_where_it_was(
     assert again.predict(["꿈에서 날았다"]) == classifier.predict(["꿈에서 날았다"])
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
-def test_threads_are_counted(classifier_directory: Path, threads: Any) -> None:
-    with pytest.raises(InputError, match="expected threads, a number from 1 on"):
-        Classifier.load(classifier_directory, threads=threads)
+def test_threads_are_counted(classifier_directory: Path) -> None:
+    for threads in (0, -1, 1.5, "2"):
+        with pytest.raises(InputError, match="expected threads, a number from 1 on"):
+            Classifier.load(classifier_directory, threads=threads)
 
 
-@pytest.mark.parametrize("bad", ["꿈", b"a"])
-def test_one_text_is_no_stream(classifier_directory: Path, bad: Any) -> None:
-    with pytest.raises(InputError, match=r"found one text; write \[text\]"):
-        list(Classifier.load(classifier_directory).predict_iter(bad))
+def test_one_text_is_no_stream(classifier_directory: Path) -> None:
+    for bad in ("꿈", b"a"):
+        with pytest.raises(InputError, match=r"found one text; write \[text\]"):
+            list(Classifier.load(classifier_directory).predict_iter(bad))
 
 
 def test_what_yields_no_texts_is_no_stream(classifier_directory: Path) -> None:
@@ -403,25 +403,24 @@ def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.Monke
         Classifier.load(classifier_directory)
 
 
-@pytest.mark.parametrize(
-    "damage", ["cut", "noise", "tokenizer", "no description", "foreign description"]
-)
-def test_a_damaged_export_is_made_again(damage: str, classifier_directory: Path) -> None:
+def test_a_damaged_export_is_made_again(classifier_directory: Path) -> None:
     before = Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"])
     entry = entry_path(classifier_directory)
     network = entry / FILES["onnx-fp32"]
-    if damage == "cut":
-        os.truncate(network, 100)
-    elif damage == "noise":
-        network.write_bytes(b"x" * network.stat().st_size)
-    elif damage == "tokenizer":
-        (entry / "tokenizer.json").write_text("{}")
-    elif damage == "no description":
-        (entry / "description.json").unlink()
-    else:
-        (entry / "description.json").write_text("[]")
-    assert Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"]) == before
-    assert find_exported(entry) is not None
+    for damage in ("cut", "noise", "tokenizer", "no description", "foreign description"):
+        if damage == "cut":
+            os.truncate(network, 100)
+        elif damage == "noise":
+            network.write_bytes(b"x" * network.stat().st_size)
+        elif damage == "tokenizer":
+            (entry / "tokenizer.json").write_text("{}")
+        elif damage == "no description":
+            (entry / "description.json").unlink()
+        else:
+            (entry / "description.json").write_text("[]")
+        again = Classifier.load(classifier_directory, "onnx-fp32")
+        assert again.predict(["꿈에서"]) == before, damage
+        assert find_exported(entry) is not None, damage
 
 
 @pytest.mark.parametrize(

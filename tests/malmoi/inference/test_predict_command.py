@@ -152,11 +152,11 @@ def test_what_is_written_is_read_again(kind: str, predict: Predict, tmp_path: Pa
     assert predict(data, f"--output={output}")[0] == 0 and output.read_bytes() == packed
 
 
-@pytest.mark.parametrize("name", ["out.gz", "out.xlsx.gz", "out.parquet.zst", "out.tsv"])
-def test_what_cannot_be_compressed_is_refused(name: str, predict: Predict, tmp_path: Path) -> None:
+def test_what_cannot_be_compressed_is_refused(predict: Predict, tmp_path: Path) -> None:
     data = write_table(tmp_path / "in.csv", some_rows(3))
-    code, _, errors = predict(data, f"--output={tmp_path / name}")
-    assert code == 2 and "expected --output with the ending .csv, .xlsx" in errors
+    for name in ("out.gz", "out.xlsx.gz", "out.parquet.zst", "out.tsv"):
+        code, _, errors = predict(data, f"--output={tmp_path / name}")
+        assert code == 2 and "expected --output with the ending .csv, .xlsx" in errors, name
 
 
 def test_every_format_and_encoding_in(predict: Predict, tmp_path: Path) -> None:
@@ -465,9 +465,13 @@ def test_json_of_any_kind_stays(predict: Predict, tmp_path: Path) -> None:
     assert json_line({"x": [float("nan"), {"y": float("inf")}]}) == '{"x": [null, {"y": null}]}'
 
 
-@pytest.mark.parametrize(
-    ("flags", "line"),
-    [
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(Path("in.csv"), some_rows(3))
+    Path("bad.csv").write_text('text,n\n가나다,1\n"라마바\n', encoding="utf-8")
+    for flags, line in (
         (["nowhere.csv", "--output=x.csv"], "no such file or folder: nowhere.csv"),
         ([], "expected files or folders to label"),
         (["in.csv", "--output=x.doc"], "expected --output with the ending .csv, .xlsx"),
@@ -478,21 +482,10 @@ def test_json_of_any_kind_stays(predict: Predict, tmp_path: Path) -> None:
         (["-", "--output=x.csv"], "expected --output - for standard input"),
         (["-", "in.csv", "--output=-"], "expected - alone, or files, found both"),
         (["bad.csv", "--output=x.csv"], "bad.csv:3:"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(
-    flags: list[str],
-    line: str,
-    predict: Predict,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_table(Path("in.csv"), some_rows(3))
-    Path("bad.csv").write_text('text,n\n가나다,1\n"라마바\n', encoding="utf-8")
-    code, _, errors = predict(*(flags or ["--output=x.csv"]))
-    assert code == 2 and errors.count("\n") == 1 and line in errors
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "in.csv"]
+    ):
+        code, _, errors = predict(*(flags or ["--output=x.csv"]))
+        assert code == 2 and errors.count("\n") == 1 and line in errors, flags
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "in.csv"], flags
 
 
 def test_more_rows_than_a_sheet_holds(

@@ -78,7 +78,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(powers / powers.sum())
 
 
-def test_the_released_classifier_in_a_stock_pipeline(released_folder: Path) -> None:
+def test_the_released_classifier_in_a_stock_pipeline_and_in_onnxruntime_alone(
+    released_folder: Path,
+) -> None:
     found = {str(path.relative_to(released_folder)) for path in released_folder.rglob("*.*")}
     assert found == FILES
     labels = Classifier.load(RELEASED).labels
@@ -86,12 +88,11 @@ def test_the_released_classifier_in_a_stock_pipeline(released_folder: Path) -> N
     assert np.abs(by_pipeline(released_folder, TEXTS, labels) - expected).max() < 1e-4
     # Without it the drawn-out ones have other probabilities.
     assert np.abs(by_pipeline(RELEASED, TEXTS, labels) - expected).max() > 0.05
-
-
-def test_with_tokenizers_and_onnxruntime_alone(released_folder: Path) -> None:
-    expected = probabilities(RELEASED, "torch-fp32", TEXTS)
-    found = np.array([softmax(by_onnx(released_folder, text)) for text in TEXTS])
-    assert np.abs(found - expected).max() < 1e-4
+    alone = np.array([softmax(by_onnx(released_folder, text)) for text in TEXTS])
+    assert np.abs(alone - expected).max() < 1e-4
+    for path in released_folder.rglob("*"):  # nothing of the machine is in it
+        if path.suffix in (".json", ".md", ".html"):
+            assert str(RELEASED.parent) not in path.read_text("utf-8"), path.name
 
 
 def test_a_long_text_is_cut_by_others_and_read_in_windows_by_malmoi(released_folder: Path) -> None:
@@ -105,11 +106,13 @@ def test_a_long_text_is_cut_by_others_and_read_in_windows_by_malmoi(released_fol
     assert np.abs(cut - expected).max() > 0.05
 
 
-@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32", "onnx-int8"])
-def test_with_malmoi_which_exports_nothing_again(released_folder: Path, engine: str) -> None:
-    found = probabilities(released_folder, engine, TEXTS)
+def test_with_malmoi_which_exports_nothing_again(released_folder: Path) -> None:
+    engines = ("torch-fp32", "onnx-fp32", "onnx-int8")
+    found = {engine: probabilities(released_folder, engine, TEXTS) for engine in engines}
     assert not cache.CACHE.exists()
-    assert np.abs(found - probabilities(RELEASED, engine, TEXTS)).max() < 1e-5
+    for engine in engines:
+        expected = probabilities(RELEASED, engine, TEXTS)
+        assert np.abs(found[engine] - expected).max() < 1e-5, engine
 
 
 def test_malmoi_reads_its_networks_without_torch(released_folder: Path) -> None:
@@ -155,7 +158,7 @@ def damaged(exported: Exported, classifier_directory: Path, tmp_path: Path) -> P
     return folder
 
 
-@pytest.mark.parametrize("engine", ["onnx-fp32", "onnx-int8", "auto"])
+@pytest.mark.parametrize("engine", ["onnx-int8", "auto"])
 def test_networks_that_cannot_be_read_are_made_again(
     damaged: Path, classifier_directory: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,14 +169,14 @@ def test_networks_that_cannot_be_read_are_made_again(
         assert Classifier.load(damaged, engine).predict(["내일 회의"])[0].label == expected
 
 
-@pytest.mark.parametrize("engine", ["onnx-fp32", "onnx-int8", "auto"])
 def test_networks_that_cannot_be_read_are_one_line_without_torch(
-    damaged: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"^expected an ONNX network in .*damaged.*\.onnx, found"):
-        Classifier.load(damaged, engine)
+    for engine in ("onnx-fp32", "onnx-int8", "auto"):
+        with pytest.raises(InputError, match=r"^expected an ONNX .*damaged.*\.onnx, found"):
+            Classifier.load(damaged, engine)
 
 
 def test_without_torch_auto_takes_what_was_measured_of_the_folder(
@@ -338,13 +341,6 @@ def test_the_card_says_what_it_is_and_its_examples_run(
     assert f"{report['pooled']['macro_f1']:.4f}" in released and "13,095 texts" in released
     assert "NSMC's official `ratings_test.txt`" in " ".join(released.split())
     assert "](../" not in released
-
-
-def test_nothing_of_the_machine_is_in_it(released_folder: Path) -> None:
-    for path in released_folder.rglob("*"):
-        if path.suffix in (".json", ".md", ".html"):
-            text = path.read_text("utf-8")
-            assert str(RELEASED.parent) not in text, path.name
 
 
 def test_a_place_that_is_taken_is_refused(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from malmoi import Classifier
+from malmoi.__main__ import main
 from tests.malmoi.publishing.hub_server import READ_TOKEN, TOKEN, Hub, serving
 
 ROOT = Path(__file__).parents[3]
@@ -95,37 +96,33 @@ def test_a_public_repository_is_not_taken_for_a_private_one(
     assert hub.files == {"kim/memos": {}}
 
 
-@pytest.mark.parametrize(
-    ("token", "line"),
-    [
-        (None, "expected a token of the Hugging Face Hub, found none"),
-        (READ_TOKEN, "the token has no right to write to kim/memos"),
-        ("hf_unknown", "the Hub does not know the token"),
-    ],
-)
 def test_who_may_not_write_is_told_so(
-    hub: Hub,
-    push: Push,
-    exported: Exported,
-    classifier_directory: Path,
-    token: str | None,
-    line: str,
+    hub: Hub, push: Push, exported: Exported, classifier_directory: Path
 ) -> None:
-    done = push(exported(classifier_directory), "kim/memos", token=token)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"error: {line}")
+    for token, said in (
+        (None, "token"),
+        (READ_TOKEN, "no right to write to kim/memos"),
+        ("hf_unknown", "does not know the token"),
+    ):
+        done = push(exported(classifier_directory), "kim/memos", token=token)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, token
+        assert done.stderr.startswith("error: ") and said in done.stderr, token
     assert not hub.files
 
 
-@pytest.mark.parametrize("name", ["memos", "kim/", "kim/한글", "a/b/c", "kim/memos.git", "-/x"])
-def test_a_malformed_name(push: Push, classifier_directory: Path, name: str) -> None:
-    done = (
-        push(classifier_directory, "--", name)
-        if name[0] == "-"
-        else push(classifier_directory, name)
-    )
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "expected a repository as OWNER/NAME" in done.stderr
+def test_a_malformed_name_and_a_model_that_is_not_there(
+    classifier_directory: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    for name in ("memos", "kim/", "kim/한글", "a/b/c", "kim/memos.git", "-/x"):
+        given = ["--", name] if name[0] == "-" else [name]
+        assert main(["push", str(classifier_directory), *given]) == 2, name
+        said = capsys.readouterr().err
+        assert "OWNER/NAME" in said and name in said and said.count("\n") == 1, said
+    assert main(["push", "nowhere/at/all", "kim/memos"]) == 2
+    assert "nowhere/at/all" in capsys.readouterr().err
 
 
 def test_without_a_network(push: Push, exported: Exported, classifier_directory: Path) -> None:
@@ -161,8 +158,3 @@ def test_an_upload_that_breaks_off_is_one_line(
         "error: the Hub refuses kim/memos: "
     )
     assert not hub.commits
-
-
-def test_a_model_that_is_not_there(push: Push) -> None:
-    done = push("nowhere/at/all", "kim/memos")
-    assert done.returncode == 2 and "no model directory" in done.stderr

@@ -5,10 +5,10 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-import pytest
 import tyro
 
 from malmoi.commands.serve import ServeSettings
@@ -75,15 +75,12 @@ def test_its_python_is_one_that_the_project_takes() -> None:
     assert tuple(map(int, version.split("."))) >= tuple(map(int, minimum.split(".")))
 
 
-@pytest.mark.parametrize(
-    ("status", "healthy"), [(200, True), (503, True), (500, False), (None, False)]
-)
-def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not(
-    status: int | None, healthy: bool
-) -> None:
+def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not() -> None:
+    statuses: Iterator[int | None] = iter((200, 503, 500, None))
+
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if status is not None:
+            if (status := next(statuses)) is not None:
                 self.send_response(status)
                 self.end_headers()
 
@@ -94,6 +91,7 @@ def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not(
     with HTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         flags = [flag.replace("8000", str(server.server_port)) for flag in flags]
-        done = subprocess.run([sys.executable, *flags], capture_output=True, timeout=60)
+        for healthy in (True, True, False, False):
+            done = subprocess.run([sys.executable, *flags], capture_output=True, timeout=60)
+            assert (done.returncode == 0) == healthy, done.stderr
         server.shutdown()
-    assert (done.returncode == 0) == healthy, done.stderr
