@@ -1,10 +1,12 @@
 """A tiny classifier in place of a trained one, folders to work in, and the running app."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import torch
+from sqlalchemy import insert
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     ElectraConfig,
@@ -12,6 +14,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from malmoi.labels.project_models import ProjectRow
+from malmoi.labels.projects import ProjectStore
 from tests.app.servers import Server, serving
 
 LABELS = ["긍정", "부정", "중립"]
@@ -61,26 +65,59 @@ def make_model(run: Path) -> Path:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory without settings of the machine's own."""
-    monkeypatch.chdir(tmp_path)
+def workplace(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A working directory without labels or settings of the machine's own; that of the server."""
+    folder = tmp_path
+    if "server" in request.fixturenames:
+        folder = request.getfixturevalue("lasting_server").log.parent
+        put_labels_away(folder)
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("MALMOI_HOME", ".")
     monkeypatch.delenv("MALMOI_DATABASE", raising=False)
-    return tmp_path
+    return folder
+
+
+def put_labels_away(folder: Path) -> None:
+    """Give a running server another database, with ids of projects that it does not know yet."""
+    number = len(list(folder.glob("before-*-labels.db")))
+    for file in folder.glob("runs/labels.db*"):
+        # Not removed: the server knows a new file by its number, which could be used again.
+        file.rename(folder / f"before-{number}-{file.name}")
+    if number := len(list(folder.glob("before-*-labels.db"))):
+        nobodys = {
+            **{"id": 100 * number, "name": f"before {number}", "kind": "single"},
+            **{"annotators_per_text": 1, "show_suggestion": True, "text_order": "plain"},
+            **{"random_share": 0, "lease_seconds": 600, "created_by": "nobody"},
+            **{"created_at": datetime.now(UTC), "archived_at": datetime.now(UTC)},
+        }
+        store = ProjectStore(f"sqlite:///{folder}/runs/labels.db")
+        with store.engine.begin() as connection:
+            connection.execute(insert(ProjectRow).values(nobodys))
 
 
 @pytest.fixture
 def trained_workplace(workplace: Path) -> Path:
     """A working directory with one fine-tuning run."""
-    make_model(workplace / "runs" / "finetune" / "x")
+    run = workplace / "runs" / "finetune" / "x"
+    if not run.exists():
+        make_model(run)
     return workplace
 
 
-@pytest.fixture
-def server(workplace: Path) -> Iterator[Server]:
-    """The running app, started in that directory."""
-    with serving(workplace) as running:
+@pytest.fixture(scope="module")
+def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The running app, for all tests of a file; to start it takes seconds. It does not learn."""
+    folder = tmp_path_factory.mktemp("workplace")
+    with serving(folder, settings={"MALMOI_LEARNING": "off"}) as running:
         yield running
+
+
+@pytest.fixture
+def server(workplace: Path, lasting_server: Server) -> Server:
+    """The running app, in that directory."""
+    return lasting_server
 
 
 @pytest.fixture

@@ -53,20 +53,19 @@ class Rule:
         ]
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
+def test_default_text_column() -> None:
+    """One with a usual name, if it holds words; the longest where none has one."""
+    for columns, expected in (
         (["id", "text", "review"], "text"),
         (["번호", "리뷰", "별점"], "리뷰"),
         (["ID", "Comments"], "Comments"),
         (["번호", " 내용 "], " 내용 "),
         (["a", "긴 열"], "긴 열"),
-    ],
-)
-def test_default_text_column(columns: list[str], expected: str) -> None:
-    """One with a usual name, if it holds words; the longest where none has one."""
-    table = pd.DataFrame({name: ["한 줄짜리 글" if name == expected else "7"] for name in columns})
-    assert default_text_column(table) == expected
+    ):
+        table = pd.DataFrame(
+            {name: ["한 줄짜리 글" if name == expected else "7"] for name in columns}
+        )
+        assert default_text_column(table) == expected, columns
 
 
 def test_a_column_of_numbers_is_no_text_whatever_its_name() -> None:
@@ -162,17 +161,15 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "write"), [("a.xlsx", to_xlsx), ("a.csv", to_csv)])
-def test_what_is_written_is_read_again(name: str, write: Callable[[pd.DataFrame], bytes]) -> None:
-    assert load_table(name, write(pd.DataFrame({"text": ODD})))["text"].tolist() == ODD
+def test_what_is_written_is_read_again() -> None:
+    for name, write in (("a.xlsx", to_xlsx), ("a.csv", to_csv)):
+        assert load_table(name, write(pd.DataFrame({"text": ODD})))["text"].tolist() == ODD
 
 
-@pytest.mark.parametrize(("name", "write"), [("a.xlsx", to_xlsx), ("a.csv", to_csv)])
-def test_what_no_file_can_hold_is_left_out(
-    name: str, write: Callable[[pd.DataFrame], bytes]
-) -> None:
-    table = pd.DataFrame({"text": ["반\ud83d쪽", "없\x00음"]}, dtype="object")
-    assert load_table(name, write(table))["text"].tolist() == ["반쪽", "없음"]
+def test_what_no_file_can_hold_is_left_out() -> None:
+    for name, write in (("a.xlsx", to_xlsx), ("a.csv", to_csv)):
+        table = pd.DataFrame({"text": ["반\ud83d쪽", "없\x00음"]}, dtype="object")
+        assert load_table(name, write(table))["text"].tolist() == ["반쪽", "없음"]
 
 
 def test_a_workbook_is_well_formed_whatever_a_text_holds() -> None:

@@ -2,7 +2,6 @@
 
 import http.client
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -22,10 +21,11 @@ pytestmark = pytest.mark.browser
 ADMIN, ANNOTATOR = "minsu@example.com", "jieun@example.com"
 
 
-@pytest.fixture
-def server(workplace: Path) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def login_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The app with login; 우리 작업 has an annotator, 남의 작업 only its admin."""
-    store = ProjectStore()
+    workplace = tmp_path_factory.mktemp("workplace")
+    store = ProjectStore(f"sqlite:///{workplace}/runs/labels.db")
     admin = Person(name=ADMIN)
     labels = [ProjectLabel(name="긍정"), ProjectLabel(name="부정")]
     ours = store.create(admin, NewProject(name="우리 작업", labels=labels))
@@ -57,25 +57,25 @@ def page(chromium: "Browser") -> "Page":
     return new_page(chromium)
 
 
-def log_in(page: "Page", server: Server, name: str, path: str = "") -> None:
-    page.goto(f"{server.address}{path}")
+def log_in(page: "Page", login_server: Server, name: str, path: str = "") -> None:
+    page.goto(f"{login_server.address}{path}")
     page.get_by_role("button", name="로그인").click()
     page.get_by_role("button", name=name, exact=True).click()
-    page.wait_for_url(f"{server.address}/**")
+    page.wait_for_url(f"{login_server.address}/**")
 
 
-def test_nothing_is_seen_before_the_login(page: "Page", server: Server) -> None:
-    page.goto(f"{server.address}/settings?project={quote('우리 작업')}")
+def test_nothing_is_seen_before_the_login(page: "Page", login_server: Server) -> None:
+    page.goto(f"{login_server.address}/settings?project={quote('우리 작업')}")
     page.get_by_role("button", name="로그인").wait_for()
     assert page.get_by_text("우리 작업").count() == 0
     assert page.get_by_test_id("stSidebarNav").count() == 0
 
 
-def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None:
-    log_in(page, server, ANNOTATOR)
+def test_a_member_sees_their_projects_only(page: "Page", login_server: Server) -> None:
+    log_in(page, login_server, ANNOTATOR)
     page.get_by_text(ANNOTATOR).wait_for()
     # A project that is named in the address is opened for its members only.
-    page.goto(f"{server.address}/?project={quote('남의 작업')}")
+    page.goto(f"{login_server.address}/?project={quote('남의 작업')}")
     page.get_by_text(ANNOTATOR).wait_for()
     page.get_by_role("radio", name="내 작업").wait_for()
     assert page.get_by_test_id("stSidebar").get_by_role("combobox").first.input_value() == (
@@ -86,29 +86,29 @@ def test_a_member_sees_their_projects_only(page: "Page", server: Server) -> None
     assert "볼 수 없습니다" in page.get_by_text("남의 작업").inner_text()
 
 
-def test_settings_are_refused_to_an_annotator(page: "Page", server: Server) -> None:
-    log_in(page, server, ANNOTATOR)
+def test_settings_are_refused_to_an_annotator(page: "Page", login_server: Server) -> None:
+    log_in(page, login_server, ANNOTATOR)
     page.get_by_text(ANNOTATOR).wait_for()
-    page.goto(f"{server.address}/settings?project={quote('우리 작업')}")
+    page.goto(f"{login_server.address}/settings?project={quote('우리 작업')}")
     page.get_by_text("관리자만").first.wait_for()
     assert page.get_by_text(ADMIN).count() == 0
 
 
-def test_an_address_that_nobody_verified_is_nobody(page: "Page", server: Server) -> None:
-    log_in(page, server, "guess@example.com")
+def test_an_address_that_nobody_verified_is_nobody(page: "Page", login_server: Server) -> None:
+    log_in(page, login_server, "guess@example.com")
     page.get_by_text("확인된 전자우편 주소가 없습니다").wait_for()
     assert page.get_by_test_id("stSidebarNav").count() == 0
 
 
-def test_another_site_cannot_speak_to_the_app(server: Server) -> None:
+def test_another_site_cannot_speak_to_the_app(login_server: Server) -> None:
     """A page of another site that a visitor has open sends their cookies along."""
-    assert _handshake(server, f"http://127.0.0.1:{server.port}") == 101
-    assert _handshake(server, "http://evil.example") == 403
+    assert _handshake(login_server, f"http://127.0.0.1:{login_server.port}") == 101
+    assert _handshake(login_server, "http://evil.example") == 403
 
 
-def _handshake(server: Server, origin: str) -> int:
+def _handshake(login_server: Server, origin: str) -> int:
     """The answer to a page of this origin that opens the app's WebSocket."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", login_server.port, timeout=60)
     asked = {
         "Origin": origin,
         "Connection": "Upgrade",

@@ -42,17 +42,14 @@ def test_a_flat_curve_is_called_flat() -> None:
     assert found.f1[-1] == pytest.approx(0.8, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
+def test_too_little_gives_no_forecast() -> None:
+    for points in (
         [],
         [(20, 0.3), (40, 0.4), (60, 0.5), (80, 0.55)],
         # Five points of nearly as many labels say nothing of many more.
         [(1_000 + n, 0.8) for n in range(5)],
-    ],
-)
-def test_too_little_gives_no_forecast(points: list[tuple[int, float]]) -> None:
-    assert forecast(points) is None
+    ):
+        assert forecast(points) is None
 
 
 def test_an_interval_has_a_width_whatever_the_score() -> None:

@@ -141,9 +141,8 @@ def test_an_act_is_stored_with_what_was_on_screen(workplace: Path) -> None:
     assert own_work(access)[0].note == "<script>"
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_what_is_no_message_is_refused() -> None:
+    for message in (
         None,
         [],
         "exchange",
@@ -153,16 +152,14 @@ def test_an_act_is_stored_with_what_was_on_screen(workplace: Path) -> None:
         {"sequence": 1, "scope": "s", "acts": [1]},
         {"sequence": 1, "scope": "s", "acts": [{"text_id": 1}]},
         {"sequence": 1, "scope": "s", "acts": [{"request_id": "a"}] * 501},
-    ],
-)
-def test_what_is_no_message_is_refused(message: object) -> None:
-    with pytest.raises(InputError, match="expected"):
-        read_message(message)
+    ):
+        with pytest.raises(InputError, match="expected"):
+            read_message(message)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_a_forged_value_is_refused_and_told(workplace: Path) -> None:
+    access = make(workplace, "하나")
+    for values in (
         {"text_id": 2**40},
         {"text_id": True},
         {"labels": "긍정"},
@@ -174,13 +171,10 @@ def test_what_is_no_message_is_refused(message: object) -> None:
         {"suggestion": {"label": "긍정"}},
         {"guideline_version": 9},
         {"request_id": "x" * 200},
-    ],
-)
-def test_a_forged_value_is_refused_and_told(workplace: Path, values: dict[str, object]) -> None:
-    access = make(workplace, "하나")
-    given = answer(access, read_message(sent(label(1, "a") | values)))
-    assert len(given.refused) == 1 and given.saved == []
-    assert own_work(access) == []
+    ):
+        given = answer(access, read_message(sent(label(1, "a") | values)))
+        assert len(given.refused) == 1 and given.saved == [], values
+        assert own_work(access) == [], values
 
 
 def test_who_labels_alone_holds_all_and_two_share_what_is_left(workplace: Path) -> None:

@@ -304,8 +304,20 @@ def test_a_note_that_is_still_open_is_kept_when_the_button_is_pressed_again(page
 
 
 def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
+    # The link that led here has the focus.
+    page.evaluate(
+        """() => {
+          const link = document.createElement("a");
+          link.href = "#elsewhere";
+          document.body.append(link);
+          link.focus();
+        }"""
+    )
     card = Card(page, multi=True)
-    card.hand_out("하나", "둘")
+    card.hand_out("하나", "둘", "셋")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert card.shown() == "둘" and "elsewhere" not in page.url
     page.keyboard.press("2")
     page.get_by_role("button", name="긍정").click()
     page.keyboard.press("z")
@@ -316,8 +328,16 @@ def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     assert pressed == ["true", "true", "false"]
     # The focus is on a label; Enter saves all the same.
     page.keyboard.press("Enter")
-    assert card.shown() == "둘"
-    assert card.acts()[0]["labels"] == ["긍정", "부정"]
+    assert card.shown() == "셋"
+    assert [act["labels"] for act in card.acts()] == [["부정"], ["긍정", "부정"]]
+    # A change begins with the labels that a text has.
+    work = {"text_id": 2, "text": "둘", "state": "labelled", "labels": ["긍정"]}
+    page.locator("summary", has_text=sentences()["recent"]).click()
+    card.tell(recent=[work | {"flagged": False, "note": ""}])
+    page.get_by_role("listitem").get_by_role("button").click()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    assert card.acts()[-1]["labels"] == ["긍정", "부정"] and len(card.acts()) == 3
 
 
 def test_none_of_several_labels_is_not_called_a_skip(page: "Page") -> None:
@@ -339,34 +359,6 @@ def test_none_of_several_labels_is_not_called_a_skip(page: "Page") -> None:
     assert page.locator(".recent b").all_inner_texts() == ["해당 없음", "건너뜀"]
     page.get_by_role("listitem").filter(has_text="하나").get_by_role("button").click()
     assert "지금 붙어 있는 라벨: 해당 없음" in page.locator(".previous").inner_text()
-
-
-def test_a_change_begins_with_the_labels_that_a_text_has(page: "Page") -> None:
-    card = Card(page, multi=True)
-    card.hand_out("둘")
-    work = {"text_id": 1, "text": "하나", "state": "labelled", "labels": ["긍정"]}
-    page.locator("summary", has_text=sentences()["recent"]).click()
-    card.tell(recent=[work | {"flagged": False, "note": ""}])
-    page.get_by_role("listitem").get_by_role("button").click()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    assert card.acts()[-1]["labels"] == ["긍정", "부정"]
-
-
-def test_enter_saves_though_the_link_that_led_here_had_the_focus(page: "Page") -> None:
-    page.evaluate(
-        """() => {
-          const link = document.createElement("a");
-          link.href = "#elsewhere";
-          document.body.append(link);
-          link.focus();
-        }"""
-    )
-    card = Card(page, multi=True)
-    card.hand_out("하나", "둘")
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    assert card.shown() == "둘" and "elsewhere" not in page.url
 
 
 def test_what_another_tab_has_decided_is_not_asked_again(chromium: "Browser") -> None:
@@ -446,8 +438,11 @@ def test_own_work_is_asked_for_anew_while_it_is_looked_at(page: "Page") -> None:
 
 def test_a_suggestion_is_shown_and_sent_but_chosen_by_nobody(page: "Page") -> None:
     card = Card(page)
+    close = [{"label": "부정", "score": 0.35}, {"label": "긍정", "score": 0.33}]
+    card.hand_out("하나", "둘", suggestion=close, model="빠른 모델")
+    assert "잘 모릅니다" in page.locator(".model").inner_text()
     suggestion = [{"label": "부정", "score": 0.62}, {"label": "긍정", "score": 0.3}]
-    card.hand_out("하나", "둘", suggestion=suggestion, model="빠른 모델")
+    card.hand_out("하나", "둘", renewed=True, suggestion=suggestion, model="빠른 모델")
     assert "부정 62% · 긍정 30%" in page.locator(".model").inner_text()
     assert page.locator(".labels [aria-pressed=true]").count() == 0
     page.keyboard.press("Enter")
@@ -523,13 +518,6 @@ def test_of_the_last_texts_more_are_asked_for_until_none_is_left(page: "Page") -
     assert len(card.sent()) == last["sequence"]
 
 
-def test_where_nothing_is_left_from_the_start_that_is_said(page: "Page") -> None:
-    card = Card(page)
-    card.hand_out()
-    assert "남아 있지 않습니다" in page.locator(".empty").inner_text()
-    assert page.locator(".text").is_hidden() and page.locator(".empty button").is_visible()
-
-
 def test_the_key_on_a_button_is_the_same_whatever_letters_labels_take(page: "Page") -> None:
     """A label that has the letter comes first; the sign stays."""
     card = Card(page)
@@ -541,25 +529,15 @@ def test_the_key_on_a_button_is_the_same_whatever_letters_labels_take(page: "Pag
     assert page.evaluate("window.module.shownCode(['KeyC', 'Equal'])") == "Equal"
 
 
-def test_a_model_that_knows_nothing_says_so(page: "Page") -> None:
+def test_the_progress_of_a_project_counts_the_own_labels_too(page: "Page") -> None:
     card = Card(page)
-    close = [{"label": "부정", "score": 0.35}, {"label": "긍정", "score": 0.33}]
-    card.hand_out("하나", "둘", suggestion=close, model="빠른 모델")
-    assert "잘 모릅니다" in page.locator(".model").inner_text()
-
-
-def test_a_project_of_two_annotators_moves_with_the_labels_of_one(page: "Page") -> None:
-    card = Card(page)
+    card.tell(counts={"mine": 6, "open": 8, "total": 10}, annotators=1)
+    assert "6 / 10" in page.locator(".progress").inner_text()
+    # With two annotators a text is done with the label of the second.
     card.tell(counts={"mine": 6, "open": 10, "total": 10}, annotators=2)
     head = page.locator(".progress").inner_text()
     assert "6" in head and "0 / 10" in head and "2명" in head
     assert page.locator("progress").evaluate("(bar) => bar.value") == pytest.approx(0.3)
-
-
-def test_a_project_of_one_annotator_has_at_least_ones_own_labels(page: "Page") -> None:
-    card = Card(page)
-    card.tell(counts={"mine": 6, "open": 8, "total": 10}, annotators=1)
-    assert "6 / 10" in page.locator(".progress").inner_text()
 
 
 def test_without_storage_and_without_random_uuid_it_still_labels(page: "Page") -> None:

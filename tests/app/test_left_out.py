@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from app.left_out import left_out_table
 from malmoi.labels.importing import WayOfReading
 from malmoi.text.reading.options import ReadOptions
@@ -27,9 +25,8 @@ def test_place_and_reason_stand_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "place"),
-    [
+def test_what_is_wrong_with_a_file_is_told_in_korean(workplace: Path) -> None:
+    table: tuple[tuple[str, str | bytes, str | None], ...] = (
         ("a.csv", "text,별점\n좋아요,5\n나빠요,1,2\n", "a.csv:3"),
         ("a.csv", "text,별점\n좋아요,5\n,1\n", "a.csv:3"),
         ("a.csv", "text,별점\n좋아요,5\n\u200b,1\n", "a.csv:3"),
@@ -44,16 +41,13 @@ def test_place_and_reason_stand_apart() -> None:
         ("a.parquet", b"PAR1", "a.parquet"),
         ("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a.txt"),
         ("a.txt", "\n \n", "a.txt"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_told_in_korean(
-    workplace: Path, name: str, data: str | bytes, place: str | None
-) -> None:
-    source = source_of_upload(name, data if isinstance(data, bytes) else data.encode())
-    way = WayOfReading(options=ReadOptions(text_column="text" if "text" in str(data) else None))
-    outcome = finish(made(), source, way=way)
-    assert outcome.bad_count
-    told = left_out_table(outcome.bad).to_numpy().tolist()
-    assert told and all(re.search("[가-힣]", why) for _, why in told), outcome.bad
-    if place is not None:
-        assert [where for where, _ in told] == [place]
+    )
+    for number, (name, data, place) in enumerate(table):
+        source = source_of_upload(name, data if isinstance(data, bytes) else data.encode())
+        way = WayOfReading(options=ReadOptions(text_column="text" if "text" in str(data) else None))
+        outcome = finish(made(name=str(number)), source, way=way)
+        assert outcome.bad_count, data
+        told = left_out_table(outcome.bad).to_numpy().tolist()
+        assert told and all(re.search("[가-힣]", why) for _, why in told), outcome.bad
+        if place is not None:
+            assert [where for where, _ in told] == [place], data

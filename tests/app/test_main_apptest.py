@@ -196,33 +196,27 @@ def test_pasted_lines_are_texts_of_their_own(trained_workplace: Path) -> None:
     assert "글이 바뀌었습니다" not in shown(page)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_unusual_texts_are_commented(trained_workplace: Path) -> None:
+    for text, said in (
         ("  ", "비어 있습니다"),
         ("<br>", "남는 글이 없습니다"),
         ("좋다", "아주 짧습니다"),
         ("좋다 " * 4_000, "앞부분만 읽고"),  # more than 64 windows
-    ],
-)
-def test_unusual_texts_are_commented(trained_workplace: Path, text: str, said: str) -> None:
-    assert said in shown(classified(text))
+    ):
+        assert said in shown(classified(text))
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
+def test_bad_upload(trained_workplace: Path) -> None:
+    for name, data, said in (
         ("a.csv", b"", "빈 파일입니다"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "읽을 수 없습니다"),
         ("a.xlsx", b"not a workbook", "읽을 수 없습니다"),
         ("a.csv", b"text\n", "읽을 수 없습니다"),
         ("a.pdf", b"%PDF-1.7", "읽을 수 없습니다"),
-    ],
-)
-def test_bad_upload(trained_workplace: Path, name: str, data: bytes, said: str) -> None:
-    page = upload(open_page("file"), name, data)
-    assert said in page.error[0].value
-    assert "예상하지 못한" not in shown(page)
+    ):
+        page = upload(open_page("file"), name, data)
+        assert said in page.error[0].value, name
+        assert "예상하지 못한" not in shown(page), name
 
 
 def test_rows_that_cannot_be_read_are_told_and_the_others_classified(
@@ -296,30 +290,15 @@ def test_sheets_that_are_read_and_not_are_named(trained_workplace: Path) -> None
 
 
 def test_score_of_the_model_is_shown(trained_workplace: Path) -> None:
-    report = trained_workplace / "runs/finetune/x/report.json"
+    """Of a run, and of a released model."""
+    run, released = trained_workplace / "runs/finetune/x", trained_workplace / "checkpoints/y"
     assert not [one for one in open_page("single").caption if "교차 검증" in one.value]
-    report.write_text('{"mean_f1": 0.5237}', encoding="utf-8")
+    (run / "report.json").write_text('{"mean_f1": 0.5237}', encoding="utf-8")
     assert [one for one in open_page("single").caption if "교차 검증 F1 0.52" in one.value]
-
-
-def test_score_of_a_released_model_is_shown(trained_workplace: Path) -> None:
-    released = trained_workplace / "checkpoints" / "malmoi-reviews"
     released.parent.mkdir()
-    (trained_workplace / "runs/finetune/x/model").rename(released)
+    (run / "model").rename(released)
     (released / "report.json").write_text('{"mean_f1": 0.8125}', encoding="utf-8")
     assert [one for one in open_page("single").caption if "교차 검증 F1 0.81" in one.value]
-
-
-def test_cp949_upload(trained_workplace: Path) -> None:
-    data = "번호,리뷰\n1,배송이 빨라요\n2,\n3,똠방각하 별로예요\n".encode("cp949")
-    page = upload(open_page("file"), "리뷰.csv", data)
-    assert choice(page, "글이 있는 열").value == "리뷰"
-    button(page, "분류 시작").click().run()
-    assert "2건을" in run_until_ended(page).success[0].value
-    assert "글이 비었거나 주소·태그뿐인 행이 1개" in page.warning[0].value
-    # The result says of which column it is, whatever is asked next.
-    choice(page, "글이 있는 열").select("번호").run()
-    assert "리뷰.csv · 리뷰 · x" in shown(page)
 
 
 def typed_name(page: AppTest, name: str) -> AppTest:

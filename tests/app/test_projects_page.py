@@ -46,29 +46,6 @@ def fill_new(page: AppTest, name: str, labels: str) -> None:
     by_label(page.text_area, "쉼표로)").input(labels)
 
 
-def test_from_nothing_to_a_project_with_texts_of_a_cp949_file(workplace: Path) -> None:
-    page = open_page()
-    page.file_uploader[0].upload("../../x.csv", CSV.encode("cp949"), "text/csv")
-    fill_new(page, ODD_NAME, "긍정, 부정\n중립")
-    page.run()
-    assert not page.exception
-    assert by_label(page.selectbox, "글이 있는 열").value == 1
-    by_label(page.button, "만들고 라벨링 시작").click().run()
-    assert not page.exception
-    (project,) = store().list(LOCAL)
-    assert project.name == ODD_NAME and project.label_names == ["긍정", "부정", "중립"]
-    access = store().access(LOCAL, project.id)
-    assert [one.text for one in texts_with_votes(access, range(9))] == [
-        "배송이 빨라요",
-        "똠방각하 별로예요",
-    ]
-    # The row without a text is told by its file and line, under the name that was given, alone.
-    assert "새 글 2건" in shown(page) and "1개 있습니다" in shown(page)
-    table = page.dataframe[0].value
-    assert table.to_numpy().tolist() == [["x.csv:3", "글이 빈칸입니다"]]
-    assert not list(workplace.rglob("x.csv")) and not list(workplace.parent.glob("x.csv"))
-
-
 def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) -> None:
     page = open_page()
     by_label(page.button, "만들고 라벨링 시작").click().run()
@@ -244,27 +221,22 @@ def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> Non
     assert progress(access).finished == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
+def test_a_file_that_cannot_be_read_is_one_line_and_no_project(workplace: Path) -> None:
+    for name, data, said in (
         ("x.exe", b"MZ", "unsupported kind of file"),
         ("x.csv", b"", "the file is empty"),
         ("x.zip", b"PK\x03\x04", "unsupported kind of file"),
         ("x.xlsx", b"not a workbook", "expected"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_one_line_and_no_project(
-    workplace: Path, name: str, data: bytes, said: str
-) -> None:
-    page = open_page()
-    page.file_uploader[0].upload(name, data, "application/octet-stream")
-    page.run()
-    assert not page.exception
-    sentence = page.error[0].value
-    assert "읽을 수 없어" in sentence
-    # What is not known in Korean stands below, folded, in English.
-    assert ("파일입니다" in sentence) is (said != "expected")
-    assert said in page.code[0].value and "\n" not in page.code[0].value.strip()
+    ):
+        page = open_page()
+        page.file_uploader[0].upload(name, data, "application/octet-stream")
+        page.run()
+        assert not page.exception, name
+        sentence = page.error[0].value
+        assert "읽을 수 없어" in sentence, name
+        # What is not known in Korean stands below, folded, in English.
+        assert ("파일입니다" in sentence) is (said != "expected"), name
+        assert said in page.code[0].value and "\n" not in page.code[0].value.strip(), name
 
 
 def test_a_workbook_that_would_fill_the_memory_is_refused(workplace: Path) -> None:
@@ -291,19 +263,16 @@ def test_uploads_lie_under_numbers_and_go_with_who_holds_them(workplace: Path) -
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_names_of_files_are_shown_by_their_last_part() -> None:
+    for name, expected in (
         ("..\\..\\a.csv", "a.csv"),
         ("/etc/passwd", "passwd"),
         ("줄\n바꿈.txt", "줄 바꿈.txt"),
         ("반\ud83d쪽.csv", "반쪽.csv"),
         ("..", ".."),
         ("/", "file"),
-    ],
-)
-def test_names_of_files_are_shown_by_their_last_part(name: str, expected: str) -> None:
-    assert shown_name(name) == expected
+    ):
+        assert shown_name(name) == expected
 
 
 def test_files_of_one_name_are_told_apart() -> None:
@@ -311,9 +280,8 @@ def test_files_of_one_name_are_told_apart() -> None:
     assert [one.name for one in names_apart(sources)] == ["a.csv.gz", "a (2).csv.gz", "b.txt"]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "columns", "text", "label"),
-    [
+def test_columns_are_found_before_anything_is_read_in() -> None:
+    for name, data, columns, text, label in (
         ("a.csv", CSV.encode("cp949"), ("번호", "리뷰", "라벨"), 1, 2),
         ("a.csv", CSV.encode("utf-16"), ("번호", "리뷰", "라벨"), 1, 2),
         ("a.tsv", b"id\tx\n1\tlong words here\n2\tand here\n", ("id", "x"), 1, None),
@@ -326,13 +294,9 @@ def test_files_of_one_name_are_told_apart() -> None:
             2,
             None,
         ),
-    ],
-)
-def test_columns_are_found_before_anything_is_read_in(
-    name: str, data: bytes, columns: tuple[str, ...], text: int, label: int | None
-) -> None:
-    found = look_at(source_of_upload(name, data))
-    assert (found.columns, found.text, found.label) == (columns, text, label)
+    ):
+        found = look_at(source_of_upload(name, data))
+        assert (found.columns, found.text, found.label) == (columns, text, label), name
 
 
 def test_a_title_above_the_names_of_columns_is_pointed_at(workplace: Path) -> None:
@@ -558,20 +522,17 @@ def test_a_workbook_that_cuts_texts_says_so(workplace: Path) -> None:
         assert [one.value.partition(".")[0] for one in page.warning] == told
 
 
-@pytest.mark.parametrize(
-    ("typed", "names"),
-    [
+def test_labels_are_typed_in_lines_or_with_commas() -> None:
+    for typed, names in (
         ("긍정, 부정,중립", ["긍정", "부정", "중립"]),
         ('"기타, 나머지"\n가격, 값\n\n가격', ["기타, 나머지", "가격", "값"]),
         ('별로 "안" 좋음', ['별로 "안" 좋음']),
         ('"기타, 나머지\n부정', ['"기타', "나머지", "부정"]),
         ("긍정,\n부정,\n", ["긍정", "부정"]),
         (" , ", []),
-    ],
-)
-def test_labels_are_typed_in_lines_or_with_commas(typed: str, names: list[str]) -> None:
-    assert typed_labels(typed) == names
-    assert typed_labels(as_typed(names)) == names
+    ):
+        assert typed_labels(typed) == names
+        assert typed_labels(as_typed(names)) == names, typed
 
 
 def test_a_line_that_is_no_label_is_no_traceback() -> None:

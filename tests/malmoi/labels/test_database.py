@@ -39,18 +39,18 @@ def rows(given: str) -> list[tuple[str, str | None]]:
     return [(record.text, record.label) for record in iter_label_records(database)]
 
 
-@pytest.mark.parametrize("place", ["labels.db", "sqlite:///labels.db"])
-def test_a_part_is_a_task_or_its_labels(two_tasks: Path, place: str) -> None:
-    assert rows(f"{place}#memos") == MEMOS
-    assert rows(f"{place}#reviews") == REVIEWS
-    assert rows(f"{place}#긍정, 부정,중립") == REVIEWS
-    assert rows(f"sqlite:///{two_tasks}#memos") == MEMOS
-    with pytest.raises(InputError, match=r"those of 긍정,부정,중립 and 꿈.*behind #"):
-        rows(place)
-    with pytest.raises(InputError, match=r"#TASK .*\(memos, reviews\).*found #memo$"):
-        rows(f"{place}#memo")
-    with pytest.raises(InputError, match="expected labels of 가,나, found those of 긍정"):
-        rows(f"{place}#가,나")
+def test_a_part_is_a_task_or_its_labels(two_tasks: Path) -> None:
+    for place in ("labels.db", "sqlite:///labels.db"):
+        assert rows(f"{place}#memos") == MEMOS
+        assert rows(f"{place}#reviews") == REVIEWS
+        assert rows(f"{place}#긍정, 부정,중립") == REVIEWS
+        assert rows(f"sqlite:///{two_tasks}#memos") == MEMOS, place
+        with pytest.raises(InputError, match=r"those of 긍정,부정,중립 and 꿈.*behind #"):
+            rows(place)
+        with pytest.raises(InputError, match=r"#TASK .*\(memos, reviews\).*found #memo$"):
+            rows(f"{place}#memo")
+        with pytest.raises(InputError, match="expected labels of 가,나, found those of 긍정"):
+            rows(f"{place}#가,나")
 
 
 def test_examples_of_a_part(two_tasks: Path) -> None:
@@ -80,9 +80,8 @@ def test_what_is_no_database(two_tasks: Path) -> None:
     assert label_database("a#b/labels.db") == LabelDatabase(path=Path("a#b/labels.db"))
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_a_password_is_never_shown() -> None:
+    for url, shown in (
         (
             "postgresql+psycopg://me:sec@#:/ret@host:5432/db",
             "postgresql+psycopg://me:***@host:5432/db",
@@ -90,33 +89,28 @@ def test_what_is_no_database(two_tasks: Path) -> None:
         ("postgresql://me@host/db?password=secret&x=1", "postgresql://me@host/db?password=***&x=1"),
         ("postgresql://me@host/db?sslpassword=secret", "postgresql://me@host/db?sslpassword=***"),
         ("sqlite:///runs/labels.db", "sqlite:///runs/labels.db"),
-    ],
-)
-def test_a_password_is_never_shown(url: str, shown: str) -> None:
-    assert without_password(url) == shown
-    for given in (url, f"{url}#memos"):
-        database = label_database(given)
-        assert database is not None and database.part in (None, "memos")
-        assert str(database) == shown + given.removeprefix(url)
-        assert "sec" not in f"{database} {database!r} {database.name}"
+    ):
+        assert without_password(url) == shown
+        for given in (url, f"{url}#memos"):
+            database = label_database(given)
+            assert database is not None and database.part in (None, "memos"), url
+            assert str(database) == shown + given.removeprefix(url)
+            assert "sec" not in f"{database} {database!r} {database.name}", url
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
+def test_a_database_that_cannot_be_read_is_one_line() -> None:
+    for url, message in (
         ("https://me:secret@host/labels.csv", "--data names https; labels are kept in SQLite or"),
         ("postgresql+psycopg://me:secret@host:port/db", "--data is not a database URL"),
         ("postgresql+nodriver://me:secret@host/db", "postgresql://me:***@host/db"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/db", "127.0.0.1:1/db: expected the label"),
         ("sqlite://", "in memory"),
-    ],
-)
-def test_a_database_that_cannot_be_read_is_one_line(url: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        rows(url)
-    told = str(caught.value)
-    assert message.replace("postgresql:", "postgresql+nodriver:") in told
-    assert "\n" not in told and "secret" not in told
+    ):
+        with pytest.raises(InputError) as caught:
+            rows(url)
+        told = str(caught.value)
+        assert message.replace("postgresql:", "postgresql+nodriver:") in told, url
+        assert "\n" not in told and "secret" not in told, url
 
 
 def test_a_folder_with_a_task_says_labels_columns_and_file(tmp_path: Path) -> None:

@@ -110,22 +110,20 @@ def test_a_flag_and_a_note_leave_without_a_label_too(
     assert first["Comments"] == ["가: -1+1", "다: 비꼬는 말?"]
 
 
-@pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "jsonl"])
-def test_every_format_is_read_again_by_fine_tuning(
-    project: ProjectAccess, tmp_path: Path, ending: str
-) -> None:
-    path = tmp_path / f"out.{ending}"
-    export_table(project, path)
-    adjudicate(project, 4, ["긍정"], request_id="4")
-    export_table(project, path)
-    assert read_examples(path).counts == {"긍정": 2, "중립": 1, "부정": 1}
-    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
-    if ending == "csv":
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            cells = [cell for row in csv.reader(file) for cell in row]
-        assert "=cmd()" not in cells and any(cell.endswith("=cmd()") for cell in cells)
-    if ending == "parquet":
-        assert pd.read_parquet(path).guideline_version.tolist() == [2] * 4
+def test_every_format_is_read_again_by_fine_tuning(project: ProjectAccess, tmp_path: Path) -> None:
+    for ending in ("csv", "xlsx", "parquet", "jsonl"):
+        path = tmp_path / f"out.{ending}"
+        export_table(project, path)
+        adjudicate(project, 4, ["긍정"], request_id="4")
+        export_table(project, path)
+        assert read_examples(path).counts == {"긍정": 2, "중립": 1, "부정": 1}, ending
+        assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == [], ending
+        if ending == "csv":
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                cells = [cell for row in csv.reader(file) for cell in row]
+            assert "=cmd()" not in cells and any(cell.endswith("=cmd()") for cell in cells), ending
+        if ending == "parquet":
+            assert pd.read_parquet(path).guideline_version.tolist() == [2] * 4, ending
 
 
 def test_texts_longer_than_a_cell_of_excel_are_counted(

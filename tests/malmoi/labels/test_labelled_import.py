@@ -121,9 +121,8 @@ def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
 SAID = '{"result": [{"value": {"choices": ["%s"]}}]}'
 
 
-@pytest.mark.parametrize(
-    ("cell", "kind", "expected"),
-    [
+def test_what_a_cell_of_labels_says() -> None:
+    for cell, kind, expected in (
         (None, "single", None),
         ("  ", "single", None),
         ("긍정", "single", ["긍정"]),
@@ -144,11 +143,9 @@ SAID = '{"result": [{"value": {"choices": ["%s"]}}]}'
         (f"[{SAID % '배송'}]", "single", ["배송"]),
         (f'[{SAID % "배송"}, {{"was_cancelled": true, {SAID[1:] % "가격"}]', "multi", ["배송"]),
         (f'[{{"was_cancelled": true, {SAID[1:] % "가격"}]', "multi", None),
-    ],
-)
-def test_what_a_cell_of_labels_says(cell: object, kind: str, expected: list[str] | None) -> None:
-    names = ["배송", "가격", "가격, 할인", "긍정", "1"]
-    assert labels_of_cell(cell, kind, names) == expected  # type: ignore[arg-type]
+    ):
+        names = ["배송", "가격", "가격, 할인", "긍정", "1"]
+        assert labels_of_cell(cell, kind, names) == expected  # type: ignore[arg-type]
 
 
 def test_a_table_comes_in_with_its_labels_once(make: Make) -> None:
@@ -262,26 +259,18 @@ def test_the_command_says_what_is_new_and_each_fault_once(
     assert f"{wrong} '0'" in many and f"{wrong} '1'" in many
 
 
-@pytest.mark.parametrize(
-    ("row", "flags"),
-    [
+def test_labels_that_were_not_asked_for_are_named(
+    make: Make, any_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make()
+    for row, flags in (
         ({"text": "글입니다", "감정": "긍정"}, "--label-column '감정'"),
         ({"text": "글입니다", "label": ["긍정"], "Comments": []}, "--from doccano"),
         ({"text": "제목", "data": {"text": "글"}, "annotations": []}, "--from label-studio"),
         ({"text": "글입니다", "별점": 5}, None),
-    ],
-)
-def test_labels_that_were_not_asked_for_are_named(
-    make: Make,
-    any_url: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    row: dict[str, object],
-    flags: str | None,
-) -> None:
-    make()
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    command(LabelsSettings(action="import", files=(file,), database=any_url))
-    said = capsys.readouterr().err
-    assert "texts only" not in said if flags is None else f"come in with {flags}\n" in said
+    ):
+        file = tmp_path / "rows.jsonl"
+        file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+        command(LabelsSettings(action="import", files=(file,), database=any_url))
+        said = capsys.readouterr().err
+        assert "texts only" not in said if flags is None else f"come in with {flags}\n" in said, row

@@ -116,16 +116,17 @@ def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> Non
     assert [one for one in votes(second)] == expected
 
 
-@pytest.mark.parametrize("value", [None, "긍정", {"choices": "긍정"}, {}])
-def test_choices_that_are_no_list_are_named_and_the_text_comes_in(make: Make, value: Any) -> None:
-    access = make()
-    annotation = {"completed_by": 1, "result": [{"type": "choices", "value": value}]}
-    task = {"data": {"text": "글"}, "annotations": [annotation]}
-    report = import_labelled(
-        access, [source_of_upload("ls.json", json.dumps([task]).encode())], "label-studio"
-    )
-    assert votes(access) == [("글", {}, None)]
-    assert "ls.json" in report.bad_rows[0] and "expected value.choices" in report.bad_rows[0]
+def test_choices_that_are_no_list_are_named_and_the_text_comes_in(make: Make) -> None:
+    for value in (None, "긍정", {"choices": "긍정"}, {}):
+        access = make(name=repr(value))
+        annotation = {"completed_by": 1, "result": [{"type": "choices", "value": value}]}
+        task = {"data": {"text": "글"}, "annotations": [annotation]}
+        report = import_labelled(
+            access, [source_of_upload("ls.json", json.dumps([task]).encode())], "label-studio"
+        )
+        assert votes(access) == [("글", {}, None)], value
+        (bad,) = report.bad_rows
+        assert "ls.json" in bad and "value.choices" in bad, value
 
 
 def test_an_unknown_label_keeps_the_others_of_its_row(make: Make) -> None:

@@ -141,17 +141,17 @@ def test_another_table_of_this_name_is_left_alone(tmp_path: Path) -> None:
     assert tables == ["labels"]
 
 
-@pytest.mark.parametrize("size", [100, 5_000])
-def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "labels.db"
-    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * size)
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="cannot be opened") as caught:
-        LabelStore(f"sqlite:///{path}")
-    assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="expected the label database of the app"):
-        list(iter_label_records(LabelDatabase(path=path)))
-    assert path.read_bytes() == before
+def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path) -> None:
+    for size in (100, 5_000):
+        path = tmp_path / "labels.db"
+        path.write_bytes(b"SQLite format 3\x00" + b"\xff" * size)
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="cannot be opened") as caught:
+            LabelStore(f"sqlite:///{path}")
+        assert "\n" not in str(caught.value), size
+        with pytest.raises(InputError, match="expected the label database of the app"):
+            list(iter_label_records(LabelDatabase(path=path)))
+        assert path.read_bytes() == before, size
 
 
 def test_a_database_from_before_projects_keeps_every_row(any_url: str) -> None:

@@ -21,33 +21,30 @@ def write_task(folder: Path, content: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("name", "labels"),
-    [("memos", ["꿈", "일기", "일정", "메모", "오류"]), ("reviews", ["부정", "중립", "긍정"])],
-)
-def test_the_projects_own_tasks(name: str, labels: list[str]) -> None:
-    task = read_task(CORPORA / name)
-    assert task.label_names == labels and task.name == name
-    assert task.guideline and task.prompt and "{labels}" in task.prompt
-    assert all(label.meaning and label.color and label.key for label in task.labels)
-    assert all(label in task.guideline and label in task.prompt for label in labels)
-    records = iter_records(
-        task.data, text_column=task.text_column, label_column=task.label_column, need_label=True
-    )
-    assert {record.label for record in records} == set(labels)
+def test_the_projects_own_tasks() -> None:
+    for name, labels in (
+        ("memos", ["꿈", "일기", "일정", "메모", "오류"]),
+        ("reviews", ["부정", "중립", "긍정"]),
+    ):
+        task = read_task(CORPORA / name)
+        assert task.label_names == labels and task.name == name
+        assert task.guideline and task.prompt and "{labels}" in task.prompt, name
+        assert all(label.meaning and label.color and label.key for label in task.labels), name
+        assert all(label in task.guideline and label in task.prompt for label in labels), name
+        records = iter_records(
+            task.data, text_column=task.text_column, label_column=task.label_column, need_label=True
+        )
+        assert {record.label for record in records} == set(labels), name
 
 
-@pytest.mark.parametrize(
-    ("name", "sha256"),
-    [
+def test_answers_to_the_prompts_stay_valid() -> None:
+    """A language model's answers are kept by what was sent: another byte, and all is paid anew."""
+    for name, sha256 in (
         ("memos", "ab8b64318c3eba12694891e529275d8d2557815475a27fd218253848050e9656"),
         ("reviews", "ddeaa17ca5437ffc7991d9301e5d081fd3debce27f67130539fa732b36d18109"),
-    ],
-)
-def test_answers_to_the_prompts_stay_valid(name: str, sha256: str) -> None:
-    """A language model's answers are kept by what was sent: another byte, and all is paid anew."""
-    prompt = (read_task(CORPORA / name).prompt or "").strip()
-    assert hashlib.sha256(prompt.encode()).hexdigest() == sha256
+    ):
+        prompt = (read_task(CORPORA / name).prompt or "").strip()
+        assert hashlib.sha256(prompt.encode()).hexdigest() == sha256, name
 
 
 def luminance(color: str) -> float:
@@ -57,21 +54,21 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("name", ["memos", "reviews"])
-def test_colors_stand_out_on_light_and_on_dark(name: str) -> None:
+def test_colors_stand_out_on_light_and_on_dark() -> None:
     """3 to 1 is what WCAG 2.2 (1.4.11) asks of a mark, on white and on Streamlit's dark page."""
-    dark = luminance("#0e1117")
-    for label in read_task(CORPORA / name).labels:
-        light = luminance(label.color or "")
-        assert 1.05 / (light + 0.05) >= 3 and (light + 0.05) / (dark + 0.05) >= 3
+    for name in ("memos", "reviews"):
+        dark = luminance("#0e1117")
+        for label in read_task(CORPORA / name).labels:
+            light = luminance(label.color or "")
+            assert 1.05 / (light + 0.05) >= 3 and (light + 0.05) / (dark + 0.05) >= 3, name
 
 
-@pytest.mark.parametrize("name", ["comments", "memos", "reviews"])
-def test_a_corpus_folder_is_read_without_its_task(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    names = {source.name for source in find_sources(CORPORA / name)}
-    assert names and all(one.endswith((".txt", ".csv")) for one in names) and not caplog.records
+def test_a_corpus_folder_is_read_without_its_task(caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("comments", "memos", "reviews"):
+        names = {source.name for source in find_sources(CORPORA / name)}
+        assert (
+            names and all(one.endswith((".txt", ".csv")) for one in names) and not caplog.records
+        ), name
 
 
 def test_what_a_file_leaves_out(tmp_path: Path) -> None:
@@ -99,9 +96,8 @@ def test_tasks_are_found_by_labels_and_by_name(
 TWO = '{ name = "가" }, { name = "나" }'
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
+    for content, message in (
         ("labels = [", "not a task in TOML: "),
         ("", "expected at least two labels"),
         ('labels = [{ name = "가" }]', "expected at least two labels"),
@@ -130,14 +126,12 @@ TWO = '{ name = "가" }, { name = "나" }'
             'labels = [{ name = "가", ratings = [1, 4] }, { name = "나", ratings = [4, 5] }]',
             "labels 가 and 나 share the rating 4",
         ),
-    ],
-)
-def test_what_is_wrong_is_one_line(tmp_path: Path, content: str, message: str) -> None:
-    folder = write_task(tmp_path, content)
-    with pytest.raises(InputError) as caught:
-        read_task(folder)
-    assert str(caught.value).startswith(f"{folder / 'task.toml'}: ")
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    ):
+        folder = write_task(tmp_path, content)
+        with pytest.raises(InputError) as caught:
+            read_task(folder)
+        assert str(caught.value).startswith(f"{folder / 'task.toml'}: "), content
+        assert message in str(caught.value) and "\n" not in str(caught.value), content
 
 
 def test_a_missing_task_is_one_line(tmp_path: Path) -> None:
