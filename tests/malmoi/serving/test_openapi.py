@@ -21,7 +21,7 @@ COMMAND = "from schemathesis.cli import schemathesis; schemathesis()"
 def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "schemathesis.toml"
     file.write_text(CONFIGURATION)
-    flags = ["--max-examples=15", "--seed=1", "--no-color", "--request-timeout=60"]
+    flags = ["--max-examples=30", "--seed=1", "--no-color", "--request-timeout=60"]
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, f"--config-file={file}", "run"]
         + [f"{server.url}/openapi.json", "-H", f"Authorization: Bearer {TOKEN}", *flags],
