@@ -14,7 +14,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from malmoi.labels.project_models import ProjectRow
+from malmoi.labels.project_models import GuidelineRow, ProjectRow
 from malmoi.labels.projects import ProjectStore
 from tests.app.servers import Server, serving
 
@@ -85,16 +85,19 @@ def put_labels_away(folder: Path) -> None:
     for file in folder.glob("runs/labels.db*"):
         # Not removed: the server knows a new file by its number, which could be used again.
         file.rename(folder / f"before-{number}-{file.name}")
-    if number := len(list(folder.glob("before-*-labels.db"))):
-        nobodys = {
-            **{"id": 100 * number, "name": f"before {number}", "kind": "single"},
-            **{"annotators_per_text": 1, "show_suggestion": True, "text_order": "plain"},
-            **{"random_share": 0, "lease_seconds": 600, "created_by": "nobody"},
-            **{"created_at": datetime.now(UTC), "archived_at": datetime.now(UTC)},
-        }
-        store = ProjectStore(f"sqlite:///{folder}/runs/labels.db")
-        with store.engine.begin() as connection:
-            connection.execute(insert(ProjectRow).values(nobodys))
+    if not (number := len(list(folder.glob("before-*-labels.db")))):
+        return
+    now = datetime.now(UTC)
+    project = {
+        **{"id": 100 * number, "name": f"before {number}", "kind": "single", "random_share": 0},
+        **{"annotators_per_text": 1, "show_suggestion": True, "text_order": "plain"},
+        **{"lease_seconds": 600, "created_by": "nobody", "created_at": now, "archived_at": now},
+    }
+    guideline = {"project_id": 100 * number, "version": 1, "markdown": "", "author": "nobody"}
+    store = ProjectStore(f"sqlite:///{folder}/runs/labels.db")
+    with store.engine.begin() as connection:
+        connection.execute(insert(ProjectRow).values(project))
+        connection.execute(insert(GuidelineRow).values(guideline | {"created_at": now}))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -403,44 +404,56 @@ def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.Monke
         Classifier.load(classifier_directory)
 
 
-def test_a_damaged_export_is_made_again(classifier_directory: Path) -> None:
+def test_a_damaged_export_is_made_again(
+    classifier_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = Classifier.load(classifier_directory, "onnx-fp32").predict(["꿈에서"])
     entry = entry_path(classifier_directory)
     network = entry / FILES["onnx-fp32"]
-    for damage in ("cut", "noise", "tokenizer", "no description", "foreign description"):
-        if damage == "cut":
-            os.truncate(network, 100)
-        elif damage == "noise":
-            network.write_bytes(b"x" * network.stat().st_size)
-        elif damage == "tokenizer":
-            (entry / "tokenizer.json").write_text("{}")
-        elif damage == "no description":
-            (entry / "description.json").unlink()
-        else:
-            (entry / "description.json").write_text("[]")
+    good = shutil.copytree(entry, tmp_path / "good")
+    made = 0
+
+    def export(*given: Any) -> Any:
+        """In no time, what an export makes."""
+        nonlocal made
+        made += 1
+        shutil.copytree(good, entry, dirs_exist_ok=True)
+        return find_exported(entry)
+
+    damages: dict[str, Callable[[], Any]] = {
+        "cut": lambda: os.truncate(network, 100),
+        "noise": lambda: network.write_bytes(b"x" * network.stat().st_size),
+        "tokenizer": lambda: (entry / "tokenizer.json").write_text("{}"),
+        "no description": lambda: (entry / "description.json").unlink(),
+        "foreign description": lambda: (entry / "description.json").write_text("[]"),
+    }
+    for number, (name, damage) in enumerate(damages.items()):
+        damage()
         again = Classifier.load(classifier_directory, "onnx-fp32")
-        assert again.predict(["꿈에서"]) == before, damage
-        assert find_exported(entry) is not None, damage
+        assert again.predict(["꿈에서"]) == before and made == number, name
+        assert find_exported(entry) is not None, name
+        # The first was made by the real one.
+        monkeypatch.setattr(opening, "_export", export)
 
 
-@pytest.mark.parametrize(
-    "error", [RuntimeError("Wire format was corrupt"), OSError(errno.ENOSPC, "No space left")]
-)
 def test_a_full_disk_is_told_as_such_whatever_the_library_says(
-    error: Exception, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    classifier_directory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    error: Exception = RuntimeError("Wire format was corrupt")
+
     def fails(*given: object) -> None:
         raise error
 
     monkeypatch.setattr(cache, "CACHE", tmp_path)
     monkeypatch.setattr(exporting, "_quantize", fails)
-    if isinstance(error, RuntimeError):  # of another fault it is the network's
-        with pytest.raises(InputError, match="cannot export an ElectraForSequenceClassification"):
-            Classifier.load(classifier_directory, "onnx-int8")
+    with pytest.raises(InputError, match="ElectraForSequenceClassification"):
+        Classifier.load(classifier_directory, "onnx-int8")  # of another fault it is the network's
+    monkeypatch.setattr(exporting, "_export", fails)
     monkeypatch.setattr(exporting.shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
-    with pytest.raises(OSError, match=rf"\[Errno {errno.ENOSPC}\].*{tmp_path / 'onnx'}"):
-        Classifier.load(classifier_directory, "onnx-int8")
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    for error in (RuntimeError("corrupt"), OSError(errno.ENOSPC, "No space left")):
+        with pytest.raises(OSError, match=rf"\[Errno {errno.ENOSPC}\].*{tmp_path / 'onnx'}"):
+            Classifier.load(classifier_directory, "onnx-int8")
+        assert not [path for path in tmp_path.rglob("*") if path.is_file()], error
 
 
 def test_without_onnxruntime_it_says_how_to_install_it(
@@ -517,6 +530,17 @@ class TestAuto:
         monkeypatch.setattr(opening, "_measured", None)
         assert Classifier.load(classifier_directory).engine == first.engine
 
+    @pytest.fixture
+    def exported(self, classifier_directory: Path, shared_cache: Path, _samples: None) -> None:
+        """An export is there, and nothing was measured of it."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cache, "CACHE", shared_cache)
+            Classifier.load(classifier_directory, "onnx-int8")
+            kept = entry_path(classifier_directory)
+        entry = shutil.copytree(kept, entry_path(classifier_directory))
+        assert read_measurement(entry) == {}
+
+    @pytest.mark.usefixtures("exported")
     def test_an_engine_with_other_labels_is_not_taken(
         self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -524,6 +548,7 @@ class TestAuto:
         monkeypatch.setattr(selection, "agreement_of", lambda *_: next(shares))
         assert Classifier.load(classifier_directory).engine == "torch-fp32"
 
+    @pytest.mark.usefixtures("exported")
     def test_an_engine_with_a_lower_score_is_not_taken(
         self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
