@@ -18,10 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 def run(script: str, *flags: str, cwd: Path) -> str:
     done = subprocess.run(
-        [sys.executable, str(ROOT / script), *flags],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
+        [sys.executable, str(ROOT / script), *flags], cwd=cwd, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.data import (
-    HATE_TRAIN,
-    NEWS_COMMENTS,
-    PETITIONS,
-    QUESTIONS,
-    DataSettings,
-)
+from benchmarks.data import HATE_TRAIN, NEWS_COMMENTS, PETITIONS, QUESTIONS, DataSettings
 from malmoi.errors import InputError
 
 ROOT = Path(__file__).parents[2]

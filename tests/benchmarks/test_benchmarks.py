@@ -100,9 +100,7 @@ def test_the_recorded_results_can_be_gone_on_with(downstream: ModuleType) -> Non
 
 
 def test_scores_belong_to_weights_and_are_of_one_setting(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quality = importlib.import_module("benchmarks.quality.score")
     rows = quality.Rows(texts=[f"글 {n}" for n in range(20)], targets=np.arange(20) % 3)
@@ -276,9 +274,7 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for() -> None:
 
 
 def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = importlib.import_module("benchmarks.quality.self_training")
     good, bad = ("정말 재밌어요", "또 보고 싶네요"), ("너무 지루해요", "돈이 아까워요")

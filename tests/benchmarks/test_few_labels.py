@@ -7,13 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.quality.few_labels import (
-    LEAST_OF_LABEL,
-    FewLabelsSettings,
-    _draw,
-    _split,
-    main,
-)
+from benchmarks.quality.few_labels import LEAST_OF_LABEL, FewLabelsSettings, _draw, _split, main
 from benchmarks.quality.tasks import TASKS
 
 

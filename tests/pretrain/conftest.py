@@ -244,11 +244,7 @@ class Toy:
                 words = random.integers(len(TOY_SPECIAL), len(self.tokenizer), size)
                 words[random.random(size) < 0.1] = self.tokenizer.unk_token_id
                 part = slice(begin, begin + size + 2)
-                ids[row, part] = [
-                    self.tokenizer.cls_token_id,
-                    *words,
-                    self.tokenizer.sep_token_id,
-                ]
+                ids[row, part] = [self.tokenizer.cls_token_id, *words, self.tokenizer.sep_token_id]
                 documents[row, part] = number + 1
                 positions[row, part] = np.arange(size + 2)
                 begin += size + 2

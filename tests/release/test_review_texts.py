@@ -20,14 +20,7 @@ from malmoi.errors import InputError
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from release.review_texts import RATINGS
 from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
-from tests.release.conftest import (
-    RATED,
-    REPORT,
-    ROOT,
-    write_json,
-    write_reviews,
-    written_reviews,
-)
+from tests.release.conftest import RATED, REPORT, ROOT, write_json, write_reviews, written_reviews
 
 
 def test_the_review_classifier_learns_from_as_many_of_each_rating_and_the_written_ones(

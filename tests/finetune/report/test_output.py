@@ -38,12 +38,7 @@ def test_predictions_run_nothing_and_are_read_as_they_were(tmp_path: Path) -> No
         seconds=1.0,
     )
     result = CrossValidation(
-        task="single",
-        labels=LABELS,
-        targets=examples.targets,
-        folds=1,
-        seeds=(1,),
-        results=[fold],
+        task="single", labels=LABELS, targets=examples.targets, folds=1, seeds=(1,), results=[fold]
     )
     path = tmp_path / "predictions.csv"
     write_predictions(path, examples, result)

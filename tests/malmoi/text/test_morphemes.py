@@ -131,12 +131,7 @@ def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.Monkey
 def test_sentences() -> None:
     laugh = "ㅋ" * 30
     text = f"재밌었다 정말로 최고예요{laugh} 또 보고싶다. 끝!"
-    assert split_sentences(text) == [
-        "재밌었다",
-        f"정말로 최고예요{laugh}",
-        "또 보고싶다.",
-        "끝!",
-    ]
+    assert split_sentences(text) == ["재밌었다", f"정말로 최고예요{laugh}", "또 보고싶다.", "끝!"]
     assert split_sentences("  ") == []
     # 됀 is 되 and ㄴ다 to Kiwi: it ends one sentence and begins the next with the same syllable.
     assert split_sentences("후회됀다. 알아보고 볼 걸") == ["후회됀다.", "알아보고 볼 걸"]

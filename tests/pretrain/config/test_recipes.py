@@ -81,10 +81,7 @@ def test_what_a_recipe_learns() -> None:
         ("whole-words", {"masking": "word"}),
         ("rare-tokens", {"masking": "rare"}),
         ("noise", {"unigram_fraction": 1.0, "bag_weight": 5.0}),
-        (
-            "few-tokens",
-            {"unigram_fraction": 1.0, "bag_weight": 5.0, "correction_weight": 5.0},
-        ),
+        ("few-tokens", {"unigram_fraction": 1.0, "bag_weight": 5.0, "correction_weight": 5.0}),
         ("gdes", {}),
         ("one-encoder", {}),
         ("muon", {}),

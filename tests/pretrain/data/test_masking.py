@@ -377,21 +377,9 @@ def test_span_bounds() -> None:
         [[0, 1, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 1, 1, 1]]
     ).bool()
     left, right, offset = span_bounds(masked)
-    assert left.tolist() == [
-        [0, 0, 0, 3, 3, 5, 6],
-        [0, 1, 2, 3, 4, 5, 6],
-        [-1, -1, 2, 3, 3, 3, 3],
-    ]
-    assert right.tolist() == [
-        [0, 3, 3, 3, 5, 5, 6],
-        [0, 1, 2, 3, 4, 5, 6],
-        [2, 2, 2, 3, 7, 7, 7],
-    ]
-    assert offset.tolist() == [
-        [0, 0, 1, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0, 1, 2],
-    ]
+    assert left.tolist() == [[0, 0, 0, 3, 3, 5, 6], [0, 1, 2, 3, 4, 5, 6], [-1, -1, 2, 3, 3, 3, 3]]
+    assert right.tolist() == [[0, 3, 3, 3, 5, 5, 6], [0, 1, 2, 3, 4, 5, 6], [2, 2, 2, 3, 7, 7, 7]]
+    assert offset.tolist() == [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1, 2]]
 
 
 class _NoWaiting(TorchDispatchMode):

@@ -43,10 +43,7 @@ def result(
     }
     return StepResult(
         loss=torch.tensor(generator + 50 * discriminator),
-        auxiliary={
-            "bag_loss": torch.tensor(0.0),
-            "correction_loss": torch.tensor(correction),
-        },
+        auxiliary={"bag_loss": torch.tensor(0.0), "correction_loss": torch.tensor(correction)},
         generator_loss=torch.tensor(generator),
         discriminator_loss=torch.tensor(discriminator),
         counts=torch.tensor(list(counts.values())),
@@ -155,11 +152,7 @@ DETECTION = {
     ],
 )
 def test_what_a_recipe_or_stage_has_not_is_in_no_row(
-    pretrain_here: Command,
-    break_off: Breaking,
-    flags: str,
-    first: set[str],
-    last: set[str],
+    pretrain_here: Command, break_off: Breaking, flags: str, first: set[str], last: set[str]
 ) -> None:
     """And the rows are read again by a run that goes on."""
     directory = break_off(7, "--max-steps", "8", *flags.split())

@@ -8,12 +8,7 @@ import torch
 
 from pretrain.config.objective import Recipe
 from pretrain.config.run_plan import OptimizerPlan
-from pretrain.engine.optimizer import (
-    Optimizers,
-    WeightAverage,
-    clip_gradients,
-    learning_rate_at,
-)
+from pretrain.engine.optimizer import Optimizers, WeightAverage, clip_gradients, learning_rate_at
 from pretrain.model.networks import ElectraPair
 from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Toy, plan_of

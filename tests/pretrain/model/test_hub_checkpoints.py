@@ -162,9 +162,7 @@ def pickled(files: Files) -> Files:
 
 
 def test_shards_are_one_checkpoint_to_both_commands(
-    hub: Hub,
-    tmp_path: Path,
-    pretrain_here: Command,
+    hub: Hub, tmp_path: Path, pretrain_here: Command
 ) -> None:
     hub.branches["main"] = checkpoint(tmp_path / "theirs", shards=True)
     code, printed, errors = pretrain_here("--init", NAME, "--max-steps", "1")
@@ -180,9 +178,7 @@ def test_shards_are_one_checkpoint_to_both_commands(
 
 
 def test_a_revision_is_taken_by_both_commands(
-    hub: Hub,
-    tmp_path: Path,
-    pretrain_here: Command,
+    hub: Hub, tmp_path: Path, pretrain_here: Command
 ) -> None:
     hub.branches["main"] = checkpoint(tmp_path / "main")
     hub.branches["refs/pr/7"] = checkpoint(tmp_path / "other", seed=1)

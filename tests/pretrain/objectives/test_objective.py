@@ -94,11 +94,7 @@ def reference(
     """
     expected = Expected()
     share = mask_batch(
-        batch,
-        recipe,
-        toy.tables,
-        source(),
-        fraction=mask_fraction_at(recipe, moment.fraction),
+        batch, recipe, toy.tables, source(), fraction=mask_fraction_at(recipe, moment.fraction)
     )
     width = batch.input_ids.shape[1]
     vocabulary = toy.tokenizer.get_vocab()
@@ -293,12 +289,7 @@ def reference(
 
 
 def check(
-    toy: Toy,
-    recipe: Recipe,
-    *,
-    packed: bool,
-    sharing: str = "instance",
-    fraction: float = 0.0,
+    toy: Toy, recipe: Recipe, *, packed: bool, sharing: str = "instance", fraction: float = 0.0
 ) -> None:
     pair = toy.pair_for(recipe, sharing)
     batch = toy.batch(PACKED if packed else PADDED, packed=packed)

@@ -6,11 +6,7 @@ import unicodedata
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.text.cleaning.cleaner import (
-    CleaningSettings,
-    clean_batch,
-    clean_text,
-)
+from malmoi.text.cleaning.cleaner import CleaningSettings, clean_batch, clean_text
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 HEART = "❤\ufe0f"
@@ -237,10 +233,7 @@ def test_bounds_are_inclusive() -> None:
 def test_settings_are_checked() -> None:
     for wrong, message in (
         ({"min_characters": 0}, "min_characters must be at least 1, found 0"),
-        (
-            {"max_characters": 9},
-            "max_characters must be at least min_characters (10), found 9",
-        ),
+        ({"max_characters": 9}, "max_characters must be at least min_characters (10), found 9"),
         ({"max_repeats": -1}, "max_repeats must be at least 0, found -1"),
         ({"min_distinct": 1.5}, "min_distinct must be from 0 to 1, found 1.5"),
         (

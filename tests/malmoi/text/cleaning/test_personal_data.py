@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from malmoi.text.cleaning.cleaner import clean_text
-from malmoi.text.cleaning.personal_data import (
-    KINDS,
-    MASKS,
-    find_personal_data,
-    mask_personal_data,
-)
+from malmoi.text.cleaning.personal_data import KINDS, MASKS, find_personal_data, mask_personal_data
 
 Spans = set[tuple[int, int, str]]
 

@@ -165,10 +165,7 @@ def source(
 
 
 def fetch(
-    described: PublicSource,
-    folder: Path,
-    mirror: Path | None = None,
-    patience: Retries = QUICK,
+    described: PublicSource, folder: Path, mirror: Path | None = None, patience: Retries = QUICK
 ) -> Outcome:
     progress = FetchProgress()
     return fetch_source(described, folder, progress=progress, mirror=mirror, patience=patience)

@@ -112,10 +112,7 @@ def hub() -> Iterator[Hub]:
 def fetch(name: str, folder: Path, hub: Hub | None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HF_HOME": str(folder / "home"), "HF_HUB_DISABLE_XET": "1"}
     if hub is not None:
-        environment |= {
-            "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
-            "HF_HUB_OFFLINE": "0",
-        }
+        environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HUB_OFFLINE": "0"}
     return subprocess.run(
         [sys.executable, "-m", "malmoi", "fetch", name, "--output", str(folder / "out")],
         env=environment,

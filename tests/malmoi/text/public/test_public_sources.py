@@ -161,10 +161,7 @@ READ = {
         ("ChatbotData.csv:2:A", "하루가, 또 가네요.", "일상다반사"),
         ("ChatbotData.csv:3:A", "연락해요", "사랑(긍정)"),
     ],
-    "goemotions_ko": [
-        ("train.tsv:1", "좋아요", "love,joy"),
-        ("train.tsv:2", "그래", "neutral"),
-    ],
+    "goemotions_ko": [("train.tsv:1", "좋아요", "love,joy"), ("train.tsv:2", "그래", "neutral")],
     "korean_safety": [("question_test_ood.json:1", "왜?", "ethical")],
     "malicious_comments": [
         ("Dataset.csv:2", "좋은 글이네요", "정상"),
@@ -177,10 +174,7 @@ READ = {
         ("example_tweets.txt:2", "@user 안녕", None),
     ],
     "boddari_tales": [("fairytale01.csv:2", "옛날,\n오리가 살았다.", None)],
-    "johngrib_notes": [
-        ("notes.txt:1", '"뭐"라고 하는 글', None),
-        ("notes.txt:2", "다음 글", None),
-    ],
+    "johngrib_notes": [("notes.txt:1", '"뭐"라고 하는 글', None), ("notes.txt:2", "다음 글", None)],
     "korean_folktales": [("tales.txt:1", '"이리 와," 했다', None)],
     "petition_titles": [("titles.tsv:2", "바꿔 주세요", "행정")],
     "national_petitions": [
