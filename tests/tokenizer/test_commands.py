@@ -126,19 +126,6 @@ def test_evaluate_compares_directories_and_vocabularies(
     assert (tmp_path / "compared.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_evaluate_without_the_packages_that_draw_writes_the_json_alone(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    vocabulary = str(vocabulary_file(tmp_path, "영"))
-    output = tmp_path / "compared.json"
-    flags = ["--corpus", str(COMMENTS / "games.txt"), "--output", str(output)]
-    code, printed, _ = run("evaluate", vocabulary, *flags)
-    assert code == 0 and printed.count("'.[plots]'") == 1
-    assert json.loads(output.read_text(encoding="utf-8"))["rows"]
-    assert not (tmp_path / "compared.png").exists()
-
-
 def vocabulary_file(folder: Path, *entries: str) -> Path:
     path = folder / "vocab.txt"
     path.write_text("\n".join(["[PAD]", "[UNK]", *entries]) + "\n", encoding="utf-8")

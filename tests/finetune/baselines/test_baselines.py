@@ -19,7 +19,6 @@ from finetune.baselines.classic import (
 )
 from finetune.data.folds import assign_folds
 from finetune.evaluation.scores import score
-from malmoi.errors import InputError
 from malmoi.text.morphemes import AnalyserError
 from tests.finetune.conftest import LABELS, separable
 
@@ -120,37 +119,6 @@ def test_what_the_analyser_fails_on_is_cut_at_spaces(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(baselines, "analyse", fail)
     assert morpheme_names("학교에 갔다") == ["학교에", "갔다"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "label_ids", "fold_of", "message"),
-    [
-        (
-            ["가", "나"],
-            [0],
-            [1, 2],
-            "expected one label and one fold for each text, found 2 texts, 1 labels and 2 folds",
-        ),
-        (["가", "나"], [0, 1], [1, 1], "expected at least two folds, found 1; raise --folds"),
-        (
-            ["가", "나", "다"],
-            [0, 1, 0],
-            [1, 2, 2],
-            "expected at least two labels outside fold 2, found 1; add texts of other labels",
-        ),
-    ],
-)
-@pytest.mark.parametrize("classify", CLASSICAL)
-def test_what_cannot_be_trained_on_is_refused(
-    classify,  # type: ignore[no-untyped-def]
-    texts: list[str],
-    label_ids: list[int],
-    fold_of: list[int],
-    message: str,
-) -> None:
-    with pytest.raises(InputError) as refused:
-        classify(texts, label_ids, fold_of, 2, 0)
-    assert str(refused.value) == message
 
 
 def test_macro_f1_is_that_of_every_other_report() -> None:

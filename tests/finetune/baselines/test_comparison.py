@@ -106,19 +106,3 @@ def test_a_damaged_temperature_is_named(
     (model / CALIBRATION).write_text(text)
     with pytest.raises(InputError, match=r"expected a temperature .*calibration\.json"):
         Classifier.load(model)
-
-
-def test_what_needs_one_label_a_text_is_refused_elsewhere(
-    encoder: Path, write_csv: WriteCsv
-) -> None:
-    data = write_csv(separable())
-    for flags, message in (
-        ({"baselines": True, "task": "multi"}, "--baselines is for one label a text"),
-        ({"learning_curve": True, "task": "pair"}, "--learning-curve is for one label a text"),
-        ({"set": ["llm.model=m"]}, "add --baselines"),
-        ({"set": ["llm.model=m"], "baselines": True}, "expected the prices"),
-        ({"set": ["llm.input_dollars=0"], "baselines": True}, "keys of llm are for; add --set"),
-        ({"recipe": "llm", "baselines": True}, "expected a model to ask, found none; give --set"),
-    ):
-        with pytest.raises(InputError, match=message):
-            main(settings(encoder, data, **flags))

@@ -17,7 +17,6 @@ from finetune.evaluation.calibration import (
     reliability_bins,
 )
 from finetune.evaluation.label_errors import find_likely_errors
-from malmoi.errors import InputError
 
 Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -112,26 +111,6 @@ def test_probabilities_of_zero_are_survived() -> None:
     found = calibrate_out_of_fold([[1.0, 0.0], [0.0, 1.0]] * 4, [0, 1, 1, 1] * 2, [1] * 4 + [2] * 4)
     assert np.isfinite(found.nll_before)
     assert np.isfinite(found.probabilities).all()
-
-
-HALVES = [[0.5, 0.5], [0.4, 0.6]]
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    for probabilities, ids, folds, message in (
-        ([0.5, 0.5], [0, 1], [1, 2], "expected probabilities of shape [texts, labels], found [2]"),
-        (HALVES, [0], [1, 2], "expected 2 whole numbers as label ids, found shape [1] of int64"),
-        (HALVES, [[1, 0], [0, 1]], [1, 2], "expected 2 whole numbers as label ids, found shape"),
-        (HALVES, [0, 1], [1.5, 2], "expected 2 whole numbers as fold numbers, found shape [2]"),
-        (HALVES, [0, 2], [1, 2], "expected label ids from 0 to 1, found 0 to 2"),
-        ([[0.5, 0.5], [0.9, 0.8]], [0, 1], [1, 2], "expected probabilities that add up to 1"),
-        ([[0.5, 0.5], [np.nan, 1]], [0, 1], [1, 2], "expected probabilities that add up to 1"),
-        (HALVES, [0, 1], [1, 1], "expected two folds at least, found 1"),
-    ):
-        with pytest.raises(InputError) as error:
-            calibrate_out_of_fold(probabilities, ids, folds)  # type: ignore[arg-type]
-        assert message in str(error.value)
-        assert "\n" not in str(error.value)
 
 
 def test_likely_errors_by_hand() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from finetune.evaluation.learning_curve import learning_curve, stratified_part
-from malmoi.errors import InputError
 
 LABELS = np.array([0] * 80 + [1] * 40 + [2] * 3)
 FOLDS = np.array([*np.arange(80) % 4, *np.arange(40) % 4, 0, 1, 2]) + 1
@@ -55,13 +54,3 @@ def test_scores_that_are_known_are_not_measured_again() -> None:
     assert len(trained) == 1
     assert points[-1].scores == [0.75]
     assert points[-1].sd == 0
-
-
-def test_folds_and_fractions_that_do_not_exist_are_refused() -> None:
-    for folds, fractions, message in (
-        ([9], (1.0,), r"expected folds among \[1, 2, 3, 4\], found \[9\]"),
-        ([1], (0.0, 1.0), "expected fractions above 0 and at most 1, found"),
-        ([1], (), "expected fractions above 0 and at most 1, found"),
-    ):
-        with pytest.raises(InputError, match=message):
-            learning_curve(LABELS, FOLDS, lambda train, test: 0.0, folds=folds, fractions=fractions)

@@ -6,11 +6,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from finetune.evaluation.learning_curve import CurvePoint
 from finetune.report.page import ComparedRow, ReportContent, report_page, write_report_page
-from malmoi.errors import InputError
 from malmoi.text.label_keywords import label_keywords
 from tests.finetune.conftest import LABELS, separable
 
@@ -216,16 +214,3 @@ def test_keywords_are_on_the_page() -> None:
     page = Page(report_page(given))
     assert "keywords" in page.ids
     assert "악몽" in page.text[page.text.index("로그 가능도비") :]
-
-
-def test_parts_of_different_runs_are_refused(tmp_path: Path) -> None:
-    for changes, message in (
-        ({"texts": ["하나"]}, "expected 60 texts as in the probabilities, found 1"),
-        ({"ids": []}, "expected 60 ids as in the probabilities, found 0"),
-        ({"labels": ["가", "나"]}, "expected 3 label names as in the probabilities, found 2"),
-        ({"fold_f1": {}}, "expected the F1 of each seed's folds, found none"),
-        ({"label_ids": np.zeros((60, 3), int)}, "expected 60 whole numbers as label ids"),
-    ):
-        with pytest.raises(InputError, match=re.escape(message)):
-            write_report_page(tmp_path / "report.html", content(**changes), keywords=False)
-        assert list(tmp_path.iterdir()) == []

@@ -2,12 +2,9 @@
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from malmoi.errors import InputError
 from pretrain.config.objective import Masking
@@ -380,47 +377,3 @@ def test_span_bounds() -> None:
     assert left.tolist() == [[0, 0, 0, 3, 3, 5, 6], [0, 1, 2, 3, 4, 5, 6], [-1, -1, 2, 3, 3, 3, 3]]
     assert right.tolist() == [[0, 3, 3, 3, 5, 5, 6], [0, 1, 2, 3, 4, 5, 6], [2, 2, 2, 3, 7, 7, 7]]
     assert offset.tolist() == [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1, 2]]
-
-
-class _NoWaiting(TorchDispatchMode):
-    """Refuses what makes the host wait for the device: reading values, shapes made of them."""
-
-    WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "_to_copy", "bincount")
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        name = func.overloadpacket.__name__
-        # _to_copy changes types; here a device would have to change for it to wait.
-        assert name not in self.WAITING or (name == "_to_copy" and "device" not in (kwargs or {}))
-        if name in ("index", "index_put_"):
-            assert all(index is None or index.dtype != torch.bool for index in args[1])
-        return func(*args, **(kwargs or {}))
-
-
-def test_nothing_waits_for_the_device() -> None:
-    for strategy in STRATEGIES:
-        maskable = framed_rows(torch.arange(6), 12)
-        input_ids = torch.ones(6, 12, dtype=torch.int64)
-        with _NoWaiting():
-            masked = choose(strategy, maskable, 0.3, random_source())
-            mask_tokens(
-                *(input_ids, masked, 4, random_source()),
-                kept_fraction=0.15,
-                random_fraction=0.1,
-                random_ids=input_ids[0],
-            )
-            masked_places(masked, 0.3)
-            span_bounds(masked)
-
-
-def test_waiting_would_be_noticed() -> None:
-    masked = torch.tensor([[True, False]])
-    waiting: list[Callable[[], object]] = [
-        lambda: masked.sum().item(),
-        lambda: masked.nonzero(),
-        lambda: masked[masked],
-    ]
-    for act in waiting:
-        with pytest.raises(AssertionError), _NoWaiting():
-            act()

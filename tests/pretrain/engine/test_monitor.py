@@ -234,20 +234,6 @@ def test_a_generator_that_is_worse_for_a_moment_has_not_stalled(tmp_path: Path) 
     assert watch(tmp_path, now_and_then[:10]).warnings == []
 
 
-def test_only_what_learns_to_guess_can_stall(tmp_path: Path) -> None:
-    for recipe, named in (
-        (Recipe(objective="mlm"), "encoder"),
-        (Recipe(schedule="adversarial"), None),
-        (Recipe(schedule="frozen-generator"), None),
-        (Recipe(schedule="frozen-discriminator"), "generator"),
-        (Recipe(unigram_fraction=1.0), None),
-    ):
-        warnings = watch(tmp_path, [result(generator=6.4)] * 10, recipe=recipe).warnings
-        stalled = [warning for warning in warnings if "stalled" in warning]
-        assert bool(stalled) == (named is not None)
-        assert all(f"the {named} has stalled" in warning for warning in stalled)
-
-
 def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,25 +245,6 @@ def test_recall_at_zero_is_said_in_time_and_again_at_the_end(
     assert f"about {trivial:.2f}" in first
     assert "only learnt that most tokens are original" in capsys.readouterr().out
     assert first.endswith("or replacements that are easier to find (--recipe noise)")
-
-
-@pytest.mark.parametrize(
-    ("found", "usual"), [(100, "replaced"), (95, None)], ids=["all replaced", "told apart"]
-)
-def test_where_most_masked_tokens_are_replaced_calling_all_so_is_nothing_learnt(
-    tmp_path: Path, found: int, usual: str | None
-) -> None:
-    """ELECTRA 15% asks about masked tokens only: 150 here, 100 of them replaced."""
-    counts = result(found=found).counts.tolist()
-    counts[COUNT_NAMES.index("predicted_replaced")] = 150 if usual else 100
-    each = replace(result(), counts=torch.tensor(counts))
-    warnings = watch(tmp_path, [each] * 10, recipe=Recipe(objective="electra-15")).warnings
-    if usual is None:
-        assert not warnings
-        return
-    trivial = -(math.log(2 / 3) * 2 / 3 + math.log(1 / 3) / 3)
-    assert "recall of original tokens is 0.000" in warnings[0] and f"{trivial:.2f}" in warnings[0]
-    assert "most masked tokens are replaced" in warnings[0]
 
 
 def test_nothing_found_while_the_rate_still_rises_is_no_warning(tmp_path: Path) -> None:
@@ -312,13 +279,6 @@ def test_a_step_keeps_no_graph_until_it_is_reported(tmp_path: Path) -> None:
 def test_no_recall_is_missed_while_nothing_is_replaced(tmp_path: Path) -> None:
     """The first of two stages."""
     assert watch(tmp_path, [result(found=0, replaced=0)] * 10).warnings == []
-
-
-def test_warnings_of_earlier_sittings_are_kept_and_not_repeated(tmp_path: Path) -> None:
-    stalled = result(generator=6.4)
-    before = watch(tmp_path, [stalled] * 6).warnings
-    after = watch(tmp_path, [stalled] * 4, first_step=600, warnings=list(before)).warnings
-    assert len(before) == 1 and after == before
 
 
 def test_two_nats_above_the_start_is_an_explosion(tmp_path: Path) -> None:

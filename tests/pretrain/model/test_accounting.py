@@ -1,7 +1,6 @@
 """Operations against the paper's published totals and against sums by hand."""
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from pretrain.engine.optimizer import Optimizers
 from pretrain.engine.processes import Processes
 from pretrain.model.cost import hardware_flops, parameter_counts
 from pretrain.model.networks import ElectraPair
-from pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
+from pretrain.objectives.cost import paper_flops_per_token
 from pretrain.objectives.local_batch import LocalBatch, mask_batch
 from pretrain.objectives.step import TrainingObjective
 from tests.pretrain.conftest import Toy, plan_of
@@ -240,76 +239,3 @@ def test_a_run_by_the_clock_leaves_out_compiling(toy: Toy) -> None:
     trainer = trainer_of(toy.pair(), toy, max_steps=None, max_minutes=1)
     trainer.progress.seconds, trainer.progress.compiling_seconds = 70, 40
     assert trainer.done_fraction() == 0.5
-
-
-def test_the_cost_is_held_against_what_the_machine_can_do(
-    toy: Toy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two steps in four seconds, on a machine of 1e9 operations a second and on two of them."""
-    shapes = []
-
-    def seconds(asked: dict[tuple[int, int, int], int], *args: Any) -> tuple[float, float]:
-        shapes.append(asked)
-        return 1.0, 1e9
-
-    monkeypatch.setattr(pretrain.runner, "matrix_seconds", seconds)
-    pair = toy.pair()
-    trainer = trainer_of(pair, toy)
-    none = pretrain.runner._cost(trainer.plan, pair, trainer, trainer.processes)
-    assert none == {"paper_flops": 0, "hardware_flops": 0}
-    flops = take(trainer, toy, 2)
-    trainer.progress.seconds = 4.0
-    for processes, share in ((1, 2 * flops / 4e9), (2, flops / 4e9)):
-        many = replace(trainer.processes, world_size=processes)
-        cost = pretrain.runner._cost(trainer.plan, pair, trainer, many)
-        assert cost["matrix_flops_per_second"] == 1e9
-        assert cost["hardware_flops"] == pytest.approx(2 * flops)
-        assert cost["model_flops_utilization"] == pytest.approx(share)
-    # Shapes of this process's own rows.
-    positions = {rows for rows, inputs, outputs in shapes[1] if inputs == outputs == 32}
-    assert positions == {trainer.last_positions // 2}
-
-
-@pytest.mark.parametrize(
-    ("recipe", "left_out"),
-    [
-        (Recipe(), ()),
-        (Recipe(objective="mlm"), ("discriminator_predictions",)),
-        (Recipe(objective="replace-mlm"), ("discriminator_predictions",)),
-        (Recipe(objective="all-tokens-mlm"), ()),
-        (Recipe(schedule="frozen-discriminator"), ("discriminator",)),
-    ],
-    ids=["rtd", "mlm", "replace-mlm", "all-tokens-mlm", "frozen-discriminator"],
-)
-def test_matrix_shapes_are_those_of_the_step(
-    toy: Toy, recipe: Recipe, left_out: tuple[str, ...]
-) -> None:
-    """Without attention's own products: what a count of the linear layers' forward sees."""
-    pair = toy.pair_for(recipe, "none")
-    batch = toy.batch([[12], [20]])
-    rows = batch.input_ids.numel()
-    products = [0]
-
-    def count(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> None:
-        # The head of one output is left out as too small to matter.
-        if output.shape[-1] > 1:
-            products[0] += 2 * output.numel() * module.in_features
-
-    for name, module in pair.named_modules():
-        if isinstance(module, torch.nn.Linear) and not set(left_out) & set(name.split(".")):
-            module.register_forward_hook(count)
-    with torch.no_grad():
-        for network in pair.networks().values():
-            network(batch.input_ids)
-        if pair.lm_predictions is not None:
-            hidden = pair.discriminator.electra(batch.input_ids).last_hidden_state.flatten(0, 1)
-            config = pair.discriminator.config
-            pair.encoder_lm_logits(hidden)
-            # By the table of embeddings, which is no layer.
-            products[0] += 2 * rows * config.embedding_size * config.vocab_size
-            # The encoder's second pass here is none of a step.
-            before = products[0]
-            pair.discriminator.electra(batch.input_ids)
-            products[0] = before - (products[0] - before)
-    shapes = matrix_shapes(pair, recipe, rows, rows)
-    assert products[0] == sum(2 * a * b * c * n for (a, b, c), n in shapes.items())

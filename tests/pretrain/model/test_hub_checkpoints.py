@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -33,7 +32,6 @@ from tests.finetune.conftest import make_tokenizer, separable
 from tests.pretrain.conftest import Command
 
 NAME = "owner/electra"
-ROOT = Path(__file__).parents[3]
 Files = dict[str, bytes]
 
 
@@ -265,31 +263,3 @@ def test_a_classifier_by_its_hub_id(hub: Hub, tmp_path: Path) -> None:
     classifier = Classifier.load(NAME)
     assert classifier.name == NAME
     assert classifier.predict(["꿈에서 하늘을 날았다"])[0].label in labels.values()
-
-
-@pytest.mark.parametrize(
-    ("command", "revision"),
-    [
-        (
-            [
-                *("pretrain/run.py", "--corpus", "corpora/comments"),
-                *("--init", "checkpoints/malmoi-small"),
-            ],
-            ["--revision", "v1"],
-        ),
-        (
-            ["finetune/kfold.py", "--data", "corpora/memos", "--model", "checkpoints/malmoi-small"],
-            ["--set", "start.revision=v1"],
-        ),
-    ],
-)
-def test_a_revision_of_a_folder_is_refused(command: list[str], revision: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *command, *revision],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "revision is of a Hub id" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -126,20 +126,6 @@ def test_a_generator_is_as_wide_inside_as_the_checkpoint(
     assert pretrain_here(*again, *flags)[0] == 0
 
 
-def test_the_default_size_counts_as_asked_for_where_it_is_given(
-    pretrain_here: Command, tmp_path: Path
-) -> None:
-    foreign(tmp_path / "theirs")
-    wide = ["--init", "theirs", "--max-steps", "1", "--set", "generator.size=0.5"]
-    assert pretrain_here(*wide, "--output", "wide")[0] == 0
-    on = ["--init", "wide", "--recipe", "rtd", "--max-steps", "1"]
-    code, _, errors = pretrain_here(*on, "--set", "generator.size=0.25", "--output", "narrow")
-    assert code == 2 and not (tmp_path / "narrow").exists()
-    assert "expected generator.size=0.5" in errors and "found 0.25" in errors
-    # A recipe that lists the default asks for nothing.
-    assert pretrain_here(*on, "--output", "next")[0] == 0
-
-
 def without(folder: Path, ending: str) -> None:
     path = folder / "model.safetensors"
     weights = {key: value for key, value in load_file(path).items() if not key.endswith(ending)}
@@ -278,14 +264,3 @@ def test_unknown_words_are_counted_without_the_role_of_one(
     few = replace(corpus, ids=np.full(40, 9, dtype=np.uint16), offsets=np.array([0, 40]))
     assert unknown_fraction(few, tokenizer) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_sizes_that_are_advised_can_be_had(pretrain_here: Command, tmp_path: Path) -> None:
-    foreign(tmp_path / "theirs", hidden_size=20, num_attention_heads=10)
-    code, _, errors = pretrain_here("--init", "theirs", "--set", "objective.unigram_fraction=0")
-    assert code == 2
-    advised = errors.split("found 0.25; take ")[1].split()[0::2]
-    assert "0.25" not in advised
-    for size in advised:
-        flags = ["--init", "theirs", "--set", f"generator.size={size}", "--max-steps", "1"]
-        assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0

@@ -100,6 +100,8 @@ CASES = [
     # personal data
     ("전화 010-1234-5678 로", "전화 [전화] 로"),
     ("메일 a.b@naver.com요", "메일 [이메일]요"),
+    # Only with one space for the white space around it does it look like an address.
+    ("연락은 abc  @\n naver.com 로 주세요", "연락은 [이메일] 로 주세요"),
     ("010\u200b-1234\t-5678", "[전화]"),
     ("010\u00a01234\u30005678", "[전화]"),
     # columns of digits are no telephone
