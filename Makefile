@@ -41,7 +41,7 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 	@$(BIN)/streamlit run app/main.py
 
 test: .venv/installed-test lint  ## Run lint and all tests
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and the journeys: 90 s
 	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal

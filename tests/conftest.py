@@ -41,10 +41,21 @@ settings.register_profile(
 )
 settings.load_profile("tests")
 
+# The longest files, with few tests for their time: begun first, for whoever gets one of them last
+# works on it alone while the other processes have nothing to do.
+LONG = (
+    *("test_end_to_end.py", "test_exact_resume.py", "test_resume.py", "test_processes.py"),
+    *("test_files_that_freeze.py", "test_run.py", "test_kfold.py", "test_released_models.py"),
+)
+
 COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"
 # The first comments of each section. Golden pieces, vocabularies and losses in the tests are of
 # these 1,000, so comments added at the end of a section change nothing and take no time.
 FIRST_COMMENTS = {"games": 170, "news": 180, "shops": 180, "sports": 300, "videos": 170}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 @pytest.fixture(scope="session")
