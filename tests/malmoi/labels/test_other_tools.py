@@ -61,7 +61,14 @@ TASKS: list[dict[str, Any]] = [
     {
         "id": 8,
         "data": {"text": "모르겠다", "별점": 3},
-        "annotations": [{"completed_by": 10, "result": [], "was_cancelled": True}],
+        "annotations": [
+            {
+                "completed_by": 10,
+                # Chosen, and then cancelled all the same.
+                "result": [{"type": "choices", "value": {"choices": ["긍정"]}}],
+                "was_cancelled": True,
+            }
+        ],
         "predictions": [],
     },
     {
