@@ -35,7 +35,7 @@ from malmoi.text.written_cells import EXCEL_CELL
 from tests.malmoi.labels.conftest import LOCAL, Make, for_person
 
 TABLE = (
-    "내용,번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
+    "내용,=번호,label\n좋아요 👍🏽,1,x\n=cmd(),2,y\n별로,3,z\n모르겠다,4,w\n안 봄,5,v\n"
     "좋아요 👍🏽,6,the same text again\n"
 )
 
@@ -86,7 +86,7 @@ def test_a_table_has_votes_decisions_scores_and_the_own_columns(
     ]
     first, second = rows[:2]
     assert json.loads(first["votes"]) == {"가": ["긍정"], "나": ["긍정"]}
-    assert (first["번호"], first["label (2)"]) == ("1", "x")
+    assert (first["=번호"], first["label (2)"]) == ("1", "x")
     assert (first["source"], first["row"], first["notes"]) == ("원본.csv", "2", "가: -1+1")
     assert (second["adjudicated_label"], second["reviewer"]) == ("중립", LOCAL.name)
     assert (second["suggested_label"], second["suggested_score"]) == ("부정", 0.25)
@@ -121,7 +121,8 @@ def test_every_format_is_read_again_by_fine_tuning(project: ProjectAccess, tmp_p
         if ending == "csv":
             with path.open(encoding="utf-8-sig", newline="") as file:
                 cells = [cell for row in csv.reader(file) for cell in row]
-            assert "=cmd()" not in cells and any(cell.endswith("=cmd()") for cell in cells), ending
+            assert not [cell for cell in cells if cell.startswith("=")]
+            assert any(cell.endswith("=cmd()") for cell in cells)
         if ending == "parquet":
             assert pd.read_parquet(path).guideline_version.tolist() == [2] * 4, ending
 
