@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -192,6 +193,8 @@ def test_only_a_reviewer_trains_and_only_members_see(workplace: Path) -> None:
     annotator = store.access(Person(name="가"), access.project_id)
     with pytest.raises(AccessError):
         start_training(annotator)
+    with pytest.raises(AccessError):
+        start_again(annotator, cast(TrainingJob, None))  # refused before it is looked at
     assert training_jobs(annotator) == []
     stranger = ProjectAccess(
         engine=access.engine, project_id=access.project_id, person=Person(name="남")

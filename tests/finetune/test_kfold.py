@@ -146,6 +146,8 @@ def check_model(model: Path) -> None:
     predictions = classifier.predict([text for text, _ in separable()])
     right = sum(p.label == label for p, (_, label) in zip(predictions, separable(), strict=True))
     assert right / 63 > 0.95
+    report = json.loads((model.parent / "report.json").read_text(encoding="utf-8"))
+    assert classifier.temperature == report["calibration"]["temperature"] != 1
 
 
 def test_shuffled_labels_are_not_learned(kfold: Run, write_csv: WriteCsv) -> None:

@@ -118,6 +118,13 @@ def test_passing_trouble_is_tried_again(
     assert "3 calls were repeated after a failure" in result.lines()
 
 
+def test_an_endpoint_that_says_when_is_asked_then(server: Server, settings: LlmSettings) -> None:
+    server.plans = {TEXTS[3]: [fail(429), right]}  # says: at once
+    began = time.monotonic()
+    assert ask(replace(settings, first_wait_seconds=60.0)).retries == 1
+    assert time.monotonic() - began < 25
+
+
 @pytest.mark.parametrize("trouble", [stall, drip])
 def test_a_call_that_takes_too_long_is_given_up(
     server: Server, settings: LlmSettings, trouble: Reply

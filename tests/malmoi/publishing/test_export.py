@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 from huggingface_hub import ModelCard
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import pipeline
 
@@ -309,6 +311,21 @@ def test_a_temperature_that_cannot_be_worked_in_is_kept(
     found = probabilities(folder, "onnx-fp32", TEXTS)
     assert np.abs(found - probabilities(source, "torch-fp32", TEXTS)).max() < 1e-5
     assert "calibration.json" in (folder / "README.md").read_text("utf-8")
+
+
+def test_a_temperature_is_worked_into_weights_and_bias(
+    classifier_directory: Path, tmp_path: Path
+) -> None:
+    source, folder = tmp_path / "memos", tmp_path / "exported"
+    shutil.copytree(classifier_directory, source)
+    (source / "calibration.json").write_text('{"temperature": 3.0}')
+    weights = load_file(source / "model.safetensors")
+    weights["classifier.out_proj.bias"] = torch.tensor([3.0, 0.0, -3.0])
+    save_file(weights, source / "model.safetensors", {"format": "pt"})
+    export_folder(source, folder)
+    expected = probabilities(source, "torch-fp32", TEXTS)
+    assert np.abs(probabilities(folder, "onnx-fp32", TEXTS) - expected).max() < 1e-5
+    assert np.abs(by_pipeline(folder, TEXTS, LABELS) - expected).max() < 1e-4
 
 
 def test_the_card_says_what_it_is_and_its_examples_run(

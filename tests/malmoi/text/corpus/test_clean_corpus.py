@@ -82,6 +82,7 @@ def test_near_duplicates_name_the_text_kept_and_their_copies_do_too(tmp_path: Pa
     assert kept == [first, other]
     assert sorted(dropped) == [("2", "near-duplicate", "0"), ("3", "duplicate", "0")]
     assert report.dropped["near-duplicate"] == report.dropped["duplicate"] == 1
+    assert (report.read, report.kept) == (4, 2)
     report_file = json.loads((tmp_path / "out" / "_report.json").read_text(encoding="utf-8"))
     assert report_file["near_duplicates"] == {
         "threshold": 0.8,
