@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification
 
+from finetune.data.folds import assign_folds
 from finetune.evaluation.scores import macro_f1
+from finetune.plan import LinearPlan
+from finetune.training.cross_validation import CrossValidation, FoldResult
+from finetune.training.linear_folds import add_linear
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers
@@ -84,6 +88,30 @@ def test_transformers_overlooks_the_linear_part(kfold: Run, write_csv: WriteCsv)
         (model / name).unlink()
     without = Classifier.load(model).predict(["꿈에서 하늘을 날았다"])[0]
     assert without.probabilities != pytest.approx(with_it.probabilities, abs=0.05)
+
+
+def test_each_seed_has_the_linear_model_of_its_own_folds() -> None:
+    texts, labels = map(list, zip(*separable(), strict=True))
+    targets = np.array([LABELS.index(label) for label in labels])
+    even = np.full((len(texts), len(LABELS)), 1 / 3, dtype=np.float32)
+
+    def measured(*seeds: int) -> CrossValidation:
+        results = []
+        for seed in seeds:
+            fold_of = np.array(assign_folds(targets, 3, seed))
+            for fold in (1, 2, 3):
+                facts = {"seed": seed, "fold": fold, "epochs": 1, "best_epoch": 1, "seconds": 0.0}
+                places = np.flatnonzero(fold_of == fold)
+                said = {"probabilities": even[places], "thresholds": None, "scores": {}}
+                results.append(FoldResult(places=places, **said, **facts))  # type: ignore[arg-type]
+        return CrossValidation(
+            task="single", labels=LABELS, targets=targets, folds=3, seeds=seeds, results=results
+        )
+
+    plan = LinearPlan(enabled=True, kiwi=False, balanced=False)
+    both, alone = (add_linear(texts, measured(*seeds), plan).linear for seeds in ((1, 2), (2,)))
+    assert (both.probabilities(2) == alone.probabilities(2)).all()
+    assert (both.probabilities(1) != both.probabilities(2)).any()
 
 
 def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
