@@ -191,7 +191,8 @@ def test_a_revision_is_taken_by_both_commands(
     rows = "\n".join(f"{text},{label}" for text, label in separable())
     data.write_text(f"text,label\n{rows}\n", encoding="utf-8")
     run = {"data": data, "folds": 2, "epochs": 1, "device": "cpu", "output": tmp_path / "kfold"}
-    kfold(KfoldSettings(model=NAME, set=("start.revision=refs/pr/7",), **run))  # type: ignore[arg-type]
+    keys = ("start.revision=refs/pr/7", "linear.enabled=false")
+    kfold(KfoldSettings(model=NAME, set=keys, **run))  # type: ignore[arg-type]
     report = json.loads((tmp_path / "kfold" / "report.json").read_text(encoding="utf-8"))
     assert report["plan"]["encoder"]["model"] == f"{NAME}@{commit_of('refs/pr/7')}"
 
