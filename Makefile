@@ -47,7 +47,7 @@ check: .venv/installed-test lint  ## Run lint, the tests of what changed since m
 	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal
 	@$(if $(wildcard tests/journeys),$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys)
 
-faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: half an hour (ONLY=words)
+faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: ten minutes (ONLY=words)
 	@$(BIN)/python tests/faults.py $(ONLY)
 
 golden: .venv/installed-test  ## Say what no longer comes out as in tests/golden (ACCEPT=1, KEEP=DIR: its README)
