@@ -35,7 +35,7 @@ demo: .venv/installed  ## Go on pre-training on the sample comments, cross-valid
 	  --learning-rate 1e-4 --max-minutes 1
 	@$(BIN)/python finetune/kfold.py --labels 꿈,일기,일정,메모,오류 --epochs 3
 	@echo
-	@echo "Open the app:  make app   (or: source .venv/bin/activate && streamlit run app/main.py)"
+	@echo "The app:  make app, then open http://localhost:8501 in a browser"
 
 app: .venv/installed  ## Start the labelling app on http://localhost:8501
 	@$(BIN)/streamlit run app/main.py

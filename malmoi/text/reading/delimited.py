@@ -13,7 +13,7 @@ from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain, MovedRows
 from malmoi.text.reading.decoding import open_text, shown_encoding
 from malmoi.text.reading.delimiters import Shape, shown_delimiter, unquoted
-from malmoi.text.reading.notes import HEADERS_AGAIN, SourceNotes
+from malmoi.text.reading.notes import BLANK_LINES, HEADERS_AGAIN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.spreadsheet_cells import unguarded
 from malmoi.text.reading.table import Row, Table
@@ -82,7 +82,7 @@ def open_delimited(
         reader.look_at(sample)
         yield Table(
             columns=columns,
-            sample=[[convert(cell) for cell in row] for _, row in sample if row],
+            sample=[[convert(cell) for cell in row] for _, row in sample if not _is_blank(row)],
             read=lambda picks, needed: reader.read(chain(sample, rows), picks, needed),
         )
 
@@ -96,7 +96,12 @@ def _first_row(
         InputError: there is none, or none that can be read.
     """
     before = bad.count
-    first = next(((line, row) for line, row in rows if row), None)
+    first = None
+    for line, row in rows:
+        if not _is_blank(row):
+            first = line, row
+            break
+        notes.counts[BLANK_LINES] += 1
     if first is None and bad.count > before:
         raise InputError(
             f"{source.shown}: expected rows parted by {notes.delimiter}s, found none that can "
@@ -105,6 +110,11 @@ def _first_row(
     if first is None:
         raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
     return first
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    """Whether there is nothing on the line; a line of delimiters is a row of empty cells."""
+    return not row or (len(row) == 1 and not row[0].strip(" \ufeff"))
 
 
 class _Reader:
@@ -143,7 +153,8 @@ class _Reader:
         convert = self._convert
         moved = MovedRows(self._sample, needed[0])
         for line, row in rows:
-            if not row:
+            if _is_blank(row):
+                self._notes.counts[BLANK_LINES] += 1
                 if self._keep_blank:
                     yield line, "", [None] * len(picks)
                 continue
@@ -262,8 +273,8 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
         if item is None:
             return
         number, line = item
-        row = line.split("\t") if line.strip(" ") else []
-        width = width or len(row)
+        row = line.split("\t")
+        width = width or (0 if _is_blank(row) else len(row))
         opened = row and row[-1].startswith('"') and row[-1].count('"') % 2 == 1
         if opened and (len(row) < width or width == 1):
             ahead: list[tuple[int, str]] = []

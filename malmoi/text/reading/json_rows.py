@@ -16,7 +16,7 @@ from malmoi.text.reading.columns import (
 )
 from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
 from malmoi.text.reading.nested import with_inner_keys
-from malmoi.text.reading.notes import SourceNotes
+from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.sources import Source
 
 _CHUNK_CHARACTERS = 1 << 20
@@ -53,7 +53,7 @@ def json_rows(source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[Json
         elif source.format == ".json" and not _is_lines(head):
             rows = _one_object(head, text, source, notes)
         else:
-            rows = _lines(head, text, source, bad)
+            rows = _lines(head, text, source, notes, bad)
         for number, row in rows:
             if isinstance(row, dict):
                 yield number, with_inner_keys(row)
@@ -122,7 +122,9 @@ def _is_lines(head: str) -> bool:
         return False
 
 
-def _lines(head: str, text: TextIO, source: Source, bad: BadRows) -> Iterator[tuple[int, Any]]:
+def _lines(
+    head: str, text: TextIO, source: Source, notes: SourceNotes, bad: BadRows
+) -> Iterator[tuple[int, Any]]:
     number, rest = 0, head
     while True:
         *whole, rest = rest.split("\n")
@@ -130,6 +132,8 @@ def _lines(head: str, text: TextIO, source: Source, bad: BadRows) -> Iterator[tu
             number += 1
             if line.strip(_BLANK):
                 yield from _line(line, number, source, bad)
+            else:
+                notes.counts[BLANK_LINES] += 1
         chunk = text.read(_CHUNK_CHARACTERS)
         if not chunk:
             break

@@ -20,7 +20,7 @@ from malmoi.text.reading.columns import (
     plain_name,
     shown_columns,
 )
-from malmoi.text.reading.notes import HEADERS_AGAIN, HIDDEN, SourceNotes
+from malmoi.text.reading.notes import BLANK_LINES, HEADERS_AGAIN, HIDDEN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Row, Table
 from malmoi.text.reading.workbooks import (
@@ -255,15 +255,22 @@ class _SheetReader:
             spread = _Merged(ranges)
             with_errors = has_errors(self._source, self._stored, sheet)
             rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
+            blank = 0
             for number, cells in rows:
                 where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                 # A row that lies in merged cells alone is the rest of the one above it.
                 is_blank = not _holds_something(cells)
                 cells = spread.over(number, cells)
                 if is_blank:
+                    blank += 1
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
-                elif not self._has_remarks and _holds_something(cells[len(self.columns) :]):
+                    continue
+                # Not those below the last row: a formatted sheet has a million.
+                if blank:
+                    self._notes.counts[BLANK_LINES] += blank
+                    blank = 0
+                if not self._has_remarks and _holds_something(cells[len(self.columns) :]):
                     self._bad.add(
                         InputError(
                             f"{where}: expected {len(self.columns)} cells as in the header, found "

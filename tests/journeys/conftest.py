@@ -1,0 +1,83 @@
+"""Models of a few hundred weights, made once."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import (
+    ElectraConfig,
+    ElectraForPreTraining,
+    ElectraForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
+
+from tests.journeys.strategies import SENTENCES
+
+# Names of labels as people choose them.
+LABELS = ("긍정", "별로, 안 사요", "😀 그냥 그래요")
+
+
+def _tokenizer() -> PreTrainedTokenizerFast:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = sorted({c for texts in SENTENCES.values() for text in texts for c in text} - {" "})
+    pieces = [*special, *letters, *(f"##{letter}" for letter in letters)]
+    tokenizer = Tokenizer(
+        models.WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+def _config(tokenizer: PreTrainedTokenizerFast, **more: object) -> ElectraConfig:
+    return ElectraConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=8,
+        embedding_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=0.5,
+        **more,
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of one label a text."""
+    folder = tmp_path_factory.mktemp("classifier") / "model"
+    tokenizer = _tokenizer()
+    torch.manual_seed(0)
+    config = _config(
+        tokenizer, id2label=dict(enumerate(LABELS)), label2id={n: i for i, n in enumerate(LABELS)}
+    )
+    ElectraForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder to fine-tune."""
+    folder = tmp_path_factory.mktemp("encoder") / "discriminator"
+    tokenizer = _tokenizer()
+    torch.manual_seed(0)
+    ElectraForPreTraining(_config(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

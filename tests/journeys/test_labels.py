@@ -1,0 +1,147 @@
+"""Journeys of labels: into a project by a file, by the card's keys, and out again."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from app.labelling.exchange import answer
+from app.labelling.messages import read_message
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.names import normal_label
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import ProjectStore
+from malmoi.text.cleaning.cleaner import clean_text
+from tests.journeys.files import ODD_LABELS, DirtyFile
+from tests.journeys.laws import journey, must_be_read, render, run, table_of
+from tests.journeys.strategies import SENTENCES, files, journeys
+
+TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
+LOCAL = Person(name="지은", is_local=True)
+
+
+def _project(home: Path, name: str, file: DirtyFile) -> tuple[ProjectAccess, str]:
+    """A project in a database of its own, and the database."""
+    names = [ODD_LABELS[one] if "odd labels" in file.dirt else one for one in SENTENCES]
+    url = f"sqlite:///{home}/{name}.db"
+    new = NewProject(
+        name=name,
+        labels=[ProjectLabel(name=normal_label(one)) for one in names],
+        kind="single",
+        settings=ProjectSettings(text_order="plain"),
+    )
+    return ProjectStore(url).create(LOCAL, new), url
+
+
+def _exported(database: str, form: str) -> list[dict[str, Any]]:
+    path = Path(f"{Path(database).stem}-낸.{form}")
+    done = run("labels", "export", path, "--database", database, "--all-texts")
+    assert done.code == 0, done
+    return table_of(path)
+
+
+@journeys(
+    140, file=files(forms=TABLES), form=st.sampled_from(("csv", "xlsx", "jsonl", "json", "parquet"))
+)
+def test_labels_of_a_file_come_in_and_go_out(file: DirtyFile, form: str) -> None:
+    with journey() as home:
+        written = render(file, home)
+        _, database = _project(home, "하나", file)
+        flags = ["--database", database, "--label-column", written.label_column]
+        done = run("labels", "import", written.path, *flags)
+        if not must_be_read(written, done):
+            return
+        rows = _exported(database, form)
+        # Each text once, in order, as it stands in its first row.
+        expected: dict[str, set[str]] = {}
+        for text, label in zip(written.texts, written.labels, strict=True):
+            if text.strip() and (clean := clean_text(text)):
+                expected.setdefault(clean, set()).add(normal_label(label))
+        assert [clean_text(_plain(row["text"])) for row in rows] == list(expected)
+        for row, labels in zip(rows, expected.values(), strict=True):
+            assert _plain(row["label"]) in labels | {""}, row
+            assert bool(row["label"]) == bool(labels - {""}), row
+        # Again, nothing changes; and what came out goes into another project.
+        assert run("labels", "import", written.path, *flags).code == 0
+        assert _exported_texts(rows) == _exported_texts(_exported(database, "jsonl"))
+        _, second = _project(home, "둘", file)
+        again = ["--database", second, "--label-column", "label"]
+        assert run("labels", "import", f"하나-낸.{form}", *again).code == 0
+        assert _exported_texts(rows) == _exported_texts(_exported(second, "jsonl"))
+
+
+def _plain(cell: Any) -> str:
+    return "" if cell is None or cell != cell else str(cell)
+
+
+def _exported_texts(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(clean_text(_plain(row["text"])), _plain(row["label"])) for row in rows]
+
+
+def _label_all(access: ProjectAccess, file: DirtyFile) -> Counter[str]:
+    """Give every text a label by the card's messages, some of them with an undo or twice."""
+    given: Counter[str] = Counter()
+    names = [normal_label(ODD_LABELS.get(one, one)) for one in SENTENCES]
+    names = names if "odd labels" in file.dirt else list(SENTENCES)
+    have: list[int] = []
+    for turn in range(100):
+        message: dict[str, Any] = {"sequence": turn, "scope": "", "acts": [], "wants": True}
+        card = answer(access, read_message(message | {"have": have}))
+        assert card.failed is None
+        if not card.texts:
+            return given
+        acts = []
+        for handed in card.texts:
+            label = names[(handed["text_id"] + file.seed) % len(names)]
+            act = {"text_id": handed["text_id"], "kind": "label", "labels": [label]}
+            act |= {"guideline_version": 1, "seconds": 1.5, "suggestion": None}
+            acts.append(act | {"request_id": f"{file.seed}-{handed['text_id']}"})
+            given[label] += 1
+        send = message | {"acts": acts, "wants": False}
+        assert len(answer(access, read_message(send)).saved) == len(acts)
+        # The answer was lost, and the card sends them again.
+        again = answer(access, read_message(send))
+        assert len(again.saved) == len(acts) and again.labels == 0
+    raise AssertionError("texts are handed out for ever")
+
+
+@journeys(20, file=files(least=6, most=20))
+def test_from_a_file_to_labels_to_a_model_and_back(file: DirtyFile) -> None:
+    with journey() as home:
+        written = render(file, home)
+        access, database = _project(home, "하나", file)
+        done = run("labels", "import", written.path, "--database", database)
+        if not must_be_read(written, done):
+            return
+        given = _label_all(access, file)
+        rows = _exported(database, "csv")
+        assert Counter(row["label"] for row in rows) == given
+
+        # The database is what k-fold reads; where it can learn, its model labels the file.
+        labels = ",".join(sorted(given))
+        data = ["--data", f"{database}#하나", "--quick", "--folds", "2", "--output", "학습"]
+        trained = run("kfold", *data, *(["--labels", labels] if _plain_names(given) else []))
+        if trained.refused:
+            assert len(given) < 2 or min(given.values()) < 2, trained.err
+            return
+        report = json.loads(Path("학습/report.json").read_text(encoding="utf-8"))
+        assert report["data"]["texts"] + sum(report["data"]["left_out"].values()) == len(rows)
+        predicted = run("predict", written.path, "--model", "학습/model", "--output", "답.csv")
+        assert predicted.code == 0, predicted
+        _, second = _project(home, "둘", file)
+        again = ["--database", second, "--label-column", _new_label(table_of(Path("답.csv")))]
+        assert run("labels", "import", "답.csv", *again).code == 0
+        found = _exported_texts(_exported(second, "csv"))
+        assert [text for text, _ in found] == [clean_text(_plain(row["text"])) for row in rows]
+        assert {label for _, label in found} <= set(given)
+
+
+def _plain_names(labels: Counter[str]) -> bool:
+    return not any("," in label for label in labels)
+
+
+def _new_label(rows: list[dict[str, Any]]) -> str:
+    return next(name for name in reversed(list(rows[0])) if name.split(" (")[0] == "label")

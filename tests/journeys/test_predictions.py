@@ -1,0 +1,83 @@
+"""Journeys of tables through `malmoi predict`, and of texts through `malmoi explain`."""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from malmoi.text.cleaning.cleaner import clean_text
+from tests.journeys.conftest import LABELS
+from tests.journeys.files import DirtyFile, Written
+from tests.journeys.laws import journey, must_be_read, render, run, table_of
+from tests.journeys.strategies import files, journeys
+
+OUTPUTS = ("csv", "xlsx", "jsonl", "json", "parquet")
+
+
+def _output_form(file: DirtyFile, other: str) -> str:
+    # A third of them in another form than the input's.
+    return other if file.seed % 3 == 0 or file.form in ("txt", "tsv") else file.form
+
+
+@journeys(350, file=files(), other=st.sampled_from(OUTPUTS))
+def test_a_table_comes_back_with_labels(file: DirtyFile, other: str, classifier: Path) -> None:
+    with journey() as home:
+        written = render(file, home)
+        form = _output_form(file, other)
+        flags = ["--model", classifier, "--engine", "torch-fp32"]
+        done = run("predict", written.path, *flags, "--output", f"답.{form}")
+        if not must_be_read(written, done):
+            return
+        found = table_of(Path(f"답.{form}"))
+        assert len(found) == len(written.rows)
+        _same_cells(written, found, file.form if file.form == form else None)
+        names = list(found[0])
+        label = next(name for name in reversed(names) if name.split(" (")[0] == "label")
+        for row, text in zip(found, written.texts, strict=True):
+            assert (row[label] in LABELS) == bool(clean_text(text)), row
+
+        again = run("predict", written.path, *flags, "--output", f"또.{form}")
+        assert again.code == 0
+        assert Path(f"또.{form}").read_bytes() == Path(f"답.{form}").read_bytes()
+        # Into a pipe: the same rows.
+        piped = run("predict", written.path, *flags, "--output", "-")
+        lines = [json.loads(line) for line in piped.out.splitlines()]
+        assert [line[label] for line in lines] == [_shown(row[label]) or None for row in found]
+        # What was written is read again, and means the same.
+        reread = run("predict", f"답.{form}", *flags, "--output", "셋.jsonl")
+        assert reread.code == 0, reread
+        for row, text in zip(table_of(Path("셋.jsonl")), written.texts, strict=True):
+            assert clean_text(_shown(row[written.text_column])) == clean_text(text)
+
+
+def _shown(cell: Any) -> str:
+    """A cell as a person reads it, whatever the form of its file made of it."""
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, dict | list):
+        return json.dumps(cell, ensure_ascii=False, default=_shown)
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, datetime.date):
+        return cell.isoformat().removesuffix("T00:00:00")
+    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    if isinstance(cell, float | int):
+        text = text.removesuffix(".0")
+    # Which keeps a table program from taking it for a formula.
+    return text.lstrip("\u200b")
+
+
+def _same_cells(written: Written, found: list[dict[str, Any]], form: str | None) -> None:
+    names = list(found[0])
+    if names[0] == "source_file":
+        names = names[1:]
+    expected = [name or f"column {place}" for place, name in enumerate(written.columns, 1)]
+    assert names[: len(expected)] == expected
+    for row, given in zip(found, written.rows, strict=True):
+        for name, shown in zip(written.columns, expected, strict=True):
+            if form in ("jsonl", "json") and name in given:
+                assert given[name] == row[shown], (name, given, row)
+            else:
+                assert _shown(given.get(name)) == _shown(row[shown]), (name, given, row)
