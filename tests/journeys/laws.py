@@ -50,11 +50,12 @@ def journey(file: DirtyFile | None = None) -> Iterator[Path]:
 
 
 def _everything(folder: Path) -> set[str]:
-    # Caches may grow whatever becomes of the command.
+    # Caches may grow whatever becomes of the command, and SQLite's log while a database is open.
     return {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
         if path.relative_to(folder).parts[:2] != ("runs", "cache")
+        and not path.name.endswith(("-wal", "-shm"))
     }
 
 

@@ -75,7 +75,7 @@ def _check_run(written: Written, folder: Path) -> None:
     assert accounted == len(written.rows)
     known = {normal_label(label) for label in written.labels}
     assert set(predictions["label"].astype(str)) <= known
-    assert set(report["labels"]) <= known
+    assert set(report["data"]["per_label"]) <= known
     page = _Page()
     page.feed((folder / "report.html").read_text(encoding="utf-8"))
     assert page.open == [], page.open
@@ -108,7 +108,7 @@ class _Page(HTMLParser):
 def test_an_encoder_is_pretrained_on_any_file(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)
-        flags = ["--set", "size.layers=1", "--max-steps", 2, "--tokens-per-batch", 256]
+        flags = ["--preset", "tiny", "--max-steps", 2, "--tokens-per-batch", 256]
         done = run("pretrain", "--corpus", written.path, *flags, "--output", "학습")
         if _too_little(written):
             return
@@ -127,7 +127,7 @@ def _too_little(written: Written) -> bool:
 def test_a_tokenizer_is_trained_on_any_file(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)
-        flags = ["--output", "조각", "--vocab-size", 512, "--min-frequency", 1]
+        flags = ["--output", "조각", "--vocab-size", 1024, "--min-frequency", 1]
         done = run("tokenizer", "train", "--corpus", written.path, *flags)
         if _too_little(written):
             return
