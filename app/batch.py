@@ -13,6 +13,7 @@ from malmoi.errors import InputError
 from malmoi.free_names import free_name
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
+from malmoi.text.table_writing import save_book
 from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
 
 PREDICTION = "예측"
@@ -265,7 +266,7 @@ def to_xlsx(table: pd.DataFrame) -> bytes:
     for row in [list(table.columns), *table.itertuples(index=False, name=None)]:
         sheet.append([excel_cell(sheet, value) for value in row])
     buffer = io.BytesIO()
-    book.save(buffer)
+    save_book(book, buffer)
     return buffer.getvalue()
 
 

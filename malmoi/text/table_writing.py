@@ -6,11 +6,14 @@ import csv
 import gzip
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import whole_characters
@@ -140,7 +143,34 @@ def _xlsx(
     sheet = book.create_sheet("malmoi")
     sheet.append([excel_cell(sheet, name, cuts) for name in columns])
     yield lambda row: sheet.append([excel_cell(sheet, cell_of_text(cell), cuts) for cell in row])
-    book.save(path)
+    save_book(book, path)
+
+
+class _Archive(ZipFile):
+    """An archive whose parts have no time: the same rows give the same bytes."""
+
+    def write(self, filename: Any, arcname: Any = None, *args: Any, **kwargs: Any) -> None:
+        with (
+            Path(filename).open("rb") as part,
+            self.open(ZipInfo(arcname), "w", force_zip64=True) as into,
+        ):
+            shutil.copyfileobj(part, into)
+
+    def writestr(self, zinfo_or_arcname: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+        super().writestr(ZipInfo(zinfo_or_arcname), data, *args, **kwargs)
+
+    def open(self, name: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
+        if isinstance(name, ZipInfo):
+            name.compress_type = ZIP_DEFLATED
+        return super().open(name, mode, *args, **kwargs)
+
+
+def save_book(book: Any, path: Any) -> None:
+    """Write an openpyxl workbook to a path or stream; the same cells give the same bytes."""
+    from openpyxl.writer.excel import ExcelWriter
+
+    book.properties.created = book.properties.modified = datetime(1980, 1, 1)
+    ExcelWriter(book, _Archive(path, "w", ZIP_DEFLATED)).save()
 
 
 @contextmanager

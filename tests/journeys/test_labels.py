@@ -44,7 +44,7 @@ def _exported(database: str, form: str) -> list[dict[str, Any]]:
 
 
 @journeys(
-    140, file=files(forms=TABLES), form=st.sampled_from(("csv", "xlsx", "jsonl", "json", "parquet"))
+    130, file=files(forms=TABLES), form=st.sampled_from(("csv", "xlsx", "jsonl", "json", "parquet"))
 )
 def test_labels_of_a_file_come_in_and_go_out(file: DirtyFile, form: str) -> None:
     with journey() as home:
@@ -60,8 +60,15 @@ def test_labels_of_a_file_come_in_and_go_out(file: DirtyFile, form: str) -> None
         for text, label in zip(written.texts, written.labels, strict=True):
             if text.strip() and (clean := clean_text(text)):
                 expected.setdefault(clean, set()).add(normal_label(label))
-        assert [clean_text(_plain(row["text"])) for row in rows] == list(expected)
-        for row, labels in zip(rows, expected.values(), strict=True):
+        texts = [clean_text(_plain(row["text"])) for row in rows]
+        left_out = [line for line in done.err.splitlines() if line.startswith("left out: ")]
+        if written.must_be_read or not left_out:
+            assert texts == list(expected)
+        else:
+            # What a reader may refuse, an import leaves out and names.
+            assert set(texts) < set(expected)
+        for row, text in zip(rows, texts, strict=True):
+            labels = expected[text]
             assert _plain(row["label"]) in labels | {""}, row
             assert bool(_plain(row["label"])) == bool(labels - {""}), row
         # Again, nothing changes; and what came out goes into another project.
@@ -108,7 +115,7 @@ def _label_all(access: ProjectAccess, file: DirtyFile) -> Counter[str]:
     raise AssertionError("texts are handed out for ever")
 
 
-@journeys(20, file=files(least=6, most=20))
+@journeys(20, file=files(least=24, most=40))
 def test_from_a_file_to_labels_to_a_model_and_back(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)
@@ -125,7 +132,7 @@ def test_from_a_file_to_labels_to_a_model_and_back(file: DirtyFile) -> None:
         data = ["--data", f"{database}#하나", "--quick", "--folds", "2", "--output", "학습"]
         trained = run("kfold", *data, *(["--labels", labels] if _plain_names(given) else []))
         if trained.refused:
-            assert len(given) < 2 or min(given.values()) < 2, trained.err
+            assert len(rows) < 20 or min(given.values()) < 2, trained.err
             return
         report = json.loads(Path("학습/report.json").read_text(encoding="utf-8"))
         assert report["data"]["texts"] + sum(report["data"]["left_out"].values()) == len(rows)

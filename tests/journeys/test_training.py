@@ -15,7 +15,12 @@ from tests.journeys.strategies import SENTENCES, files, journeys
 
 TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 # Every label has texts enough for two folds, whatever else is drawn.
-ENOUGH = tuple((text, label) for label, texts in SENTENCES.items() for text in texts)
+ENOUGH = tuple(
+    (text + end, label)
+    for end in ("", " 그래서 적어 둡니다")
+    for label, texts in SENTENCES.items()
+    for text in texts
+)
 
 
 def _with_enough(file: DirtyFile) -> DirtyFile:
@@ -114,7 +119,9 @@ def test_an_encoder_is_pretrained_on_any_file(file: DirtyFile) -> None:
             return
         if not must_be_read(written, done):
             return
-        assert json.loads(Path("학습/run.json").read_text(encoding="utf-8"))["steps"] == 2
+        json.loads(Path("학습/run.json").read_text(encoding="utf-8"))
+        metrics = Path("학습/metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        assert json.loads(metrics[-1])["step"] == 2
         AutoModel.from_pretrained("학습/discriminator")
         AutoTokenizer.from_pretrained("학습/discriminator")
 
