@@ -5,7 +5,7 @@ BIN := .venv/bin
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check faults golden lint format bench app release clean
+.PHONY: help demo test check journeys faults golden lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -45,7 +45,10 @@ test: .venv/installed-test lint  ## Run lint and all tests
 
 check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and the journeys: 90 s
 	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal
-	@$(if $(wildcard tests/journeys),$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys
+
+journeys: .venv/installed-test  ## Take N (2000) whole commands through generated files, other ones each time
+	@JOURNEYS=$(or $(N),2000) $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys
 
 faults: .venv/installed-test  ## Put known faults in, one at a time, and expect red tests: ten minutes (ONLY=words)
 	@$(BIN)/python tests/faults.py $(ONLY)

@@ -137,18 +137,21 @@ def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -
     mask = torch.ones_like(ids)
     mask[1, length // 2 :] = 0
     sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    torch.onnx.export(
+    program = torch.onnx.export(
         _Logits(model).eval(),
         (ids, mask, torch.zeros_like(ids)),
-        path,
         input_names=list(_INPUTS),
         output_names=["logits"],
         dynamo=True,
         dynamic_shapes=(sizes,) * len(_INPUTS),
         opset_version=_OPSET,
-        external_data=False,
         verbose=False,
     )
+    assert program is not None
+    for node in program.model.graph.all_nodes():
+        # Where in which file of this machine it was written: for nobody who gets the network.
+        node.metadata_props.clear()
+    program.save(path, external_data=False)
 
 
 def _quantize(source: Path, target: Path) -> None:

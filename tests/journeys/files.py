@@ -123,7 +123,9 @@ def write(file: DirtyFile, folder: Path) -> Written:
         name = f"파일{number + 1}{ending}" if file.parts > 1 else f"글{ending}"
         place = folder / "묶음" if file.parts > 1 else folder
         place.mkdir(exist_ok=True)
-        part = _write_one(file, rows, place / name, random.Random(file.seed + number), number * size)
+        part = _write_one(
+            file, rows, place / name, random.Random(file.seed + number), number * size
+        )
         if whole is None:
             whole = part
         else:
@@ -160,10 +162,18 @@ def _write_one(
             cells[file.text_column] = ""
         if "empty labels" in dirt and chance.random() < 0.2:
             cells[label_column] = ""
+        if file.encoding == "cp949" and file.form in TEXT_FORMS:
+            cells = {
+                name: _in_cp949(cell) if isinstance(cell, str) else cell
+                for name, cell in cells.items()
+            }
         made.rows.append(cells)
     if "long cell" in dirt:
-        text = made.rows[0][file.text_column]
-        made.rows[0][file.text_column] = (text + " 정말 길게 썼어요. ") * (32_000 // (len(text) + 12))
+        # A quoted text of a TSV file goes over ten lines at most.
+        text = made.rows[0][file.text_column].replace("\n", " ")
+        made.rows[0][file.text_column] = (text + " 정말 길게 썼어요. ") * (
+            32_000 // (len(text) + 12)
+        )
     _WRITERS[file.form](file, made, dirt, chance)
     made.must_be_read = not (dirt & MAY_BE_REFUSED) and any(text.strip() for text in made.texts)
     return made
@@ -202,11 +212,14 @@ def _dirty_text(text: str, dirt: set[str], chance: random.Random, file: DirtyFil
         text = text.replace(" ", "\u200b ", 1) + chance.choice(("\u200b", "\ufeff", "\u2060"))
     if "nfd" in dirt and file.encoding != "cp949":
         text = unicodedata.normalize("NFD", text)
-    if file.encoding == "cp949" and file.form in TEXT_FORMS:
-        text = text.encode("cp949", "ignore").decode("cp949")
     if file.form == "xlsx":
         text = openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("", text)
     return text
+
+
+def _in_cp949(text: str) -> str:
+    """What this encoding can hold of it."""
+    return text.encode("cp949", "ignore").decode("cp949")
 
 
 def _encoded(file: DirtyFile, text: str, dirt: set[str], path: Path) -> None:
@@ -214,7 +227,7 @@ def _encoded(file: DirtyFile, text: str, dirt: set[str], path: Path) -> None:
         text = text.replace("\n", "\r\n")
     elif "cr" in dirt:
         text = text.replace("\n", "\r")
-    data = text.encode(file.encoding, "ignore" if file.encoding == "cp949" else "strict")
+    data = text.encode(file.encoding)
     if file.zipped:
         packed = io.BytesIO()
         with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream:
@@ -231,7 +244,7 @@ def _write_lines(
         dirty = _dirty_text(text, dirt, chance, file)
         if "long cell" in dirt:
             dirty = (dirty + " 길게 ") * 500
-        made.rows.append({"text": dirty})
+        made.rows.append({"text": _in_cp949(dirty) if file.encoding == "cp949" else dirty})
     lines = [row["text"] for row in made.rows]
     made.left_out = _add_blanks(lines, dirt, chance)
     _encoded(file, "\n".join(lines) + "\n", dirt, path)
@@ -290,7 +303,8 @@ def _write_csv(file: DirtyFile, made: Written, dirt: set[str], chance: random.Ra
         for name, cell in row.items():
             row[name] = "" if cell is None else str(cell)
     _encoded(file, "\n".join(lines) + "\n", dirt, made.path)
-    if "crlf" in dirt or "cr" in dirt:
+    # Lines of a TSV file end alike, also inside quotes.
+    if not tabs and ("crlf" in dirt or "cr" in dirt):
         end = "\r\n" if "crlf" in dirt else "\r"
         for row in made.rows:
             row[made.text_column] = row[made.text_column].replace("\n", end)

@@ -1,7 +1,9 @@
 """Journeys of labels: into a project by a file, by the card's keys, and out again."""
 
 import json
+import tempfile
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore
 from malmoi.text.cleaning.cleaner import clean_text
-from tests.journeys.files import ODD_LABELS, DirtyFile
+from tests.journeys.files import DIRT, MAY_BE_REFUSED, ODD_LABELS, DirtyFile
 from tests.journeys.laws import journey, must_be_read, render, run, table_of
 from tests.journeys.strategies import SENTENCES, files, journeys
 
@@ -23,9 +25,20 @@ TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 LOCAL = Person(name="지은", is_local=True)
 
 
+@cache
+def _empty_database() -> bytes:
+    """A database without a project: to make its tables takes longer than a journey."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = ProjectStore(f"sqlite:///{folder}/labels.db")
+        store.list(LOCAL)
+        store.engine.dispose()
+        return Path(folder, "labels.db").read_bytes()
+
+
 def _project(home: Path, name: str, file: DirtyFile) -> tuple[ProjectAccess, str]:
     """A project in a database of its own, and the database."""
     names = [ODD_LABELS[one] if "odd labels" in file.dirt else one for one in SENTENCES]
+    (home / f"{name}.db").write_bytes(_empty_database())
     url = f"sqlite:///{home}/{name}.db"
     new = NewProject(
         name=name,
@@ -44,7 +57,7 @@ def _exported(database: str, form: str) -> list[dict[str, Any]]:
 
 
 @journeys(
-    130, file=files(forms=TABLES), form=st.sampled_from(("csv", "xlsx", "jsonl", "json", "parquet"))
+    100, file=files(forms=TABLES), form=st.sampled_from(("csv", "xlsx", "jsonl", "json", "parquet"))
 )
 def test_labels_of_a_file_come_in_and_go_out(file: DirtyFile, form: str) -> None:
     with journey() as home:
@@ -66,7 +79,7 @@ def test_labels_of_a_file_come_in_and_go_out(file: DirtyFile, form: str) -> None
             assert texts == list(expected)
         else:
             # What a reader may refuse, an import leaves out and names.
-            assert set(texts) < set(expected)
+            assert set(texts) <= set(expected)
         for row, text in zip(rows, texts, strict=True):
             labels = expected[text]
             assert _plain(row["label"]) in labels | {""}, row
@@ -115,7 +128,7 @@ def _label_all(access: ProjectAccess, file: DirtyFile) -> Counter[str]:
     raise AssertionError("texts are handed out for ever")
 
 
-@journeys(20, file=files(least=24, most=40))
+@journeys(10, file=files(dirt=sorted(set(DIRT) - MAY_BE_REFUSED), least=24, most=40))
 def test_from_a_file_to_labels_to_a_model_and_back(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)

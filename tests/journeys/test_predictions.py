@@ -38,18 +38,24 @@ def test_a_table_comes_back_with_labels(file: DirtyFile, other: str, classifier:
         for row, text in zip(found, written.texts, strict=True):
             assert (row[label] in LABELS) == bool(clean_text(text)), row
 
-        again = run("predict", written.path, *flags, "--output", f"또.{form}")
-        assert again.code == 0
-        assert Path(f"또.{form}").read_bytes() == Path(f"답.{form}").read_bytes()
-        # Into a pipe: the same rows.
-        piped = run("predict", written.path, *flags, "--output", "-")
-        lines = [json.loads(line) for line in piped.out.splitlines()]
-        assert [line[label] for line in lines] == [_shown(row[label]) or None for row in found]
-        # What was written is read again, and means the same.
-        reread = run("predict", f"답.{form}", *flags, "--output", "셋.jsonl")
-        assert reread.code == 0, reread
-        for row, text in zip(table_of(Path("셋.jsonl")), written.texts, strict=True):
-            assert clean_text(_shown(row[written.text_column])) == clean_text(text)
+        match file.seed // 3 % 3:
+            case 0:
+                again = run("predict", written.path, *flags, "--output", f"또.{form}")
+                assert again.code == 0
+                assert Path(f"또.{form}").read_bytes() == Path(f"답.{form}").read_bytes()
+            case 1:
+                # Into a pipe: the same rows.
+                piped = run("predict", written.path, *flags, "--output", "-")
+                lines = [json.loads(line) for line in piped.out.splitlines()]
+                assert [line[label] for line in lines] == [
+                    _shown(row[label]) or None for row in found
+                ]
+            case _:
+                # What was written is read again, and means the same.
+                reread = run("predict", f"답.{form}", *flags, "--output", "셋.jsonl")
+                assert reread.code == 0, reread
+                for row, text in zip(table_of(Path("셋.jsonl")), written.texts, strict=True):
+                    assert clean_text(_shown(row[written.text_column])) == clean_text(text)
 
 
 def _shown(cell: Any) -> str:
@@ -62,22 +68,25 @@ def _shown(cell: Any) -> str:
         return ""
     if isinstance(cell, datetime.date):
         return cell.isoformat().removesuffix("T00:00:00")
-    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
-    if isinstance(cell, float | int):
-        text = text.removesuffix(".0")
+    text = str(cell)
     # Which keeps a table program from taking it for a formula.
-    return text.lstrip("\u200b")
+    text = text.lstrip("\u200b").removesuffix(" 00:00:00")
+    text = text.lower() if text in ("True", "False") else text
+    return text.removesuffix(".0")
 
 
 def _same_cells(written: Written, found: list[dict[str, Any]], form: str | None) -> None:
     names = list(found[0])
     if names[0] == "source_file":
         names = names[1:]
-    expected = [name or f"column {place}" for place, name in enumerate(written.columns, 1)]
+    # A key that no object has is no column.
+    columns = [name for name in written.columns if any(name in row for row in written.rows)]
+    expected = [name or f"column {place}" for place, name in enumerate(columns, 1)]
     assert names[: len(expected)] == expected
     for row, given in zip(found, written.rows, strict=True):
-        for name, shown in zip(written.columns, expected, strict=True):
-            if form in ("jsonl", "json") and name in given:
-                assert given[name] == row[shown], (name, given, row)
+        for name, shown in zip(columns, expected, strict=True):
+            # Lists and objects come back as JSON in a text.
+            if form in ("jsonl", "json") and not isinstance(given.get(name), list | dict):
+                assert given.get(name) == row[shown], (name, given, row)
             else:
                 assert _shown(given.get(name)) == _shown(row[shown]), (name, given, row)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
+
 from malmoi.text.cleaning.cleaner import clean_text, reason_to_drop
 from tests.journeys.files import DirtyFile
 from tests.journeys.laws import journey, must_be_read, render, run
@@ -15,12 +16,10 @@ def _left_out(report: dict[str, object]) -> int:
     reading = report["reading"]
     assert isinstance(reading, dict)
     counts = [file.get("counts", {}) for file in reading["files"]]
-    return sum(
-        number for count in counts for what, number in count.items() if "left out" in what
-    )
+    return sum(number for count in counts for what, number in count.items() if "left out" in what)
 
 
-@journeys(450, file=files())
+@journeys(440, file=files())
 def test_texts_are_cleaned_and_every_row_is_accounted_for(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)
@@ -45,16 +44,17 @@ def test_texts_are_cleaned_and_every_row_is_accounted_for(file: DirtyFile) -> No
 
         assert list(kept["text"]) == list(cleaned)
 
-        # Once more, the same bytes.
-        again = run("clean", written.path, "--output", "또", "--rejects", "또.jsonl")
-        assert again.code == 0
-        assert _bytes(Path("깨끗")) == _bytes(Path("또"))
-        # What was written is read by the next command, and nothing more is to clean.
-        if len(kept):
+        if file.seed % 2:
+            # Once more, the same bytes.
+            again = run("clean", written.path, "--output", "또", "--rejects", "또.jsonl")
+            assert again.code == 0
+            assert _bytes(Path("깨끗")) == _bytes(Path("또"))
+        else:
+            # What was written is read by the next command, and nothing more is to clean.
             assert run("stats", "깨끗").code == 0
             assert run("clean", "깨끗", "--output", "둘").code == 0
             assert list(pd.read_parquet("둘")["text"]) == list(kept["text"])
-        assert run("sample", written.path).code == 0
+            assert run("sample", written.path).code == 0
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 from malmoi.labels.names import normal_label
 from malmoi.text.cleaning.cleaner import clean_text
-from tests.journeys.files import DIRT, DirtyFile, Written
+from tests.journeys.files import DirtyFile, Written
 from tests.journeys.laws import Done, journey, must_be_read, render, run, table_of
 from tests.journeys.strategies import SENTENCES, files, journeys
 

@@ -285,7 +285,7 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
                 ahead.append(following)
                 joined = "\n".join([line, *(part for _, part in ahead)]).split("\t")
                 fields = [field for field in joined if "\n" in field]
-                if len(joined) == width and all(unquoted(field) != field for field in fields):
+                if fields and len(joined) <= width and all(unquoted(field) != field for field in fields):
                     notes.counts["texts that go over several lines, joined"] += 1
                     row, ahead = joined, []
                     break

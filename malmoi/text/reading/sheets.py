@@ -68,7 +68,8 @@ def open_sheets(
             columns, chosen = _chosen(book, heads, request, notes, source, no_header)
             reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
             reader.columns = columns
-            yield Table(columns=columns, sample=reader.sample(), read=reader.read)
+            sample = reader.sample()
+            yield Table(columns=reader.columns, sample=sample, read=reader.read)
         finally:
             book.close()
 
@@ -235,12 +236,15 @@ class _SheetReader:
         self._sample: list[Sequence[object]] = []
 
     def sample(self) -> list[Sequence[object]]:
-        """The first rows of the first of these sheets."""
+        """The first rows of the first of these sheets; columns without a name are known then."""
         rows = self._below_header(self._sheets[0], Counter())
         found = [cells for _, cells in islice(rows, SAMPLE_ROWS) if _holds_something(cells)]
         # A column without a name, for remarks, is filled often; a row that has moved is one of few.
         beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
         self._has_remarks = beyond > len(found) / 2
+        if self._has_remarks:
+            filled = (n for row in found for n, cell in enumerate(row, 1) if cell is not None)
+            self.columns = [*self.columns, *[""] * (max(filled) - len(self.columns))]
         self._sample = found
         return found
 
@@ -255,29 +259,27 @@ class _SheetReader:
             spread = _Merged(ranges)
             with_errors = has_errors(self._source, self._stored, sheet)
             rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
-            blank = 0
             for number, cells in rows:
                 where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                 # A row that lies in merged cells alone is the rest of the one above it.
                 is_blank = not _holds_something(cells)
                 cells = spread.over(number, cells)
                 if is_blank:
-                    blank += 1
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
                     continue
-                # Not those below the last row: a formatted sheet has a million.
-                if blank:
-                    self._notes.counts[BLANK_LINES] += blank
-                    blank = 0
-                if not self._has_remarks and _holds_something(cells[len(self.columns) :]):
-                    self._bad.add(
-                        InputError(
-                            f"{where}: expected {len(self.columns)} cells as in the header, found "
-                            f"something beyond them; move the row's cells back to their columns"
+                if _holds_something(cells[len(self.columns) :]):
+                    if not self._has_remarks:
+                        self._bad.add(
+                            InputError(
+                                f"{where}: expected {len(self.columns)} cells as in the header, "
+                                "found something beyond them; move the row's cells back to their "
+                                "columns"
+                            )
                         )
-                    )
-                elif errors := [cells[i] for i in needed if _is_error(cells, i)]:
+                        continue
+                    self._notes.counts["rows with cells beyond the last column, which are not read"] += 1
+                if errors := [cells[i] for i in needed if _is_error(cells, i)]:
                     self._bad.add(
                         InputError(
                             f"{where}: expected a value, found the error {errors[0]}; correct the "
@@ -313,9 +315,16 @@ class _SheetReader:
     ) -> Iterator[tuple[int, Sequence[object]]]:
         """Number and cells of each row; those that are errors are told, at some cost, if asked."""
         again: HeaderAgain | None = None
+        blank = 0
         for number, cells in sheet_rows(sheet, self._source, values_only=not with_errors):
             if with_errors:
                 cells = list(map(value_or_error, cells))
+            if not _holds_something(cells):
+                # A formatted sheet has a million of them below its last row.
+                blank += again is not None or self._no_header
+            elif blank:
+                counts[BLANK_LINES] += blank
+                blank = 0
             if self._no_header:
                 yield number, cells
             elif again is None:
