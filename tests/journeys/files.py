@@ -270,7 +270,7 @@ def _grid(file: DirtyFile, made: Written, dirt: set[str], chance: random.Random)
     """Header and rows as lists of cells, with the dirt of a table but for blank rows."""
     columns = made.columns
     grid = [[row[name] for name in columns] for row in made.rows]
-    if "short rows" in dirt and not made.columns[-1] == "":
+    if "short rows" in dirt and made.columns[-1] != "":
         for number, cells in enumerate(grid):
             if chance.random() < 0.3 and len(columns) > 3:
                 cut = chance.randint(3, len(columns) - 1)

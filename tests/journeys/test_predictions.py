@@ -21,7 +21,7 @@ def _output_form(file: DirtyFile, other: str) -> str:
     return other if file.seed % 3 == 0 or file.form in ("txt", "tsv") else file.form
 
 
-@journeys(350, file=files(), other=st.sampled_from(OUTPUTS))
+@journeys(390, file=files(), other=st.sampled_from(OUTPUTS))
 def test_a_table_comes_back_with_labels(file: DirtyFile, other: str, classifier: Path) -> None:
     with journey() as home:
         written = render(file, home)

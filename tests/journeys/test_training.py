@@ -1,4 +1,4 @@
-"""Journeys of labelled files through k-fold, its reports and its model, and of texts into an encoder."""
+"""Journeys of labelled files into a model and its report, and of texts into an encoder."""
 
 import json
 from html.parser import HTMLParser
@@ -35,7 +35,7 @@ def _kfold(written: Written, file: DirtyFile, *flags: object) -> Done:
     return run("kfold", *settings, *flags)
 
 
-@journeys(20, file=files(forms=TABLES))
+@journeys(25, file=files(forms=TABLES))
 def test_a_quick_model_is_measured_exported_and_used(file: DirtyFile) -> None:
     file = _with_enough(file)
     with journey() as home:
@@ -55,7 +55,7 @@ def test_a_quick_model_is_measured_exported_and_used(file: DirtyFile) -> None:
         assert run("explain", "--model", "학습/model", "--", text).code == 0
 
 
-@journeys(15, file=files(forms=TABLES))
+@journeys(20, file=files(forms=TABLES))
 def test_an_encoder_is_fine_tuned_and_exported(file: DirtyFile, encoder: Path) -> None:
     file = _with_enough(file)
     with journey() as home:

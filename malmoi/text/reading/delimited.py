@@ -285,7 +285,8 @@ def _tsv_rows(lines: Iterator[tuple[int, str]], notes: SourceNotes) -> Iterator[
                 ahead.append(following)
                 joined = "\n".join([line, *(part for _, part in ahead)]).split("\t")
                 fields = [field for field in joined if "\n" in field]
-                if fields and len(joined) <= width and all(unquoted(field) != field for field in fields):
+                closed = bool(fields) and all(unquoted(field) != field for field in fields)
+                if closed and len(joined) <= width:
                     notes.counts["texts that go over several lines, joined"] += 1
                     row, ahead = joined, []
                     break

@@ -278,7 +278,9 @@ class _SheetReader:
                             )
                         )
                         continue
-                    self._notes.counts["rows with cells beyond the last column, which are not read"] += 1
+                    self._notes.counts[
+                        "rows with cells beyond the last column, which are not read"
+                    ] += 1
                 if errors := [cells[i] for i in needed if _is_error(cells, i)]:
                     self._bad.add(
                         InputError(
