@@ -195,7 +195,7 @@ def _cells(
         "": f"메모 {number}",
     }
     label = ODD_LABELS[label] if "odd labels" in dirt else label
-    return {name: known[name] if name in known else None for name in columns} | {
+    return {name: known.get(name) for name in columns} | {
         columns[1]: text,
         columns[2]: label,
     }
