@@ -116,14 +116,14 @@ def files(
 
 
 def journeys(
-    share: int, kept: Sequence[Any] = (), **drawn: st.SearchStrategy[Any]
+    share: int, kept: Sequence[dict[str, Any]] = (), **drawn: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A test of whole journeys.
 
     Args:
         share: how many of a thousand journeys are of this kind, or exactly so many in `make test`;
             JOURNEYS asks for another thousand.
-        kept: what once failed, run each time.
+        kept: arguments with which it once failed, run each time.
         drawn: arguments of the test.
     """
     asked = int(os.environ.get("JOURNEYS", "1000"))
@@ -131,7 +131,7 @@ def journeys(
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         for one in kept:
-            test = example(**{next(iter(drawn)): one})(test)
+            test = example(**one)(test)
         run = settings(
             max_examples=number,
             # A long run looks elsewhere than the one of every day.

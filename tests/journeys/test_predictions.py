@@ -21,7 +21,20 @@ def _output_form(file: DirtyFile, other: str) -> str:
     return other if file.seed % 3 == 0 or file.form in ("txt", "tsv") else file.form
 
 
-@journeys(390, file=files(), other=st.sampled_from(OUTPUTS))
+_ONE = (("배송이 빨라서 정말 좋았어요", "긍정"),)
+KEPT = [
+    DirtyFile(rows=_ONE, form="xlsx", dirt=("unnamed last column",), seed=1),
+    # Once more, the same bytes: not so of a workbook before.
+    DirtyFile(rows=_ONE * 3, form="xlsx", dirt=("long cell", "typed cells")),
+]
+
+
+@journeys(
+    390,
+    [{"file": file, "other": "xlsx"} for file in KEPT],
+    file=files(),
+    other=st.sampled_from(OUTPUTS),
+)
 def test_a_table_comes_back_with_labels(file: DirtyFile, other: str, classifier: Path) -> None:
     with journey() as home:
         written = render(file, home)

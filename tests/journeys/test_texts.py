@@ -19,7 +19,18 @@ def _left_out(report: dict[str, object]) -> int:
     return sum(number for count in counts for what, number in count.items() if "left out" in what)
 
 
-@journeys(500, file=files())
+_TWO = (("배송이 빨라서 정말 좋았어요", "긍정"), ("사진이랑 색이 너무 달라요", "부정"))
+KEPT = [
+    DirtyFile(rows=_TWO, form="txt", dirt=("blank in middle",)),
+    DirtyFile(rows=_TWO, form="csv", dirt=("blank at start", "header again")),
+    DirtyFile(rows=_TWO, form="jsonl", dirt=("blank in middle",)),
+    DirtyFile(rows=_TWO, form="xlsx", dirt=("blank in middle", "header again"), seed=1),
+    # A quoted text over two lines in a row that lacks its last field.
+    DirtyFile(rows=_TWO * 2, form="tsv", dirt=("line breaks in cells", "short rows"), seed=1),
+]
+
+
+@journeys(500, [{"file": file} for file in KEPT], file=files())
 def test_texts_are_cleaned_and_every_row_is_accounted_for(file: DirtyFile) -> None:
     with journey() as home:
         written = render(file, home)
