@@ -60,21 +60,21 @@ lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/mypy -p benchmarks -p release
+	@$(BIN)/mypy -p lab.benchmarks -p lab.release
 
 format: .venv/installed-test  ## Format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of malmoi fetch); rewrites benchmarks/results
+bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of malmoi fetch); rewrites lab/benchmarks/results
 	@failed=; export MALMOI_DATA=$(or $(DATA),data); \
-	for script in benchmarks/{speed,quality,text,robustness}/*.py; do \
+	for script in lab/benchmarks/{speed,quality,text,robustness}/*.py; do \
 	  grep -q __main__ $$script || continue; echo "== $$script"; script=$${script%.py}; \
 	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
 	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }
 
 release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with what malmoi fetch nsmc_rated makes)
-	@$(BIN)/python -m release.make --data $(or $(DATA),data) \
+	@$(BIN)/python -m lab.release.make --data $(or $(DATA),data) \
 	  --work $(or $(WORK),runs/release) --output $(or $(OUTPUT),$(or $(WORK),runs/release)/checkpoints)
 
 clean:  ## Remove the environment and caches; runs/ and labels are kept

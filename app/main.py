@@ -1,77 +1,9 @@
-"""The labelling app: `streamlit run app/main.py`, or with its full path from any other folder.
-
-Streamlit takes the settings in `.streamlit/` beside this file whichever folder it is started from.
-"""
-
-import importlib
-import logging
-import os
-import signal
-import time
+"""The labelling app: `streamlit run app/main.py`. The code is in malmoi/app."""
 
 import streamlit as st
 
-from app.explanation import explain
-from app.language import say
-from app.warming import page_drawn, warming
+from malmoi.app.main import main, warming
 from malmoi.command_line import spare_the_collector
-from malmoi.errors import InputError
-
-logger = logging.getLogger(__name__)
-
-# Long enough for the page to get the sentence that says why the server ends.
-_SECONDS_TO_READ = 2
-
-
-def main() -> None:
-    """Draw the app once; Streamlit calls this again at every interaction."""
-    st.set_page_config(page_title="말모이", page_icon="🧺", layout="wide")
-    if _open_to_all():
-        _refuse()
-        return
-    try:
-        # What follows takes long to import the first time: the page stands before that.
-        with st.spinner(say("여는 중입니다…", "Opening…")):
-            navigation = importlib.import_module("app.navigation")
-        navigation.draw()
-    except InputError as error:
-        explain(say("입력을 처리할 수 없습니다.", "The input cannot be used."), error)
-    except Exception:
-        # Streamlit's own page for this is in English. Its control flow is not an Exception.
-        logger.exception("unexpected error")
-        st.error(
-            say(
-                "예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.",
-                "Something unexpected happened. Load the page again; if it goes on, send the log.",
-            )
-        )
-    finally:
-        page_drawn.set()
-
-
-def _open_to_all() -> bool:
-    """Whether a browser is connected to a server that nobody told which address to listen on.
-
-    Streamlit listens on every interface then. It happens where its settings were not found, as in
-    a copy without hidden folders; an address that somebody gave is theirs to give.
-    """
-    return bool(st.context.headers) and not st.get_option("server.address")
-
-
-def _refuse() -> None:
-    """Say why, on the page and in the log, and end the server: the app has no login."""
-    logger.error(
-        "expected an address to listen on, found none, so that the whole network could come in; "
-        "start the app as streamlit run %s, or name one with --server.address",
-        os.path.realpath(__file__),
-    )
-    st.error(
-        "이 서버는 로그인 없이 모든 네트워크에 열려 있어 끝냅니다. 로그에 있는 명령으로 다시 "
-        "시작하거나, 여러 사람이 쓰려면 `--server.address`로 주소를 정해 주세요."
-    )
-    time.sleep(_SECONDS_TO_READ)
-    os.kill(os.getpid(), signal.SIGTERM)
-
 
 if __name__ == "__main__":
     main()

@@ -20,8 +20,15 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from app.learning.rounds import Learner
-from benchmarks.speed.app_server import ROOT, chromium, free_port, link_models, own_data, serving
+from lab.benchmarks.speed.app_server import (
+    ROOT,
+    chromium,
+    free_port,
+    link_models,
+    own_data,
+    serving,
+)
+from malmoi.app.learning.rounds import Learner
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.found_texts import add_texts

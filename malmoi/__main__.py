@@ -22,13 +22,23 @@ COMMANDS = {
     ),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
+    "tokenizer": ("", "train a tokenizer, or compare some"),
+    "pretrain": ("malmoi.pretrain.run", "pre-train an encoder on texts"),
+    "kfold": ("malmoi.finetune.kfold", "measure and train a classifier on labelled texts"),
+    "app": ("malmoi.commands.app", "start the labelling app"),
     "sample": ("malmoi.commands.sample", "show texts before and after cleaning"),
+}
+# The same as of tokenizer/train.py and tokenizer/evaluate.py.
+TOKENIZER_COMMANDS = {
+    "train": ("malmoi.tokenizer.train", "train a WordPiece, unigram or BPE tokenizer on a corpus"),
+    "evaluate": ("malmoi.tokenizer.evaluate", "compare tokenizers on a corpus: table, JSON, plot"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command with these arguments, or those of the process; returns its exit code."""
-    return run_one_of("malmoi", COMMANDS, sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_one_of("malmoi", COMMANDS, given, {"tokenizer": TOKENIZER_COMMANDS})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, TypeVar, get_type_hints
 
 from malmoi.errors import InputError
@@ -83,22 +84,29 @@ def run_command(
         after SIGTERM. Any other exception is a defect of ours and keeps its traceback.
     """
 
-    def run() -> None:
-        # Here, where Ctrl-C is one line already.
-        from malmoi.flags import flag_names, parse_flags
+    return _answered(lambda: _parse_and_run(settings_class, main, about, arguments, program))
 
-        settings = parse_flags(settings_class, program=program, about=about, arguments=arguments)
-        try:
-            main(settings)
-        except InputError as error:
-            if (schema := getattr(settings_class, "SCHEMA", None)) is None:
-                raise
-            from malmoi.config import spell_flags_as_keys
 
-            error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
+def _parse_and_run(
+    settings_class: type[Settings],
+    main: Callable[[Settings], None],
+    about: str,
+    arguments: Sequence[str] | None,
+    program: str | None,
+) -> None:
+    # Here, where Ctrl-C is one line already.
+    from malmoi.flags import flag_names, parse_flags
+
+    settings = parse_flags(settings_class, program=program, about=about, arguments=arguments)
+    try:
+        main(settings)
+    except InputError as error:
+        if (schema := getattr(settings_class, "SCHEMA", None)) is None:
             raise
+        from malmoi.config import spell_flags_as_keys
 
-    return _answered(run)
+        error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
+        raise
 
 
 def spare_the_collector() -> None:
@@ -227,9 +235,12 @@ def full_disk_line(error: OSError, then: str) -> str:
 
 
 def run_one_of(
-    program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]
+    program: str,
+    commands: Mapping[str, tuple[str, str]],
+    arguments: Sequence[str],
+    groups: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType({}),
 ) -> int:
-    """Run the command that the first argument names, as `python -m ROOM COMMAND …` does.
+    """Run the command that the first argument names, as `malmoi COMMAND …` does.
 
     Args:
         program: how the user calls it, without the command.
@@ -237,6 +248,7 @@ def run_one_of(
             takes its settings. They are imported only when called: one must not wait for what
             another needs.
         arguments: command and flags.
+        groups: commands that have commands of their own, by name.
 
     Returns:
         The exit code, as `run_command`; 2 for an unknown command.
@@ -254,14 +266,13 @@ def run_one_of(
     if name not in commands:
         return _fail(f"expected a command of {', '.join(commands)}, found {name!r}; see --help")
 
-    def run() -> None:
-        from malmoi.flags import parse_flags
+    if name in groups:
+        return run_one_of(f"{program} {name}", groups[name], rest)
 
+    def run() -> None:
         command = importlib.import_module(commands[name][0])
         settings = next(iter(get_type_hints(command.main).values()))
-        command.main(
-            parse_flags(settings, program=f"{program} {name}", about=command.ABOUT, arguments=rest)
-        )
+        _parse_and_run(settings, command.main, command.ABOUT, rest, f"{program} {name}")
 
     return _answered(run)
 

@@ -1,44 +1,8 @@
-"""`python pretrain/run.py --corpus PATH`: pre-train an ELECTRA on Korean text."""
+"""`python pretrain/run.py --corpus PATH`: pre-train an encoder. The code is in malmoi/pretrain."""
 
-import os
 import sys
 
-from malmoi.command_line import run_command
-from malmoi.errors import InputError
-from pretrain.config.checks import check, check_places, check_values
-from pretrain.config.settings import PretrainSettings, read_config
-
-ABOUT = (
-    "Pre-train an ELECTRA from scratch on Korean text (replaced-token detection), or go on from a "
-    "checkpoint with --init."
-)
-
-
-def main(settings: PretrainSettings) -> None:
-    """Prepare the corpus, build or load the networks, train, write the run.
-
-    Raises:
-        InputError: a flag, an input or the loss is not as it should be.
-        Stopped: Ctrl-C or SIGTERM ended the run after a checkpoint.
-        SystemExit: as InputError, in all but one of several processes, so that it is said once.
-    """
-    try:
-        config = read_config(settings)
-        if settings.resume:
-            check_values(config)
-        else:
-            check(config)
-        check_places(config)
-    except InputError:
-        # Several processes on a machine all fail alike: the first speaks.
-        if int(os.environ.get("LOCAL_RANK", "0")) == 0:
-            raise
-        raise SystemExit(2) from None
-    # torch takes seconds to import.
-    from pretrain.runner import pretrain
-
-    pretrain(config)
-
+from malmoi.pretrain.run import command
 
 if __name__ == "__main__":
-    sys.exit(run_command(PretrainSettings, main, ABOUT))
+    sys.exit(command())

@@ -135,7 +135,7 @@ def test_pictures_are_small_and_used() -> None:
 
 
 def result(name: str) -> Any:
-    return json.loads((ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+    return json.loads((ROOT / "lab" / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", READMES, ids=named)
@@ -165,7 +165,7 @@ def test_the_hours_of_a_cluster_follow_from_the_speed_measured() -> None:
 
 
 def test_scores_are_those_of_the_cards() -> None:
-    """Their numbers come from benchmarks/results, which other tests assert."""
+    """Their numbers come from lab/benchmarks/results, which other tests assert."""
     page = (ROOT / "docs" / "scores.md").read_text(encoding="utf-8")
     card = "".join(
         (ROOT / "checkpoints" / name / "README.md").read_text(encoding="utf-8")

@@ -20,8 +20,8 @@ from transformers import (
 
 from malmoi.command_line import run_command
 from malmoi.model_folders import find_classifiers, find_encoder
-from pretrain.config.settings import PretrainSettings
-from pretrain.run import main
+from malmoi.pretrain.config.settings import PretrainSettings
+from malmoi.pretrain.run import main
 
 ROOT = Path(__file__).parents[1]
 RELEASED = ROOT / "checkpoints"
@@ -169,7 +169,7 @@ def test_the_scores_have_the_figures_of_the_card() -> None:
 
 def test_the_card_written_by_hand_has_the_figures_of_the_results() -> None:
     card = (RELEASED / "malmoi-medium" / "README.md").read_text(encoding="utf-8")
-    results = ROOT / "benchmarks" / "results"
+    results = ROOT / "lab" / "benchmarks" / "results"
     runs = json.loads((results / "quality.json").read_text(encoding="utf-8"))["runs"]
     weights = hashlib.sha256(
         (RELEASED / "malmoi-medium" / "model.safetensors").read_bytes()
@@ -199,8 +199,8 @@ def test_the_card_written_by_hand_has_the_figures_of_the_results() -> None:
 
 
 def test_the_cards_have_the_numbers_of_the_records_and_results_of_today() -> None:
-    """If not: python -m release.make --cards."""
-    cards = importlib.import_module("release.cards")
+    """If not: python -m lab.release.make --cards."""
+    cards = importlib.import_module("lab.release.cards")
     tasks = {"reviews": RELEASED / "malmoi-small-reviews", "memos": RELEASED / "malmoi-small-memos"}
     encoder = RELEASED / "malmoi-small"
     folders = cards.ReleasedFolders(encoder=encoder, classifiers=tasks)

@@ -1,20 +1,8 @@
-"""`python -m tokenizer COMMAND`: train a tokenizer, or compare some."""
+"""`python -m tokenizer COMMAND`, as `malmoi tokenizer COMMAND`. The code is in malmoi/tokenizer."""
 
 import sys
-from collections.abc import Sequence
 
-from malmoi.command_line import run_one_of
-
-COMMANDS = {
-    "train": ("tokenizer.train", "train a WordPiece, unigram or BPE tokenizer on a corpus"),
-    "evaluate": ("tokenizer.evaluate", "compare tokenizers on a corpus: table, JSON, plot"),
-}
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run a command; returns its exit code."""
-    return run_one_of("python -m tokenizer", COMMANDS, arguments)
-
+from malmoi.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(["tokenizer", *sys.argv[1:]]))

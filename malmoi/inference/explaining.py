@@ -3,7 +3,7 @@
 The weight of a word is what the decision loses without it (Li et al. 2016, "Understanding Neural
 Networks through Representation Erasure", section 3). It asks the whole predictor, so it holds for
 every engine and for whatever else has a part in the answer; gradient times input needs torch and
-names words that matter less (benchmarks/results/explanations.json).
+names words that matter less (lab/benchmarks/results/explanations.json).
 """
 
 from __future__ import annotations

@@ -14,33 +14,32 @@ from typing import Any
 
 import numpy as np
 
-import finetune.kfold
-import finetune.plan
 import malmoi.__main__
-import pretrain.plan
-import pretrain.run
-import tokenizer.__main__
-from app.labelling.exchange import answer
-from app.labelling.messages import read_message
-from finetune.data.examples import read_examples
-from finetune.settings import RECIPES as KFOLD_RECIPES
-from finetune.settings import KfoldSettings
+import malmoi.finetune.kfold
+import malmoi.finetune.plan
+import malmoi.pretrain.plan
+import malmoi.pretrain.run
+from malmoi.app.labelling.exchange import answer
+from malmoi.app.labelling.messages import read_message
 from malmoi.command_line import run_command
 from malmoi.config import recipe_names
 from malmoi.errors import InputError
+from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.settings import RECIPES as KFOLD_RECIPES
+from malmoi.finetune.settings import KfoldSettings
 from malmoi.inference.tasks import Task
 from malmoi.labels.people import Person, Role
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.review import adjudicate
 from malmoi.labels.text_import import import_texts
+from malmoi.pretrain.config.settings import RECIPES as PRETRAIN_RECIPES
+from malmoi.pretrain.config.settings import PretrainSettings, read_config
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import find_sources
 from malmoi.text.reading.whole_rows import iter_whole_rows
-from pretrain.config.settings import RECIPES as PRETRAIN_RECIPES
-from pretrain.config.settings import PretrainSettings, read_config
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,13 @@ def run_malmoi(*arguments: str) -> Said:
 
 
 def run_tokenizer(*arguments: str) -> Said:
-    """`python -m tokenizer …`."""
-    return _heard(lambda: tokenizer.__main__.main(arguments))
+    """`malmoi tokenizer …`."""
+    return _heard(lambda: malmoi.__main__.main(["tokenizer", *arguments]))
 
 
 def run_pretraining(*arguments: str) -> Said:
     """`python pretrain/run.py …`."""
-    main, name = pretrain.run.main, "pretrain/run.py"
+    main, name = malmoi.pretrain.run.main, "pretrain/run.py"
     return _heard(
         lambda: run_command(PretrainSettings, main, "", arguments=arguments, program=name)
     )
@@ -95,7 +94,7 @@ def run_pretraining(*arguments: str) -> Said:
 
 def run_kfold(*arguments: str) -> Said:
     """`python finetune/kfold.py …`."""
-    main, name = finetune.kfold.main, "finetune/kfold.py"
+    main, name = malmoi.finetune.kfold.main, "finetune/kfold.py"
     return _heard(lambda: run_command(KfoldSettings, main, "", arguments=arguments, program=name))
 
 
@@ -167,9 +166,9 @@ def labelled_of(path: Path, task: Task, *, text_column: str | None = None, **col
 
 def pretraining_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The plans of every recipe on a corpus of 1,000 texts: anew, and from a checkpoint."""
-    machine = pretrain.plan.Machine(device=device, prefers_bf16=device != "cpu", threads=2)
+    machine = malmoi.pretrain.plan.Machine(device=device, prefers_bf16=device != "cpu", threads=2)
     lengths = np.arange(1_000) % 97 + 1
-    checkpoint = pretrain.plan.Checkpoint(
+    checkpoint = malmoi.pretrain.plan.Checkpoint(
         preset="small", has_generator=True, sharing="instance", learnt_with_generator=True
     )
     # What some recipes need beside their name; --init is another start for every recipe.
@@ -184,7 +183,7 @@ def pretraining_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     set=("generator.init=run",) if recipe in alone else (),
                     init="run" if start == "init" else None,
                 )
-                plans[start] = pretrain.plan.plan(
+                plans[start] = malmoi.pretrain.plan.plan(
                     read_config(settings),
                     lengths=lengths,
                     checkpoint=checkpoint if start == "init" else None,
@@ -201,7 +200,7 @@ def kfold_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
         plans: dict[str, Any] = {}
         for task in ("single", "multi", "pair", "pair-regression"):
             for width, parameters in ((256, 14_000_000), (768, 110_000_000)):
-                found = finetune.plan.Found(
+                found = malmoi.finetune.plan.Found(
                     data_path="texts.csv",
                     data_sha256="0" * 64,
                     texts=2_000,
@@ -218,7 +217,7 @@ def kfold_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 try:
                     settings = KfoldSettings(data="texts.csv", recipe=recipe, task=task)
                     values = settings.given().values
-                    plan: Any = finetune.plan.plan(settings, values, found).as_json()
+                    plan: Any = malmoi.finetune.plan.plan(settings, values, found).as_json()
                 except InputError as error:
                     plan = {"error": str(error)}
                 plans[f"{task} {width}"] = plan

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import openpyxl
 import pandas as pd
 from hypothesis import note
 
+from malmoi.__main__ import main
 from tests.journeys.files import DirtyFile, Written, write
 
 
@@ -60,7 +61,7 @@ def _everything(folder: Path) -> set[str]:
 
 
 def run(*arguments: object, stdin: bytes = b"") -> Done:
-    """`malmoi ARGUMENTS`, or `pretrain`, `kfold`, `tokenizer` as first word.
+    """`malmoi ARGUMENTS`.
 
     Laws: it ends with 0, or with 2, one line and nothing written.
     """
@@ -75,7 +76,7 @@ def run(*arguments: object, stdin: bytes = b"") -> Done:
         sys.stdin = io.TextIOWrapper(given, "utf-8")
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = _call(words)
+                code = main(words)
         finally:
             sys.stdin.detach()
             sys.stdin = real
@@ -91,30 +92,6 @@ def run(*arguments: object, stdin: bytes = b"") -> Done:
         assert not left, f"refused, and left behind: {sorted(left)}; {done.err}"
     assert "Traceback" not in done.err, done
     return done
-
-
-def _call(words: Sequence[str]) -> int:
-    from malmoi.command_line import run_command
-
-    match words[0]:
-        case "kfold":
-            from finetune.kfold import main as kfold
-            from finetune.settings import KfoldSettings
-
-            return run_command(KfoldSettings, kfold, "", arguments=words[1:])
-        case "pretrain":
-            from pretrain.config.settings import PretrainSettings
-            from pretrain.run import main as pretrain
-
-            return run_command(PretrainSettings, pretrain, "", arguments=words[1:])
-        case "tokenizer":
-            from tokenizer.__main__ import main as tokenizer
-
-            return tokenizer(list(words[1:]))
-        case _:
-            from malmoi.__main__ import main
-
-            return main(words)
 
 
 def render(file: DirtyFile, home: Path) -> Written:

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.labelling.exchange import answer
-from app.labelling.messages import read_message
+from malmoi.app.labelling.exchange import answer
+from malmoi.app.labelling.messages import read_message
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.names import normal_label
 from malmoi.labels.people import Person

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
-from finetune.settings import KfoldSettings
 from malmoi.__main__ import main
 from malmoi.command_line import run_command, run_one_of
 from malmoi.errors import InputError
+from malmoi.finetune.settings import KfoldSettings
 from malmoi.flags import flag_names, parse_flags
-from pretrain.config.settings import PretrainSettings
+from malmoi.pretrain.config.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (

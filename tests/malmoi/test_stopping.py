@@ -9,7 +9,7 @@ from malmoi.__main__ import COMMANDS
 from malmoi.command_line import Stopped, raise_if_stopped, run_one_of
 from malmoi.commands.doctor import DoctorSettings
 from malmoi.errors import InputError
-from pretrain.engine.loop import collect_signals
+from malmoi.pretrain.engine.loop import collect_signals
 
 
 class Swallows:

@@ -10,14 +10,14 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
 from malmoi.inference.batching import PaddedBatch, tokenize_all
 from malmoi.inference.classifier import Classifier
+from malmoi.pretrain.data.tokenized import tokenize_corpus
 from malmoi.text.cleaning.cleaner import CleaningSettings
 from malmoi.text.corpus.clean_corpus import write_clean_corpus
 from malmoi.text.record import Record
+from malmoi.tokenizer.kinds import ModelKind
+from malmoi.tokenizer.loading import load_pretraining_tokenizer
+from malmoi.tokenizer.training import train_tokenizer
 from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer
-from pretrain.data.tokenized import tokenize_corpus
-from tokenizer.kinds import ModelKind
-from tokenizer.loading import load_pretraining_tokenizer
-from tokenizer.training import train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 RELEASED = ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos")

@@ -130,7 +130,7 @@ def find_near_duplicates(
     In the order of the texts, each is compared with the first text of each of its bands, or with
     the text that one was dropped for: what is dropped is similar to a text that is kept. On disk
     are HASHES + 8 * BANDS bytes a text, in memory a few arrays of 8 bytes a text (ten million texts
-    in all: `benchmarks/results/cleaning_scale.json`).
+    in all: `lab/benchmarks/results/cleaning_scale.json`).
 
     Args:
         read_band: gives the keys of one band, [N] uint64.

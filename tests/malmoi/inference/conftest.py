@@ -13,14 +13,14 @@ from malmoi import cache
 from malmoi.inference.linear.cross_fitting import fit_linear
 from malmoi.inference.linear.fitting import count_texts
 from malmoi.inference.linear.stacking import Stack
-from tests.finetune.conftest import (
+from tests.malmoi.finetune.conftest import (
     LABELS,
     classifier_directory,
     encoder,
     make_tokenizer,
     separable,
 )
-from tests.finetune.conftest import tiny_config as tiny
+from tests.malmoi.finetune.conftest import tiny_config as tiny
 
 __all__ = ["classifier_directory", "encoder"]
 

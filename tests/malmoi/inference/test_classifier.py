@@ -19,7 +19,7 @@ from malmoi.inference.batching import batches_by_length
 from malmoi.inference.classifier import CALIBRATION, Classifier
 from malmoi.model_folders import find_classifiers
 from malmoi.text.cleaning.cleaner import clean_text
-from tests.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
+from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from malmoi.inference.exported import FILES, entry_path, find_exported, read_mea
 from malmoi.inference.prediction import LabelsPrediction, ValuePrediction
 from malmoi.inference.tokenizing import FastTokenizer, serialized_tokenizer
 from malmoi.tokenizer_folders import load_tokenizer
-from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.finetune.conftest import LABELS, separable
 
 ROOT = Path(__file__).parents[3]
 RELEASED = ROOT / "checkpoints" / "malmoi-small-reviews"

@@ -14,7 +14,7 @@ from malmoi import Classifier, InputError
 from malmoi.__main__ import main
 from malmoi.inference.explaining import Texts, explain
 from malmoi.inference.prediction import Prediction, ValuePrediction
-from tests.finetune.conftest import LABELS
+from tests.malmoi.finetune.conftest import LABELS
 
 ROOT = Path(__file__).parents[3]
 RELEASED = ROOT / "checkpoints" / "malmoi-small-reviews"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from finetune.evaluation.scores import macro_f1
 from malmoi.__main__ import main
 from malmoi.errors import InputError
+from malmoi.finetune.evaluation.scores import macro_f1
 from malmoi.inference.paired_runs import compare_runs, run_folder
 from malmoi.text.reading.spreadsheet_cells import guarded_row
 

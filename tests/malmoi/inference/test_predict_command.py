@@ -22,7 +22,7 @@ from malmoi.inference import table_prediction
 from malmoi.inference.classifier import Classifier
 from malmoi.text.table_writing import json_line
 from malmoi.text.written_cells import EXCEL_ROWS
-from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.finetune.conftest import LABELS, separable
 
 ROOT = Path(__file__).parents[3]
 NEW = ["label", "score", *(f"prob_{label}" for label in LABELS)]

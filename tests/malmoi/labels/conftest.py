@@ -17,8 +17,8 @@ from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
-from tests.app.conftest import workplace
-from tests.finetune.conftest import encoder
+from tests.malmoi.app.conftest import workplace
+from tests.malmoi.finetune.conftest import encoder
 
 __all__ = ["encoder", "workplace"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from finetune.data.examples import read_examples
-from finetune.data.source import find_data
 from malmoi.errors import InputError
+from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.source import find_data
 from malmoi.labels.database import LabelDatabase, label_database, without_password
 from malmoi.labels.records import iter_label_records
 from malmoi.text.reading.options import ReadOptions
-from tests.finetune.conftest import save_labels
+from tests.malmoi.finetune.conftest import save_labels
 
 ROOT = Path(__file__).parents[3]
 REVIEWS = [("배송 빨라요", "긍정"), ("별로예요", "부정"), ("그냥 그래요", "중립")]
@@ -137,6 +137,8 @@ def test_a_folder_with_a_task_says_labels_columns_and_file(tmp_path: Path) -> No
 
 
 def test_finding_data_loads_no_database_library() -> None:
-    code = "import sys, finetune.settings; print({'sqlalchemy', 'alembic'} & set(sys.modules))"
+    code = (
+        "import sys, malmoi.finetune.settings; print({'sqlalchemy', 'alembic'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from finetune.data.examples import read_examples
-from finetune.data.source import find_data
 from malmoi.__main__ import main
 from malmoi.commands.labels import LabelsSettings
 from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
+from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.source import find_data
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.backup import back_up

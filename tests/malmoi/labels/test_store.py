@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.batch import to_csv
+from malmoi.app.batch import to_csv
 from malmoi.errors import InputError
 from malmoi.labels.connection import writing_engine
 from malmoi.labels.database import LabelDatabase

@@ -9,15 +9,15 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
 import malmoi.labels.connection
-from finetune.data.examples import read_examples
-from finetune.data.source import find_data
-from finetune.kfold import ABOUT, main
-from finetune.settings import KfoldSettings
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
+from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.source import find_data
+from malmoi.finetune.kfold import ABOUT, main
+from malmoi.finetune.settings import KfoldSettings
 from malmoi.labels.project_models import Base
 from malmoi.labels.store import LabelStore
-from tests.finetune.conftest import save_labels, separable
+from tests.malmoi.finetune.conftest import save_labels, separable
 
 LABELS = ["긍정", "부정"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.encoder_alone import encoder_alone
+from lab.benchmarks.encoder_alone import encoder_alone
 from malmoi import cache
 from malmoi.publishing.folder import export_folder
 from tests.malmoi.inference.conftest import (
@@ -17,7 +17,7 @@ from tests.malmoi.inference.conftest import (
     several_labels_model,
     values_model,
 )
-from tests.pretrain.model.test_hub_checkpoints import hub as downloads
+from tests.malmoi.pretrain.model.test_hub_checkpoints import hub as downloads
 
 __all__ = [
     "classifier_directory",

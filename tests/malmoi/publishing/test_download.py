@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from malmoi import Classifier, cache
-from tests.finetune.conftest import separable
-from tests.pretrain.model.test_hub_checkpoints import NAME, Hub
+from tests.malmoi.finetune.conftest import separable
+from tests.malmoi.pretrain.model.test_hub_checkpoints import NAME, Hub
 
 Exported = Callable[[Path], Path]
 

@@ -22,7 +22,7 @@ from malmoi.__main__ import main
 from malmoi.inference.exported import published_entry_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
-from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.finetune.conftest import LABELS, separable
 from tests.malmoi.publishing.conftest import RELEASED, ROOT
 
 FILES = {

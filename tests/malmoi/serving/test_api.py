@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from malmoi.inference.classifier import Classifier
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
-from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.finetune.conftest import LABELS, separable
 from tests.malmoi.serving.conftest import ENGINE, TOKEN, Server
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
 from malmoi.serving.metrics import Metrics
-from tests.finetune.conftest import separable
+from tests.malmoi.finetune.conftest import separable
 from tests.malmoi.serving.conftest import TOKEN, Server
 from tests.malmoi.serving.test_batcher import Watched
 

@@ -18,7 +18,7 @@ from malmoi.serving.batcher import (
     OverloadedError,
     WorkerEndedError,
 )
-from tests.finetune.conftest import separable
+from tests.malmoi.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE
 
 TEXTS = [text for text, _ in separable()]

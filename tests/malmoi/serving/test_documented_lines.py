@@ -10,7 +10,7 @@ import pytest
 
 from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, serving
 
-MEASURED = ROOT / "benchmarks" / "results" / "serving.json"
+MEASURED = ROOT / "lab" / "benchmarks" / "results" / "serving.json"
 PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 
 

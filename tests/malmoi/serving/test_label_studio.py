@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from malmoi.inference.classifier import Classifier
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
-from tests.finetune.conftest import LABELS, separable
+from tests.malmoi.finetune.conftest import LABELS, separable
 
 VERSION = "memos-1-0a1b2c3d"
 TEXTS = [text for text, _ in separable()]

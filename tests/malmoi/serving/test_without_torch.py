@@ -15,7 +15,7 @@ from malmoi.errors import InputError
 from malmoi.inference import exported
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.linear_part import LinearPart
-from tests.finetune.conftest import separable
+from tests.malmoi.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE, ROOT, MakeModel, serving
 
 TEXTS = [text for text, _ in separable()]

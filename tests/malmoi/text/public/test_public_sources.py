@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.text.public.catalog import SOURCES, find_source
 from malmoi.text.public.description import PublicSource, RemoteFile
@@ -17,7 +18,6 @@ from malmoi.text.public.kote import EMOTIONS
 from malmoi.text.public.repository_files import ARCHIVE
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
-from tokenizer.__main__ import main as tokenizer_command
 
 MIRROR = Path(__file__).parents[5] / "shared" / "data"
 FILES = [(source, file) for source in SOURCES.values() for file in source.files]
@@ -336,5 +336,5 @@ def test_pretraining_reads_a_fetched_folder(
     rows = "".join(f"{n % 2}\t게임이 정말 재미있네요 {n}\n" for n in range(200))
     write_source("steam", tmp_path / "steam", rows)
     command = ["train", "--corpus", str(tmp_path / "steam")]
-    assert tokenizer_command([*command, "--output", str(tmp_path / "tokenizer")]) == 0
+    assert main(["tokenizer", *command, "--output", str(tmp_path / "tokenizer")]) == 0
     assert "200 of 200 texts" in capsys.readouterr().out

@@ -1,0 +1,157 @@
+"""One text of the page 살펴보기: votes, what the model says, its history, where it came from."""
+
+from datetime import datetime
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.as_of import local_time
+from malmoi.app.found_models import short_name
+from malmoi.app.language import say
+from malmoi.app.reviewing.one_text import joined
+from malmoi.app.visit import OpenProject
+from malmoi.labels.searching import FoundText
+from malmoi.labels.text_history import TextAct, TextHistory, read_history
+
+_PERCENT = ".0%"
+
+
+def draw_history(opened: OpenProject, text_id: int) -> None:
+    """Draw the text with all that the visitor may know of it.
+
+    Raises:
+        InputError: the project has no such text.
+    """
+    history = read_history(opened.access, text_id)
+    with st.container(border=True):
+        st.text(history.found.text)
+    votes, model = st.columns(2)
+    with votes:
+        _draw_votes(history.found)
+    with model:
+        _draw_model(history.found)
+    acts, sources = st.tabs(
+        [
+            say(f"이력 {len(history.acts)}", f"History ({len(history.acts)})"),
+            say(f"출처 {len(history.sources)}", f"Sources ({len(history.sources)})"),
+        ]
+    )
+    with acts:
+        _draw_acts(history)
+    with sources:
+        _draw_sources(history)
+
+
+def _draw_votes(found: FoundText) -> None:
+    st.caption(say("라벨", "Labels"))
+    for vote in found.votes:
+        flag = " ⚑" if vote.flagged else ""
+        note = f" · {vote.note}" if vote.note else ""
+        st.text(f"{vote.annotator}: {joined(vote.labels, vote.skipped)}{flag}{note}")
+    if found.adjudicated is not None:
+        title = say("검수 결정", "Decided")
+        st.text(f"{title}: {joined(found.adjudicated)} ({found.reviewer})")
+    if not found.votes and found.adjudicated is None:
+        st.text(say("아직 없습니다.", "None yet."))
+
+
+def _draw_model(found: FoundText) -> None:
+    st.caption(say("모델", "Model"))
+    view = found.view
+    if view is None or view.label is None:
+        st.text(say("의견이 없습니다.", "It says nothing."))
+        return
+    for label, score in ((view.label, view.score), (view.second_label, view.second_score)):
+        if label is not None:
+            st.text(label if score is None else f"{label} {score:{_PERCENT}}")
+    if view.doubt is not None:
+        doubt = f"{view.doubt:{_PERCENT}}"
+        st.text(say(f"붙인 라벨이 틀렸을 가능성 {doubt}", f"Doubt of the label given {doubt}"))
+
+
+def _draw_acts(history: TextHistory) -> None:
+    if not history.acts:
+        st.caption(say("아직 한 일이 없습니다.", "Nothing has been done yet."))
+        return
+    frame = pd.DataFrame(
+        {
+            "when": [_written(act.created_at) for act in history.acts],
+            "who": [act.person for act in history.acts],
+            "what": [_said(act) for act in history.acts],
+            "labels": [
+                joined(act.labels) if act.action in ("label", "decide") else ""
+                for act in history.acts
+            ],
+            "note": [act.note for act in history.acts],
+            "suggested": [_suggested(act) for act in history.acts],
+            "seconds": [act.seconds for act in history.acts],
+            "guideline": [act.guideline_version for act in history.acts],
+        }
+    )
+    column = st.column_config
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=f"explore_acts_{history.found.text_id}",
+        column_config={
+            "when": column.TextColumn(say("언제", "When")),
+            "who": column.TextColumn(say("누가", "Who")),
+            "what": column.TextColumn(say("무엇을", "What")),
+            "labels": column.TextColumn(say("라벨", "Labels")),
+            "note": column.TextColumn(say("메모", "Note")),
+            "suggested": column.TextColumn(say("그때의 제안", "Suggested then")),
+            "seconds": column.NumberColumn(say("걸린 초", "Seconds"), format="%.1f"),
+            "guideline": column.NumberColumn(say("기준 판", "Guideline")),
+        },
+    )
+
+
+def _written(moment: datetime) -> str:
+    return local_time(moment).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _said(act: TextAct) -> str:
+    names = {
+        "label": say("라벨", "label"),
+        "skip": say("건너뜀", "skip"),
+        "flag": say("깃발 올림", "flag up") if act.flagged else say("깃발 내림", "flag down"),
+        "note": say("메모", "note"),
+        "decide": say("검수 결정", "decision"),
+        "withdraw": say("결정 취소", "decision withdrawn"),
+    }
+    if act.action == "undo":
+        what = names.get(act.undoes or "", "")
+        return say(f"되돌림 ({what})", f"undo ({what})")
+    gone = say(" (지금은 아님)", " (no longer holds)") if act.undone else ""
+    return f"{names[act.action]}{gone}"
+
+
+def _suggested(act: TextAct) -> str:
+    if act.suggested_label is None:
+        return ""
+    score = "" if act.suggested_score is None else f" {act.suggested_score:{_PERCENT}}"
+    return f"{act.suggested_label}{score} ({short_name(act.suggested_model or '')})"
+
+
+def _draw_sources(history: TextHistory) -> None:
+    cells = sorted({name for one in history.sources for name in one.cells})
+    # A table has its own columns first; a file's may have any name.
+    rows = [
+        [one.source, one.place, one.text or "", *(_cell(one.cells.get(name)) for name in cells)]
+        for one in history.sources
+    ]
+    named = [say("파일", "File"), say("행", "Row"), say("그 파일의 글", "Text there")]
+    frame = pd.DataFrame(rows, columns=[str(place) for place in range(len(named) + len(cells))])
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=f"explore_sources_{history.found.text_id}",
+        column_config={
+            str(place): st.column_config.TextColumn(name)
+            for place, name in enumerate([*named, *cells])
+        },
+    )
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,83 @@
+"""Words that are typical of each label, on the page 살펴보기."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.as_of import kept_result
+from malmoi.app.charts import bars
+from malmoi.app.language import number_of, say
+from malmoi.app.visit import OpenProject
+from malmoi.labels.project import PALETTE
+from malmoi.labels.typical_words import typical_words
+
+if TYPE_CHECKING:
+    from malmoi.text.label_keywords import LabelKeyword
+
+
+def draw_words(opened: OpenProject) -> None:
+    """Draw a chart and a table for each label."""
+    found = kept_result(opened, "typical-words", lambda: typical_words(opened.access))
+    if not found.words:
+        st.info(
+            say(
+                "라벨이 두 가지 이상 붙은 뒤에 볼 수 있습니다.",
+                "This takes texts with at least two different labels.",
+            )
+        )
+        return
+    st.caption(
+        say(
+            f"라벨이 있는 글 가운데 무작위로 뽑은 {found.texts:,}건에서, 그 라벨의 글에 유난히 "
+            "많은 명사·동사·형용사입니다 (로그 우도비, 클수록 뚜렷함).",
+            f"Nouns, verbs and adjectives that stand in the texts of a label more than in others, "
+            f"over {number_of(found.texts, 'labelled text')} drawn at random (log-likelihood "
+            "ratio).",
+        )
+    )
+    colors = {label.name: label.color for label in opened.project.labels}
+    titles = {label.name: label.title for label in opened.project.labels}
+    places = st.columns(min(3, len(found.words)))
+    for place, (name, words) in enumerate(found.words.items()):
+        with places[place % len(places)], st.container(border=True):
+            st.text(
+                say(f"{titles[name]} · 글 {words.texts:,}건", f"{titles[name]} ({words.texts:,})")
+            )
+            if not words.keywords:
+                st.caption(say("뚜렷한 낱말이 없습니다.", "No word stands out."))
+                continue
+            frame = pd.DataFrame(
+                {
+                    "name": [one.word for one in words.keywords],
+                    "number": [one.score for one in words.keywords],
+                }
+            )
+            st.altair_chart(
+                bars(
+                    frame, say("뚜렷함", "Ratio"), color=colors[name] or PALETTE[0], written=".1f"
+                ),
+                width="stretch",
+                alt=say("라벨별 낱말 막대그래프", "Words of the label as bars"),
+            )
+            with st.expander(say("표로 보기", "As a table")):
+                _draw_table(words.keywords)
+
+
+def _draw_table(keywords: Sequence["LabelKeyword"]) -> None:
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "word": [one.word for one in keywords],
+                "texts": [one.texts for one in keywords],
+                "score": [one.score for one in keywords],
+            }
+        ),
+        hide_index=True,
+        column_config={
+            "word": st.column_config.TextColumn(say("낱말", "Word")),
+            "texts": st.column_config.NumberColumn(say("글", "Texts")),
+            "score": st.column_config.NumberColumn(say("뚜렷함", "Ratio"), format="%.1f"),
+        },
+    )

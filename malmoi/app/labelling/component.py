@@ -1,0 +1,175 @@
+"""The labelling card on a page: its files, and the exchange between browser and store."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from malmoi.app.explanation import for_visitors
+from malmoi.app.labelling.exchange import CardAnswer, answer, hand_out, renamed_labels
+from malmoi.app.labelling.messages import read_message
+from malmoi.app.labelling.wording import sentences
+from malmoi.app.labelling.words import words_behind
+from malmoi.app.language import say
+from malmoi.app.learning import after_labels
+from malmoi.app.visit import OpenProject
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotator_view import TextCounts, count_own_labels, text_counts
+from malmoi.labels.project import Project
+from malmoi.labels.projects import read_project
+
+_FILES = Path(__file__).parent
+KEY = "labelling_card"
+_ANSWER, _WORDS, _MINE, _STOPPED, _NEWS = (
+    f"labelling_{name}" for name in ("answer", "words", "mine", "stopped", "news")
+)
+_SECONDS_COUNTED = 2
+
+
+def _read(*names: str) -> str:
+    return "\n".join((_FILES / name).read_text(encoding="utf-8") for name in names)
+
+
+_card = st.components.v2.component(
+    "malmoi_labelling_card",
+    html=_read("card.html"),
+    css=_read("card.css"),
+    # One module: what Streamlit is given as text cannot import a second one.
+    js=_read("queue.js", "parts.js", "card.js"),
+)
+
+
+@st.fragment
+def draw_card(opened: OpenProject) -> None:
+    """Draw the card with what the last message asked for; after a whole run, with all its texts.
+
+    Only this reruns while somebody labels, but for a change of the project by somebody else: then
+    all of the page is drawn with it.
+    """
+    if news := st.session_state.pop(_NEWS, None):
+        st.toast(news, icon=":material/info:")
+        st.rerun()
+    scope = scope_of(opened)
+    given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
+    if given is None:
+        given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
+        if not given.stopped:
+            try:
+                hand_out(opened.access, given)
+            except InputError as error:
+                given.failed = for_visitors(error)
+    _card(
+        key=KEY,
+        data={
+            "scope": scope,
+            "say": sentences(),
+            "labels": [
+                {
+                    name: getattr(label, name)
+                    for name in ("name", "title", "meaning", "color", "key")
+                }
+                for label in opened.project.labels
+                if not label.retired
+            ],
+            "multi": opened.project.kind == "multi",
+            "guideline": opened.project.guideline_version,
+            "lease": opened.project.settings.lease_seconds,
+            "annotators": opened.project.settings.annotators_per_text,
+            "counts": _counts(opened.access, scope),
+            "answer": _as_data(given),
+        },
+        on_exchange_change=lambda: _exchange(opened),
+    )
+
+
+def scope_of(opened: OpenProject) -> str:
+    """Names a project and a person, among those of all databases that a browser meets here."""
+    project = opened.project
+    made = int(project.created_at.timestamp())
+    return f"{project.id}-{made}/{opened.access.person.name}"
+
+
+def _as_data(given: CardAnswer) -> dict[str, Any]:
+    data = asdict(given)
+    data["words"] = st.session_state.pop(_WORDS, None)
+    # A drawing without a new answer, as after a change of the theme, is known by it.
+    data["id"] = time.time_ns()
+    return data
+
+
+def _exchange(opened: OpenProject) -> None:
+    """Do what the card has just sent."""
+    scope = scope_of(opened)
+    try:
+        message = read_message(st.session_state[KEY]["exchange"])
+    except InputError as error:
+        st.session_state[_ANSWER] = CardAnswer(failed=for_visitors(error))
+        return
+    if message.scope != scope:
+        # Done under another name or in another project: the card keeps it until that is open again.
+        return
+    stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
+    now = _as_of_now(opened)
+    renamed = renamed_labels(opened.project, now)
+    given = answer(opened.access, message, stopped=scope in stopped, renamed=renamed)
+    if given.refused:
+        given.refused = [one | {"reason": _reason(one["reason"])} for one in given.refused]
+    if news := _news(opened.project, now):
+        st.session_state[_NEWS] = news
+    (stopped.add if given.stopped else stopped.discard)(scope)
+    _count(scope, given)
+    if given.labels > 0:
+        after_labels(opened, given.labels)
+    if message.words is not None:
+        st.session_state[_WORDS] = words_behind(opened.access, message.words)
+    st.session_state[_ANSWER] = given
+
+
+def _as_of_now(opened: OpenProject) -> Project:
+    try:
+        return read_project(opened.access)
+    except InputError:  # the answer tells why
+        return opened.project
+
+
+def _news(shown: Project, now: Project) -> str:
+    """What somebody has changed since the page was drawn; "" where nothing that it shows."""
+    if shown.labels != now.labels:
+        return say("라벨이 바뀌었습니다.", "The labels have changed.")
+    if shown.guideline_version != now.guideline_version:
+        version = now.guideline_version
+        return say(
+            f"지침이 {version}판으로 바뀌었습니다.", f"The guideline is now version {version}."
+        )
+    if shown.settings != now.settings:
+        return say("작업의 설정이 바뀌었습니다.", "The settings of the project have changed.")
+    return ""
+
+
+def _reason(english: str) -> str:
+    from malmoi.app.left_out import reason_of  # reads tables, which takes long to import
+
+    return reason_of(english)
+
+
+def _counts(access: ProjectAccess, scope: str) -> dict[str, int]:
+    """Own labels, counted once a session and kept up; those of the project as of seconds ago."""
+    mine: dict[str, int] = st.session_state.setdefault(_MINE, {})
+    if scope not in mine:
+        mine[scope] = count_own_labels(access)
+    counts = _text_counts(str(access.engine.url), access.project_id, access)
+    return {"mine": mine[scope], "open": counts.open, "total": counts.total}
+
+
+@st.cache_data(ttl=_SECONDS_COUNTED, max_entries=200, show_spinner=False)
+def _text_counts(url: str, project_id: int, _access: ProjectAccess) -> TextCounts:
+    return text_counts(_access)
+
+
+def _count(scope: str, given: CardAnswer) -> None:
+    mine: dict[str, int] = st.session_state.setdefault(_MINE, {})
+    if scope in mine:
+        mine[scope] = max(0, mine[scope] + given.labels)

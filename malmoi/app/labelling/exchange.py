@@ -1,0 +1,244 @@
+"""The server's side of the card: saves what was done, hands out what comes next."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from malmoi.app.explanation import for_visitors
+from malmoi.app.labelling.messages import Message, SentAct
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.alike import acts_of_alike
+from malmoi.labels.annotating import Act, OwnWork, own_work, save_acts
+from malmoi.labels.leasing import (
+    LeasedText,
+    count_held_by_others,
+    count_left,
+    lease_texts,
+    return_leases,
+)
+from malmoi.labels.people import AccessError
+from malmoi.labels.project import Project
+from malmoi.labels.projects import read_project
+from malmoi.labels.scores import scores_version
+
+# Texts that the browser holds.
+MOST_TEXTS = 100
+# Those of them that stay as they are where a model has found a new order: the next few may have
+# been labelled already while the answer is on its way.
+_KEPT = 5
+# Decisions of one's own that can be looked at and changed on the card (assumption: as many as one
+# scrolls through; older ones are found on the page 살펴보기).
+_RECENT = 30
+
+
+@dataclass(kw_only=True)
+class CardAnswer:
+    """What the card is told.
+
+    Attributes:
+        sequence: of the message; None where nobody asked.
+        saved: request ids of acts that are in the database for good.
+        refused: those that can never be, with why.
+        failed: why nothing could be done now, so that the card keeps its acts; None: it could.
+        held: ids of all texts that are the annotator's; None where they were not asked for.
+        texts: those of them that the card does not have; all, where it has a new order.
+        more: whether others than these are left for the annotator.
+        others: how many texts are on other people's screens; None where some are left.
+        scores: the version of the model's order that they came in; None: as it was, or none.
+        renewed: whether the card is to forget all texts but the first that it has.
+        stopped: whether they were given back.
+        recent: the annotator's last work; None where it was not asked for.
+        labels: how many labels more the annotator has now, among what was saved.
+    """
+
+    sequence: int | None = None
+    saved: list[str] = field(default_factory=list)
+    refused: list[dict[str, str]] = field(default_factory=list)
+    failed: str | None = None
+    held: list[int] | None = None
+    texts: list[dict[str, Any]] = field(default_factory=list)
+    more: bool = False
+    others: int | None = None
+    scores: int | None = None
+    renewed: bool = False
+    stopped: bool = False
+    recent: list[dict[str, Any]] | None = None
+    labels: int = 0
+
+
+def answer(
+    access: ProjectAccess,
+    message: Message,
+    *,
+    stopped: bool = False,
+    renamed: Mapping[str, str] | None = None,
+) -> CardAnswer:
+    """Do what a message asks for; what cannot be done is told in the answer.
+
+    Args:
+        access: of the annotator.
+        message: of their card.
+        stopped: whether they have stopped, so that no text is handed out until they go on.
+        renamed: today's names of labels, by those that the card shows.
+    """
+    given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
+    try:
+        _save(access, message.acts, given, renamed or {})
+        if message.stop:
+            return_leases(access)
+            given.stopped = True
+            _leave(access)
+        elif not given.stopped:
+            _hand_out_anew(access, given, message)
+        if message.recent:
+            given.recent = [_work(one) for one in own_work(access, limit=_RECENT)]
+    except InputError as error:
+        given.failed = for_visitors(error)
+    return given
+
+
+def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -> None:
+    """Hand out texts where they are wanted, or where a model has scored them since."""
+    if message.have and scores_version(access) != message.scores:
+        return_leases(access, message.have[_KEPT:])
+        given.renewed = True
+        # With those that stay, which get the new suggestions.
+        hand_out(access, given)
+    elif message.wants or message.resume:
+        hand_out(access, given, have=message.have)
+
+
+def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = ()) -> None:
+    """Lease the next texts, or renew them, and add to the answer those that the card does not have.
+
+    Raises:
+        InputError: the person is no member, the project is archived, or the database fails.
+    """
+    given.scores = scores_version(access)
+    leased = lease_texts(access, MOST_TEXTS, leave_some=_others_are_here(access))
+    given.held = [one.text_id for one in leased]
+    given.texts = [_text(one) for one in leased if one.text_id not in have]
+    few = len(leased) < MOST_TEXTS
+    given.more = not few or count_left(access, len(leased) + 1) > len(leased)
+    if not leased:
+        given.others = count_held_by_others(access)
+
+
+def _others_are_here(access: ProjectAccess) -> bool:
+    """Whether somebody else has asked for texts of the project lately; takes note of this one.
+
+    Known to this server only, which is enough: who labels alone shall never wait for texts.
+    """
+    now = time.monotonic()
+    with _asked_lock:
+        asked = _asked.setdefault((str(access.engine.url), access.project_id), {})
+        for name in [name for name, when in asked.items() if now - when > _HERE_SECONDS]:
+            del asked[name]
+        asked[access.person.name] = now
+        return len(asked) > 1
+
+
+def _leave(access: ProjectAccess) -> None:
+    with _asked_lock:
+        project = _asked.get((str(access.engine.url), access.project_id), {})
+        project.pop(access.person.name, None)
+
+
+_asked: dict[tuple[str, int], dict[str, float]] = {}
+_asked_lock = threading.Lock()
+# After which somebody who has asked for nothing counts as gone (assumption: who is at work asks
+# again after 70 texts at the latest, which takes that long at 4 s a text).
+_HERE_SECONDS = 300.0
+
+
+def renamed_labels(shown: Project, now: Project) -> dict[str, str]:
+    """What labels are called now, by what they were called when a page was drawn."""
+    names = {label.id: label.name for label in now.labels}
+    return {label.name: names.get(label.id, label.name) for label in shown.labels}
+
+
+def _save(
+    access: ProjectAccess,
+    sent: Sequence[SentAct],
+    given: CardAnswer,
+    renamed: Mapping[str, str],
+) -> None:
+    """Save acts together; where one is refused, each by itself, so that it holds up no other."""
+    whole: list[tuple[SentAct, list[Act]]] = []
+    for one in sent:
+        try:
+            act = one.act()
+            named = replace(act, labels=[renamed.get(name, name) for name in act.labels])
+            whole.append((one, [named]))
+        except InputError as error:
+            given.refused.append({"id": one.request_id, "reason": for_visitors(error)})
+    if not whole:
+        return
+    for one, acts in whole:
+        if one.alike:
+            acts += acts_of_alike(access, acts[0])
+    try:
+        saved = save_acts(access, [act for _, acts in whole for act in acts])
+    except InputError as error:
+        if len(whole) == 1 and not _is_of_the_moment(access, error):
+            given.refused.append({"id": whole[0][0].request_id, "reason": for_visitors(error)})
+            return
+        if _is_of_the_moment(access, error):
+            raise
+        for one, _ in whole:
+            _save(access, [one], given, renamed)
+        return
+    rows = iter(saved)
+    for one, acts in whole:
+        new = [next(rows).new for _ in acts]
+        given.saved.append(one.request_id)
+        given.labels += _labels_more(one, acts, new)
+
+
+def _labels_more(one: SentAct, acts: Sequence[Act], new: Sequence[bool]) -> int:
+    """How many labels more there are; a label that replaces another counts for none."""
+    gained = 1 if acts[0].kind == "label" else -1 if one.takes_label_back else 0
+    first = gained * new[0] * (not one.again)
+    return first + gained * sum(new[1:])
+
+
+def _is_of_the_moment(access: ProjectAccess, error: InputError) -> bool:
+    """Whether the same act may be taken another time: then the card is to keep it."""
+    if isinstance(error, AccessError) or isinstance(error.__cause__, SQLAlchemyError):
+        return True
+    return read_project(access).archived_at is not None
+
+
+def _text(leased: LeasedText) -> dict[str, Any]:
+    suggestion = [
+        {"label": label, "score": score}
+        for label, score in (
+            (leased.suggested_label, leased.suggested_score),
+            (leased.second_label, leased.second_score),
+        )
+        if label is not None and score is not None
+    ]
+    return {
+        "text_id": leased.text_id,
+        "text": leased.text,
+        "suggestion": suggestion or None,
+        "model": leased.model,
+        "kind": leased.kind,
+        "alike": leased.alike,
+    }
+
+
+def _work(work: OwnWork) -> dict[str, Any]:
+    return {
+        "text_id": work.text_id,
+        "text": work.text,
+        "state": work.state,
+        "labels": list(work.labels),
+        "flagged": work.flagged,
+        "note": work.note,
+    }

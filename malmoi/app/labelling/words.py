@@ -1,0 +1,40 @@
+"""The words that carried a suggestion, from the model that made it."""
+
+from typing import Any
+
+from malmoi.app.explanation import for_visitors
+from malmoi.app.found_models import model_named, stamp
+from malmoi.app.language import say
+from malmoi.app.model_choice import load_model
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotator_view import read_text
+from malmoi.labels.leasing import suggestion_of
+
+
+def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
+    """For the card: `words` as start, end (in characters) and weight, or the `reason` of none."""
+    try:
+        text = read_text(access, text_id)
+        suggestion = suggestion_of(access, text_id)
+        if suggestion is None:
+            return _none(text_id, say("이 글에는 제안이 없습니다.", "This text has no suggestion."))
+        label, model = suggestion
+        path = model_named(model)
+        if path is None:
+            return _none(
+                text_id,
+                say("제안한 모델을 지금은 읽을 수 없습니다.", "Its model cannot be read now."),
+            )
+        found = load_model(str(path), stamp(path)).explain(text, label=label)
+    except InputError as error:
+        sentence = say("근거를 찾을 수 없습니다:", "The words cannot be found:")
+        return _none(text_id, f"{sentence} {for_visitors(error)}")
+    return {
+        "text_id": text_id,
+        "words": [[one.start, one.end, one.weight] for one in found.words],
+    }
+
+
+def _none(text_id: int, reason: str) -> dict[str, Any]:
+    return {"text_id": text_id, "words": None, "reason": reason}

@@ -1,0 +1,21 @@
+"""A model that learns while people label. Pages import these; nothing here takes long to import."""
+
+from malmoi.app.learning.service import (
+    LearningState,
+    after_import,
+    after_labels,
+    find_alike,
+    is_on,
+    learn_now,
+    state,
+)
+
+__all__ = [
+    "LearningState",
+    "after_import",
+    "after_labels",
+    "find_alike",
+    "is_on",
+    "learn_now",
+    "state",
+]

@@ -1,0 +1,383 @@
+"""The learning curve on a page: how good the model is by number of labels, and what to expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from malmoi.app import learning
+from malmoi.app.explanation import explain, for_visitors
+from malmoi.app.found_models import short_name
+from malmoi.app.intervals import share_interval
+from malmoi.app.language import say
+from malmoi.app.learning.due import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
+from malmoi.app.learning.forecast import FEWEST_POINTS, Forecast, forecast
+from malmoi.app.learning.last_score import tell_model
+from malmoi.app.plain_text import escaped
+from malmoi.app.visit import OpenProject
+from malmoi.errors import InputError
+from malmoi.labels.scores import ScoreVersion, score_versions
+
+# Okabe and Ito's blue, vermilion and green; lines and marks differ, too.
+_COLORS = ("#0072B2", "#D55E00", "#009E73")
+_DASHES = ([1, 0], [5, 3], [8, 2, 2, 2])
+_MARKS = ("circle", "square", "triangle-up")
+_MOST_POINTS, _MOST_ROWS = 150, 8
+# Somebody else's label may begin a round while nobody looks (assumptions: who waits for a round
+# looks at the page, who does not will see it later).
+_SECONDS_WHILE_BUSY, _SECONDS_WHILE_IDLE = 2.0, 20.0
+
+
+def draw_curve(open_project: OpenProject) -> None:
+    """Draw what learning does now, its curve, the table of it and the forecast.
+
+    Raises:
+        InputError: the database cannot be used.
+    """
+    if not learning.is_on():
+        st.info(
+            say("이 서버에서는 학습이 꺼져 있습니다.", "Learning is off on this server."),
+            icon=":material/info:",
+        )
+    else:
+        busy = learning.state(open_project).status != "idle"
+        every = _SECONDS_WHILE_BUSY if busy else _SECONDS_WHILE_IDLE
+        st.fragment(_draw_now, run_every=every)(open_project)
+    versions = score_versions(open_project.access)
+    tell_model(open_project, versions[-1] if versions else None)
+    _draw_points(versions)
+
+
+def _draw_now(open_project: OpenProject) -> None:
+    """What is being done; looks again by itself, and at the end draws the page anew."""
+    state = learning.state(open_project)
+    text, button = st.columns([2, 1], vertical_alignment="center")
+    text.caption(_told(state))
+    if button.button(
+        say("지금 배우기", "Learn now"),
+        icon=":material/school:",
+        disabled=state.status != "idle",
+        width="stretch",
+        key="learn_now",
+    ):
+        try:
+            learning.learn_now(open_project)
+        except InputError as error:
+            explain(say("배울 수 없습니다.", "It cannot learn."), error)
+        st.rerun()
+    _tell_what_is_wrong(state.result or {})
+    if state.error is not None:
+        st.error(say("마지막 학습이 실패했습니다.", "The last round failed."))
+        st.code(for_visitors(state.error), language=None, wrap_lines=True)
+    busy = state.status != "idle"
+    before, st.session_state["learning_was_busy"] = (
+        st.session_state.get("learning_was_busy", busy),
+        busy,
+    )
+    if before != busy:
+        st.rerun()
+
+
+def _told(state: learning.LearningState) -> str:
+    if state.status == "running":
+        return say("배우는 중입니다…", "It is learning…")
+    if state.status == "waiting":
+        return say("차례를 기다립니다…", "It is waiting its turn…")
+    result = state.result
+    if result is not None and result["status"] == "few":
+        return _what_is_missing(result)
+    if result is not None and result["status"] == "learnt":
+        return say(
+            f"라벨 {result['labels']:,}개로 {result['seconds']:.0f}초 만에 배웠습니다.",
+            f"It learnt from {result['labels']:,} labels in {result['seconds']:.0f} s.",
+        )
+    return say(
+        f"새 라벨 {LABELS_A_ROUND}개마다 저절로 배웁니다.",
+        f"It learns by itself after every {LABELS_A_ROUND} new labels.",
+    )
+
+
+def _what_is_missing(result: dict[str, Any]) -> str:
+    if result["missing"]:
+        return say(
+            f"배우려면 라벨이 {result['missing']}개 더 필요합니다 (지금 {result['labels']}개).",
+            f"Labels that it still needs: {result['missing']} ({result['labels']} so far).",
+        )
+    if result["left_out"]:
+        return say(
+            f"아직 배울 수 있는 라벨이 없습니다. 붙은 글과 안 붙은 글이 {FEWEST_OF_LABEL}건씩 있는 "
+            "라벨부터 배웁니다.",
+            f"No label can be learnt yet. It takes {FEWEST_OF_LABEL} texts that have it, and "
+            f"{FEWEST_OF_LABEL} that do not.",
+        )
+    return say(
+        "지금까지 라벨이 한 종류뿐입니다. 다른 라벨이 하나라도 있어야 배웁니다.",
+        "All labels so far are the same. It needs at least one other.",
+    )
+
+
+def _tell_what_is_wrong(result: dict[str, Any]) -> None:
+    """Labels that are not learnt, and a chosen model that cannot be asked."""
+    if result.get("status") == "learnt" and result["left_out"]:
+        st.text(
+            say(
+                f"글이 모자라 아직 배우지 않는 라벨 ({FEWEST_OF_LABEL}건부터): ",
+                f"Not learnt yet, for want of texts ({FEWEST_OF_LABEL} are enough): ",
+            )
+            + ", ".join(result["left_out"])
+        )
+    problem = result.get("problem")
+    if problem is None:
+        return
+    name = escaped(short_name(problem["model"]))
+    without = say("이 모델 없이 계속 배웁니다.", "Learning goes on without it.")
+    why = {
+        "gone": say(
+            f"고른 모델 ‘{name}’이(가) 지금은 없습니다.", f"The chosen model {name} is gone."
+        ),
+        "broken": say(
+            f"고른 모델 ‘{name}’을(를) 읽을 수 없습니다.",
+            f"The chosen model {name} cannot be read.",
+        ),
+        "labels": say(
+            f"고른 모델 ‘{name}’은(는) 이 작업과 같은 라벨이 두 개가 안 됩니다.",
+            f"The chosen model {name} has fewer than two labels of this project.",
+        ),
+    }[problem["kind"]]
+    st.warning(f"{why} {without}", icon=":material/warning:")
+    if problem["detail"]:
+        st.code(for_visitors(problem["detail"]), language=None, wrap_lines=True)
+
+
+def _draw_points(versions: list[ScoreVersion]) -> None:
+    if not versions:
+        st.info(
+            say(
+                f"아직 배운 적이 없습니다. 라벨 {LABELS_A_ROUND}개로 처음 배우고 나면 점수가 "
+                "여기에 나옵니다.",
+                "Nothing was learnt yet. The score will be here once "
+                f"{LABELS_A_ROUND} labels were learnt from.",
+            ),
+            icon=":material/show_chart:",
+        )
+        return
+    step = -(-len(versions) // _MOST_POINTS)
+    shown = versions[::-step][::-1]  # with the last
+    # By the folds: of the random sample there are fewer texts, and its curve is the rougher.
+    expected = forecast(
+        _rising(
+            [
+                (one.quality.labels, one.quality.cross_validated_f1)
+                for one in versions
+                if one.quality.cross_validated_f1 is not None
+            ]
+        )
+    )
+    names = (
+        say("교차 검증", "Cross-validated"),
+        say("무작위 표본", "Random sample"),
+        say("고른 모델", "Chosen model"),
+    )
+    st.altair_chart(
+        _chart(shown, expected, names),
+        width="stretch",
+        alt=say("라벨 수에 따른 F1 곡선", "F1 by number of labels"),
+    )
+    _draw_table(versions, expected)
+    _draw_words(versions[-1], expected)
+
+
+def _rising(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The last point of each number of labels; labels that were withdrawn left others behind."""
+    return sorted(dict(points).items())
+
+
+def _chart(
+    versions: list[ScoreVersion], expected: Forecast | None, names: tuple[str, str, str]
+) -> alt.LayerChart | alt.FacetChart:
+    rows = _rows(versions, names)
+    met = {row["kind"] for row in rows}
+    # A model that nobody has chosen has no place in the legend.
+    shown = len(names) if names[-1] in met else len(names) - 1
+    kinds = list(names[:shown])
+    x = alt.X(
+        "labels:Q",
+        title=say("라벨 수", "Labels"),
+        scale=alt.Scale(zero=False),
+        axis=alt.Axis(format=",d", tickMinStep=1),
+    )
+    values = [row["f1"] for row in rows]
+    domain = [max(0.0, min(values, default=0) - 0.15), min(1.0, max(values, default=1) + 0.15)]
+    y = alt.Y("f1:Q", title="F1", scale=alt.Scale(domain=domain, nice=True))
+    color = alt.Color(
+        "kind:N",
+        scale=alt.Scale(domain=kinds, range=list(_COLORS[:shown])),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        x=x,
+        y=y,
+        color=color,
+        tooltip=[
+            alt.Tooltip("kind:N", title=" "),
+            alt.Tooltip("labels:Q", title=say("라벨 수", "Labels"), format=","),
+            alt.Tooltip("f1:Q", title="F1", format=".3f"),
+        ],
+    )
+    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=kinds, range=list(_DASHES[:shown])))
+    shape = alt.Shape(
+        "kind:N", scale=alt.Scale(domain=kinds, range=list(_MARKS[:shown])), legend=None
+    )
+    layers: list[Any] = [
+        base.mark_line(strokeWidth=2).encode(strokeDash=dash),
+        base.mark_point(size=45, filled=True).encode(shape=shape),
+    ]
+    layers += _error_bars(versions, names[1], x, color)
+    if expected is not None:
+        layers += _expected_layers(expected, x)
+    return alt.layer(*layers, height=280)
+
+
+def _rows(versions: list[ScoreVersion], names: tuple[str, str, str]) -> list[dict[str, Any]]:
+    """A row for each score of each round: `labels`, `f1` and its `kind`, one of the names."""
+    measured = [
+        (one.quality.labels, f1, kind)
+        for one in versions
+        for f1, kind in zip(
+            (one.quality.cross_validated_f1, one.quality.sample_f1, one.quality.chosen_f1),
+            names,
+            strict=True,
+        )
+    ]
+    return [
+        {"labels": labels, "f1": f1, "kind": kind}
+        for labels, f1, kind in measured
+        if f1 is not None
+    ]
+
+
+def _error_bars(versions: list[ScoreVersion], kind: str, x: alt.X, color: alt.Color) -> list[Any]:
+    """The intervals of 95% of the scores on the random sample."""
+    bars = []
+    for one in versions:
+        f1 = one.quality.sample_f1
+        if f1 is not None:
+            low, high = share_interval(f1, one.quality.sample_texts)
+            bars.append({"labels": one.quality.labels, "low": low, "high": high, "kind": kind})
+    if not bars:
+        return []
+    rule = alt.Chart(pd.DataFrame(bars)).mark_rule(opacity=0.5, clip=True)
+    return [rule.encode(x=x, y=alt.Y("low:Q", title="F1"), y2="high:Q", color=color)]
+
+
+def _expected_layers(expected: Forecast, x: alt.X) -> list[Any]:
+    frame = pd.DataFrame(
+        {
+            "labels": expected.labels,
+            "f1": expected.f1,
+            "low": expected.low,
+            "high": expected.high,
+        }
+    )
+    base = alt.Chart(frame).encode(x=x)
+    return [
+        base.mark_area(opacity=0.15, clip=True, color="#777777").encode(y="low:Q", y2="high:Q"),
+        base.mark_line(strokeDash=[2, 3], clip=True, color="#777777").encode(y="f1:Q"),
+    ]
+
+
+def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None:
+    labels, f1, sample, kind = (
+        say("라벨 수", "Labels"),
+        say("교차 검증 F1", "Cross-validated"),
+        say("표본 F1", "Sample"),
+        say("예상 F1", "Expected"),
+    )
+    step = -(-len(versions) // _MOST_ROWS)
+    rows = [
+        {
+            labels: one.quality.labels,
+            f1: _number(one.quality.cross_validated_f1),
+            sample: _with_interval(one),
+            kind: "",
+        }
+        for one in versions[::-step][::-1]
+    ]
+    if expected is not None:
+        rows += [
+            {labels: number, f1: "", sample: "", kind: f"{value:.2f} ({low:.2f}–{high:.2f})"}
+            for number, value, low, high in zip(
+                expected.labels[1:],
+                expected.f1[1:],
+                expected.low[1:],
+                expected.high[1:],
+                strict=True,
+            )
+        ]
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        column_config={labels: st.column_config.NumberColumn(format="localized", width=70)},
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _with_interval(version: ScoreVersion) -> str:
+    f1 = version.quality.sample_f1
+    if f1 is None:
+        return ""
+    low, high = share_interval(f1, version.quality.sample_texts)
+    return f"{f1:.2f} ({low:.2f}–{high:.2f})"
+
+
+def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
+    lines = [
+        say(
+            "교차 검증은 모델이 고른 어려운 글도 세므로 실제보다 낮게 나오기 쉽습니다. 무작위 "
+            "표본의 점수가 정직합니다.",
+            "Cross-validation counts the hard texts that the model chose, so it tends to be low. "
+            "The random sample is the honest score.",
+        )
+    ]
+    if last.quality.sample_f1 is None:
+        lines.append(
+            say(
+                f"무작위 표본은 아직 {last.quality.sample_texts:,}건이라 재지 않았습니다 "
+                f"({FEWEST_OF_SAMPLE}건부터).",
+                f"The random sample has {last.quality.sample_texts:,} texts so far, and is "
+                f"measured from {FEWEST_OF_SAMPLE} on.",
+            )
+        )
+    if expected is None:
+        lines.append(
+            say(
+                f"예상은 점이 {FEWEST_POINTS}개 이상 있어야 합니다.",
+                f"A forecast needs at least {FEWEST_POINTS} points.",
+            )
+        )
+    elif expected.flat:
+        lines.append(
+            say(
+                "곡선이 거의 평평합니다. 라벨을 두 배로 늘려도 0.01도 오르지 않을 듯하니, 라벨을 "
+                "더 붙이기보다 ELECTRA 학습이나 지침을 손보는 편이 낫습니다.",
+                "The curve is nearly flat: twice the labels would bring less than 0.01. Train "
+                "ELECTRA or sharpen the guideline instead.",
+            )
+        )
+    else:
+        lines.append(
+            say(
+                "예상은 교차 검증 점수를 멱법칙으로 이은 것입니다. 괄호는 예상에서는 90%, "
+                "표본에서는 95% 구간입니다.",
+                "The forecast continues the cross-validated scores by a power law. In brackets, "
+                "its interval of 90%, and of the sample that of 95%.",
+            )
+        )
+    st.caption(" ".join(lines))

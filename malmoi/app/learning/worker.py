@@ -1,0 +1,98 @@
+"""The process that learns: `python -m malmoi.app.learning.worker`, one a server.
+
+Requests and replies are lines of JSON, on standard input and output. What learning takes of the
+processor stops no click of the app then; and this process cannot outlive the server, for it ends
+with its input.
+
+    {"job": "learn", "url": "sqlite:///runs/labels.db", "project": 1, "forced": false}
+    {"result": {...}} or {"error": "one line"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from malmoi.command_line import spare_the_collector
+from malmoi.errors import InputError
+
+# Lower than the app and what else a person does on the machine.
+_NICENESS = 10
+# The encoder is told of several threads; fits of small matrices are slower with them.
+_MOST_THREADS = 4
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    spare_the_collector()
+    # What libraries print must not stand among the replies.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    requests: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    answer = _answerer()
+    while True:
+        _reply(replies, answer, json.loads(requests.get()))
+
+
+def _read(requests: queue.Queue[str]) -> None:
+    for line in sys.stdin:
+        requests.put(line)
+    # The server is gone, whatever is being computed for it.
+    os._exit(0)
+
+
+def _reply(
+    replies: TextIO, answer: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]
+) -> None:
+    reply: dict[str, Any]
+    try:
+        reply = {"result": answer(request)}
+    except InputError as error:
+        reply = {"error": str(error)}
+    except Exception as error:
+        sys.excepthook(*sys.exc_info())
+        reply = {"error": f"{type(error).__name__}: {error}"}
+    replies.write(f"{json.dumps(reply, ensure_ascii=False)}\n")
+    replies.flush()
+
+
+def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Imports take seconds, so they are after the reader of the input."""
+    from malmoi.app.learning.rounds import Learner
+    from malmoi.labels.near_duplicates import group_alike
+    from malmoi.labels.people import Person
+    from malmoi.labels.projects import ProjectStore
+
+    _set_threads()
+    learner = Learner()
+    stores: dict[str, ProjectStore] = {}
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        url = request["url"]
+        if url not in stores:
+            stores[url] = ProjectStore(url)
+        # Nobody in particular: the server itself.
+        access = stores[url].access(Person(name="malmoi", is_local=True), request["project"])
+        if request["job"] == "alike":
+            return {"alike": group_alike(access)}
+        return learner.learn(access, forced=request["forced"]).as_json()
+
+    return answer
+
+
+def _set_threads() -> None:
+    import torch
+
+    torch.set_num_threads(max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2)))
+
+
+if __name__ == "__main__":
+    main()

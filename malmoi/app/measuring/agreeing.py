@@ -1,0 +1,197 @@
+"""How far annotators agree, on the page 현황: each number with the texts behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.as_of import kept_result
+from malmoi.app.language import say
+from malmoi.app.measuring.behind import SHOWN, draw_texts
+from malmoi.app.visit import OpenProject
+from malmoi.labels.agreement import (
+    NO_SHARED,
+    ONE_LABEL,
+    AgreementReport,
+    Measure,
+    agreement,
+)
+from malmoi.labels.review import texts_with_votes
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """One number of the table."""
+
+    kind: str
+    name: str
+    measure: Measure
+
+
+def draw_agreement(opened: OpenProject) -> None:
+    """Draw the part.
+
+    Raises:
+        AccessError: the visitor is no reviewer.
+    """
+    report = kept_result(opened, "agreement", lambda: agreement(opened.access), needed="reviewer")
+    if not report.alpha.texts:
+        st.info(
+            say(
+                "두 사람 이상이 라벨을 붙인 글이 아직 없습니다. 설정에서 글마다 필요한 사람 수를 "
+                "2명 이상으로 하면 일치도를 볼 수 있습니다.",
+                "No text has the labels of two people yet. Let each text have two annotators or "
+                "more in the settings to see how far they agree.",
+            ),
+            icon=":material/group:",
+        )
+        return
+    _draw_first(report)
+    if opened.project.kind == "multi":
+        st.caption(
+            say(
+                "글 하나에 라벨이 여러 개이므로, 고른 라벨이 모두 같을 때만 일치한 것으로 셉니다. "
+                "라벨 하나하나의 일치도는 아래 표에 있습니다.",
+                "Annotators agree on a text where all their labels are the same. The table below "
+                "has the agreement on each label.",
+            )
+        )
+    _draw_table(opened, _rows(opened, report))
+    _draw_confusions(opened, report)
+
+
+def _draw_first(report: AgreementReport) -> None:
+    alpha, fleiss, texts, apart = st.columns(4)
+    alpha.metric(
+        "Krippendorff α",
+        _number(report.alpha),
+        help=say(
+            "1은 완전한 일치, 0은 우연과 같음. 0.8 이상이면 믿을 만하고, 0.667 아래면 기준을 다시 "
+            "보아야 합니다 (Krippendorff, Content Analysis).",
+            "1 is perfect, 0 is chance. From 0.8 on it is reliable; below 0.667 look at the "
+            "guideline again (Krippendorff, Content Analysis).",
+        ),
+    )
+    fleiss.metric("Fleiss κ", _number(report.fleiss))
+    texts.metric(say("둘 이상이 본 글", "Texts of two or more"), f"{len(report.alpha.texts):,}")
+    apart.metric(say("의견이 갈린 글", "Disagreeing"), f"{len(report.alpha.disagreed):,}")
+
+
+def _number(measure: Measure) -> str:
+    return "–" if measure.value is None else f"{measure.value:.2f}"
+
+
+def _rows(opened: OpenProject, report: AgreementReport) -> list[_Row]:
+    titles = {label.name: label.title for label in opened.project.labels}
+    everybody = say("전체", "All")
+    rows = [
+        _Row(kind="Krippendorff α", name=everybody, measure=report.alpha),
+        _Row(kind="Fleiss κ", name=everybody, measure=report.fleiss),
+    ]
+    for name, measure in report.classes.items():
+        rows.append(_Row(kind="Krippendorff α", name=titles.get(name, name), measure=measure))
+    for pair in report.pairs:
+        name = f"{pair.first} · {pair.second}"
+        rows.append(_Row(kind="Cohen κ", name=name, measure=pair.kappa))
+    return rows
+
+
+def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
+    st.caption(
+        say(
+            "행을 고르면 그 숫자에서 의견이 갈린 글이 아래에 보입니다.",
+            "Choose a row to see the texts behind it on which annotators differ.",
+        )
+    )
+    frame = pd.DataFrame(
+        {
+            "name": [row.name for row in rows],
+            "kind": [row.kind for row in rows],
+            "value": [row.measure.value for row in rows],
+            "texts": [len(row.measure.texts) for row in rows],
+            "disagreed": [len(row.measure.disagreed) for row in rows],
+            "reason": [_reason(row.measure) for row in rows],
+        }
+    )
+    column = st.column_config
+    picked = st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(38 + 35 * len(rows), 320),
+        key="status_agreement",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "name": column.TextColumn(say("누구 · 라벨", "Of")),
+            "kind": column.TextColumn(say("지표", "Measure")),
+            "value": column.NumberColumn(say("값", "Value"), format="%.2f"),
+            "texts": column.NumberColumn(say("함께 본 글", "Texts"), format="localized"),
+            "disagreed": column.NumberColumn(say("갈린 글", "Disagreeing"), format="localized"),
+            "reason": column.TextColumn(say("값이 없는 까닭", "Why there is no value")),
+        },
+    )
+    chosen = picked["selection"]["rows"]
+    if not chosen or chosen[0] >= len(rows):
+        return
+    row = rows[chosen[0]]
+    behind = row.measure.disagreed
+    draw_texts(
+        f"{row.kind} · {row.name}",
+        texts_with_votes(opened.access, behind[:SHOWN]),
+        len(behind),
+        "status_agreement_texts",
+    )
+
+
+def _reason(measure: Measure) -> str:
+    if measure.reason is None:
+        return ""
+    known = {
+        NO_SHARED: say("두 사람이 함께 라벨을 붙인 글이 없음", NO_SHARED),
+        ONE_LABEL: say("모두 한 가지 라벨만 붙여 우연과 가를 수 없음", ONE_LABEL),
+    }
+    return known.get(measure.reason, say("둘이 함께 라벨을 붙인 글이 없음", measure.reason))
+
+
+def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
+    """Which labels two people take for each other."""
+    rows = [
+        (pair.first, one, pair.second, other, texts)
+        for pair in report.pairs
+        for (one, other), texts in pair.confusions.items()
+    ]
+    if not rows:
+        return
+    none = say("해당 없음", "none")  # of several labels
+    rows.sort(key=lambda row: -len(row[4]))
+    st.text(say("누가 무엇을 다르게 보았나", "Who took what for what"))
+    frame = pd.DataFrame(
+        {
+            "first": [f"{row[0]}: {row[1] or none}" for row in rows],
+            "second": [f"{row[2]}: {row[3] or none}" for row in rows],
+            "texts": [len(row[4]) for row in rows],
+        }
+    )
+    picked = st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(38 + 35 * len(rows), 240),
+        key="status_confusions",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "first": st.column_config.TextColumn(say("한 사람", "One")),
+            "second": st.column_config.TextColumn(say("다른 사람", "The other")),
+            "texts": st.column_config.NumberColumn(say("글", "Texts"), format="localized"),
+        },
+    )
+    chosen = picked["selection"]["rows"]
+    if chosen and chosen[0] < len(rows):
+        first, one, second, other, texts = rows[chosen[0]]
+        draw_texts(
+            f"{first}: {one or none} ↔ {second}: {other or none}",
+            texts_with_votes(opened.access, texts[:SHOWN]),
+            len(texts),
+            "status_confusion_texts",
+        )

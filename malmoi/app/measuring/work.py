@@ -1,0 +1,199 @@
+"""Progress, pace, balance and seconds per label, on the page 현황."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.as_of import kept_result, local_time
+from malmoi.app.charts import bars, over_time
+from malmoi.app.language import number_of, say
+from malmoi.app.visit import OpenProject
+from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
+from malmoi.labels.review import own_counts
+
+_HOURS_SHOWN = 48
+# So many days or hours at least, so that the bar of a first day is no wall.
+_FEWEST_BARS = 8
+
+
+def draw_work(opened: OpenProject) -> None:
+    """Draw the part."""
+    numbers = kept_result(opened, "numbers", lambda: project_numbers(opened.access))
+    _draw_progress(opened, numbers)
+    if not numbers.annotators:
+        st.info(
+            say(
+                "아직 라벨이 없습니다. ‘라벨링’에서 시작하면 여기에 속도와 분포가 보입니다.",
+                "There are no labels yet. Begin on the page Labelling.",
+            )
+        )
+        return
+    pace, balance = st.columns(2)
+    with pace, st.container(border=True):
+        _draw_pace(numbers)
+    with balance, st.container(border=True):
+        _draw_balance(opened, numbers)
+    _draw_people(opened, numbers)
+
+
+def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    done = numbers.progress
+    share = done.finished / done.texts if done.texts else 0.0
+    st.progress(
+        share,
+        text=say(
+            f"글 {done.texts:,}건 가운데 {done.finished:,}건이 끝났습니다 ({share:.0%}).",
+            f"Finished: {done.finished:,} of {number_of(done.texts, 'text')} ({share:.0%}).",
+        ),
+    )
+    # Not of what is kept: those who may review share that.
+    own = own_counts(opened.access)
+    metrics = [
+        (say("내 라벨", "My labels"), own.labelled),
+        (say("내가 건너뜀", "Skipped"), own.skipped),
+    ]
+    if opened.allows("reviewer"):
+        metrics += [
+            (say("의견 갈림", "Disagreeing"), done.disagreeing),
+            (say("검수 대기", "To review"), done.to_review),
+            (say("검수 결정", "Decided"), numbers.decided or 0),
+        ]
+    for place, (name, number) in zip(st.columns(len(metrics)), metrics, strict=True):
+        place.metric(name, f"{number:,}")
+
+
+def _draw_pace(numbers: ProjectNumbers) -> None:
+    by = st.segmented_control(
+        say("속도", "Pace"),
+        ("day", "hour"),
+        format_func={
+            "day": say("날마다", "By day"),
+            "hour": say("시간마다", "By hour"),
+        }.__getitem__,
+        key="status_pace",
+        default="day",
+        required=True,
+    )
+    hours = list(numbers.hours)
+    if by == "hour" and hours:
+        last = max(hour.begins for hour in hours)
+        hours = [one for one in hours if last - one.begins < timedelta(hours=_HOURS_SHOWN)]
+    frame = _by_time(hours, by)
+    if frame.empty:
+        st.caption(say("지난 60일 동안 붙인 라벨이 없습니다.", "No labels within 60 days."))
+        return
+    title = say("라벨", "Labels")
+    st.altair_chart(
+        over_time(frame, title),
+        width="stretch",
+        alt=say("시간에 따른 라벨 수", "Labels over time"),
+    )
+    with st.expander(say("표로 보기", "As a table")):
+        frame = frame[frame["number"] > 0]
+        table = frame.pivot_table(index="time", columns="name", values="number", fill_value=0)
+        names = list(table.columns)
+        table.columns = pd.Index([str(place) for place in range(len(names))])
+        st.dataframe(
+            table.reset_index().iloc[::-1],
+            hide_index=True,
+            column_config={
+                "time": st.column_config.TextColumn(say("언제", "When")),
+                **{
+                    str(place): st.column_config.NumberColumn(name, format="localized")
+                    for place, name in enumerate(names)
+                },
+            },
+        )
+
+
+def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
+    """Labels by the visitor's day or hour, and by annotator; 0 where nobody worked."""
+    written = "%m-%d" if by == "day" else "%m-%d %H"
+    step = timedelta(days=1) if by == "day" else timedelta(hours=1)
+    counts: dict[tuple[str, str], int] = {}
+    if hours:
+        offset = local_time(hours[0].begins) - hours[0].begins
+        first, last = (pick(hour.begins for hour in hours) + offset for pick in (min, max))
+        time = min(first, last - (_FEWEST_BARS - 1) * step)
+        while time.strftime(written) != last.strftime(written):
+            counts[time.strftime(written), hours[0].name] = 0
+            time += step
+    for hour in hours:
+        key = (hour.begins + offset).strftime(written), hour.name
+        counts[key] = counts.get(key, 0) + hour.labels
+    rows = [(time, name, number) for (time, name), number in counts.items()]
+    return pd.DataFrame(rows, columns=["time", "name", "number"])
+
+
+def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    titles = {label.name: label.title for label in opened.project.labels}
+    labels = numbers.labels
+    total = sum(labels.values())
+    st.text(say(f"라벨 분포 (모두 {total:,})", f"Balance of labels ({total:,})"))
+    frame = pd.DataFrame(
+        {
+            "name": [titles.get(name, name) for name in labels],
+            "number": list(labels.values()),
+            "share": [number / total * 100 if total else 0.0 for number in labels.values()],
+        }
+    )
+    st.altair_chart(
+        bars(frame, say("라벨", "Labels")),
+        width="stretch",
+        alt=say("라벨 분포 막대그래프", "Balance of labels as bars"),
+    )
+    with st.expander(say("표로 보기", "As a table")):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            column_config={
+                "name": st.column_config.TextColumn(say("라벨", "Label")),
+                "number": st.column_config.NumberColumn(say("수", "Number"), format="localized"),
+                "share": st.column_config.NumberColumn(say("비율", "Share"), format="%.1f%%"),
+            },
+        )
+
+
+def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
+    people = numbers.annotators
+    st.text(
+        say("사람마다", "By annotator")
+        if opened.allows("reviewer")
+        else say("내가 한 일", "What I did")
+    )
+    frame = pd.DataFrame(
+        {
+            "name": [one.name for one in people],
+            "labelled": [one.labelled for one in people],
+            "skipped": [one.skipped for one in people],
+            "lower": [one.seconds.lower if one.seconds else None for one in people],
+            "median": [one.seconds.median if one.seconds else None for one in people],
+            "upper": [one.seconds.upper if one.seconds else None for one in people],
+            **{
+                f"label {place}": [one.labels.get(name, 0) for one in people]
+                for place, name in enumerate(numbers.label_names)
+            },
+        }
+    )
+    column = st.column_config
+    said = say("초 (최근 라벨 20,000건까지)", "Seconds, of the newest 20,000 labels")
+    st.dataframe(
+        frame,
+        hide_index=True,
+        # Of somebody whose labels were imported no seconds are known.
+        placeholder="–",
+        column_config={
+            "name": column.TextColumn(say("사람", "Annotator"), pinned=True),
+            "labelled": column.NumberColumn(say("라벨", "Labelled"), format="localized"),
+            "skipped": column.NumberColumn(say("건너뜀", "Skipped"), format="localized"),
+            "lower": column.NumberColumn(say("초 · 빠른 25%", "25%"), format="%.1f", help=said),
+            "median": column.NumberColumn(say("초 · 가운데", "Median"), format="%.1f", help=said),
+            "upper": column.NumberColumn(say("초 · 느린 25%", "75%"), format="%.1f", help=said),
+            **{
+                f"label {place}": column.NumberColumn(name, format="localized")
+                for place, name in enumerate(numbers.label_names)
+            },
+        },
+    )

@@ -1,0 +1,257 @@
+"""Which model the app predicts with: finding, choosing and loading it once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from malmoi.app.address import take_from_address, write_to_address
+from malmoi.app.explanation import explain
+from malmoi.app.found_models import (
+    available_models,
+    display_name,
+    distinct_names,
+    model_name,
+    other_models,
+    short_name,
+    stamp,
+)
+from malmoi.app.language import say
+from malmoi.app.model_report import best, better_than, fold_report, labels_of, same_labels
+from malmoi.app.plain_text import escaped
+from malmoi.app.visit import Visit
+from malmoi.errors import InputError
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.opening import is_compared
+from malmoi.labels.tasks import task_named
+
+MODEL = "model"
+_KEPT = "kept_model"
+# What a visitor without a task of their own most likely has.
+_FIRST_TASK = "reviews"
+_WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenModel:
+    """The model that a page predicts with.
+
+    Attributes:
+        classifier: loaded.
+        name: by which it is kept, with what it has suggested too.
+        key: changes with the model, so that its result is not shown for another's.
+    """
+
+    classifier: Classifier
+    name: str
+    key: str
+
+
+def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
+    """Let the visitor choose a model in the sidebar, and load it; else say what to do.
+
+    Args:
+        labels: those of the open project, for which a model is to be found first.
+    """
+    models = available_models()
+    if not models:
+        show_missing_model()
+        return None
+    path = choose_name(models, labels)
+    changed = stamp(path)
+    try:
+        with st.spinner(
+            say(
+                "모델을 읽는 중입니다… 처음 한 번은 가장 빠른 계산 방식을 재느라 30초쯤 걸립니다.",
+                "Loading the model… The first time the engines are compared, for half a minute.",
+            )
+        ):
+            classifier = load_model(str(path), changed)
+    except InputError as error:
+        explain(
+            say(
+                f"모델 ‘{display_name(path)}’을(를) 읽을 수 없습니다. 왼쪽에서 다른 모델을 "
+                "고르거나, `python finetune/kfold.py`로 다시 만들어 주세요.",
+                f"The model {display_name(path)} cannot be read. Choose another one on the left, "
+                "or make it again by `python finetune/kfold.py`.",
+            ),
+            error,
+        )
+        return None
+    _describe(path, classifier, models)
+    return ChosenModel(classifier=classifier, name=model_name(path), key=f"{path}@{changed}")
+
+
+def labels_of_project(visit: Visit) -> Sequence[str]:
+    """What a model for the open project would say; nothing without one."""
+    return () if visit.open_project is None else visit.open_project.project.label_names
+
+
+def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
+    """Let the visitor choose one of these models in the sidebar; nothing else can be named.
+
+    What is chosen stands in the address, and stays where pages without this choice come between.
+
+    Args:
+        models: newest first, at least one.
+        labels: see `preferred`.
+    """
+    paths = {model_name(path): path for path in models}
+    shown = distinct_names(models)
+    # What is chosen, else what the address asks for, else what was chosen before another page.
+    missing = take_from_address(MODEL, paths)
+    asked = (st.session_state.get(MODEL), st.session_state.get(_KEPT))
+    known = [name for name in asked if name in paths]
+    # Set at every run: what another page's widget of this key holds does not go over to this one.
+    first = known[0] if known else model_name(models[preferred(models, labels)])
+    st.session_state[MODEL] = first
+    with st.sidebar:
+        name = st.selectbox(
+            say("모델", "Model"), list(paths), format_func=shown.__getitem__, key=MODEL
+        )
+        _tell_others(missing)
+    st.session_state[_KEPT] = name
+    write_to_address(MODEL, name)
+    return paths[name]
+
+
+def _tell_others(missing: str | None) -> None:
+    """Say which models cannot be chosen here, and that the one of the address cannot."""
+    if missing:
+        name = escaped(short_name(missing))
+        st.warning(
+            say(
+                f"주소에 있는 모델 ‘{name}’은(는) 이 목록에 없어 다른 모델을 열었습니다.",
+                f"The model of the address, {name}, is not in this list; another one is open.",
+            ),
+            icon=":material/help:",
+        )
+    if others := other_models():
+        names = ", ".join(escaped(display_name(path)) for path in others)
+        st.caption(
+            say(
+                f"글 하나에 라벨 하나를 붙이는 모델만 여기서 씁니다. 다른 모델({names})은 "
+                "`malmoi predict` 명령으로 쓰세요.",
+                f"Only models that give one label to one text work here; use the others ({names}) "
+                "by the command `malmoi predict`.",
+            )
+        )
+
+
+def use_model(name: str) -> None:
+    """Choose a model by its name, as `model_name` has it; for a button's `on_click`."""
+    st.session_state[MODEL] = st.session_state[_KEPT] = name
+
+
+def _describe(path: Path, classifier: Classifier, models: Sequence[Path]) -> None:
+    with st.sidebar:
+        st.text(", ".join(classifier.labels))
+        if (report := fold_report(path)) is not None:
+            st.caption(
+                say(
+                    f"교차 검증 F1 {report.f1:.2f} (1에 가까울수록 잘 맞힙니다)",
+                    f"Cross-validated F1 {report.f1:.2f} (1 is perfect)",
+                )
+            )
+        tell_better(path, models)
+        engine = classifier.engine
+        st.caption(
+            say(f"이 컴퓨터에서 {engine} 방식으로 계산합니다.", f"Computed here by {engine}.")
+        )
+
+
+def tell_better(path: Path, models: Sequence[Path]) -> None:
+    """Say where another model has scored higher on the same labels."""
+    other = better_than(path, models)
+    mine, theirs = fold_report(path), fold_report(other) if other else None
+    if other is None or mine is None or theirs is None:
+        return
+    name = escaped(display_name(other))
+    st.warning(
+        say(
+            f"같은 라벨을 붙이는 모델 ‘{name}’의 F1({theirs.f1:.2f})이 이 모델({mine.f1:.2f})보다 "
+            "높습니다.",
+            f"The model {name}, of the same labels, has the higher F1: {theirs.f1:.2f}, and this "
+            f"one {mine.f1:.2f}.",
+        ),
+        icon=":material/trending_down:",
+    )
+
+
+def show_missing_model() -> None:
+    """Say how to come by a model."""
+    st.warning(
+        say(
+            "아직 모델이 없습니다. 아래 명령으로 하나 만드세요.",
+            "There is no model yet. Make one by these commands.",
+        ),
+        icon=":material/model_training:",
+    )
+    st.markdown(
+        say(
+            "가장 쉬운 길: 저장소에 들어 있던 모델을 되살립니다.",
+            "The easiest way: bring back the models of the repository.",
+        )
+    )
+    st.code("git checkout -- checkpoints", language="bash")
+    st.markdown(
+        say(
+            "직접 만들기: 댓글로 사전 학습을 하고, 리뷰 감정으로 미세 조정합니다.",
+            "Your own: pre-train on comments, fine-tune on the sentiment of reviews.",
+        )
+    )
+    st.code(
+        "python pretrain/run.py --corpus corpora/comments\n"
+        "python finetune/kfold.py --labels 긍정,부정,중립",
+        language="bash",
+    )
+    st.markdown(say("다 되면 아래 단추를 누르세요.", "Then press this button."))
+    st.button(say("다시 찾기", "Look again"), icon=":material/refresh:")
+
+
+def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
+    """Place of the model to start with.
+
+    The best by its report of those that say the labels; where there is none, of those of reviews,
+    else of those that say what the newest says. See `malmoi.app.model_report.best`.
+
+    Args:
+        models: newest first.
+        labels: those of the project that is open; none without one.
+    """
+    try:
+        task = task_named(_FIRST_TASK)
+    except InputError:
+        task = None  # the page of the task says what is wrong with it
+    for wanted in (labels, task.label_names if task else (), labels_of(models[0])):
+        if wanted and (found := best(same_labels(models, wanted))) is not None:
+            return models.index(found)
+    return 0
+
+
+def load_first() -> None:
+    """Load the model that the app begins with, where its engines are compared already.
+
+    The comparison takes both cores for long: it waits until somebody wants a prediction.
+    """
+    models = available_models()
+    path = models[preferred(models)] if models else None
+    if path is not None and is_compared(path):
+        load_model(str(path), stamp(path))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def load_model(path: str, changed: float) -> Classifier:
+    """Load a model once for all sessions.
+
+    Args:
+        path: its directory.
+        changed: its `stamp`; part of the cache key only.
+
+    Raises:
+        InputError: the directory is damaged or holds something else.
+    """
+    classifier = Classifier.load(path)
+    classifier.predict([_WARM_UP])
+    return classifier

@@ -1,0 +1,125 @@
+"""The pages of the app. One page is imported and drawn at a run."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from malmoi.app.chrome import draw_chrome
+from malmoi.app.explanation import explain
+from malmoi.app.language import say
+from malmoi.app.login import logged_in, needs_login
+from malmoi.app.visit import SIDEBAR, Visit, draw_sidebar
+from malmoi.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppPage:
+    """A page: `malmoi.app.views.MODULE.show(visit)`, under `/MODULE` in the address."""
+
+    module: str
+    korean: str
+    english: str
+    icon: str
+
+
+PAGES = (
+    AppPage(module="projects", korean="작업", english="Projects", icon="folder_open"),
+    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
+    AppPage(module="review", korean="검수", english="Review", icon="rule"),
+    AppPage(module="explore", korean="살펴보기", english="Explore", icon="manage_search"),
+    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
+    AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
+    AppPage(module="file", korean="파일 분류", english="File", icon="table"),
+    AppPage(module="models", korean="모델", english="Models", icon="neurology"),
+    AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
+)
+
+_DRAWN = "pages"
+# The default page has no name in the address, whatever it is called here. It is also a hidden page
+# under the name that people expect beside those of the others.
+_DEFAULT, _HOME = PAGES[0].module, "home"
+
+
+def draw() -> None:
+    """Draw the sidebar and the page that the address names."""
+    draw_chrome()
+    person = None
+    if needs_login() and (person := logged_in()) is None:
+        return
+    try:
+        # Outside of any page, so that what is chosen there stays when the page changes.
+        visit = draw_sidebar(person)
+    except InputError as error:
+        explain(
+            say(
+                "라벨을 저장할 데이터베이스를 열 수 없습니다.",
+                "The database of labels cannot be opened.",
+            ),
+            error,
+        )
+        return
+    pages = {
+        page.module: st.Page(
+            _drawing(page.module, visit),
+            title=say(page.korean, page.english),
+            icon=f":material/{page.icon}:",
+            url_path=_name_in_address(page.module),
+            default=page.module == _DEFAULT,
+        )
+        for page in PAGES
+    }
+    st.session_state[_DRAWN] = pages
+    other_name = st.Page(
+        _drawing(_DEFAULT, visit),
+        title=say(PAGES[0].korean, PAGES[0].english),
+        url_path=_DEFAULT,
+        visibility="hidden",
+    )
+    st.navigation([*pages.values(), other_name]).run()
+
+
+def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> None:
+    """Draw a link to another page of the app, where there is one of this name.
+
+    Args:
+        module: of the page.
+        label: what the link says.
+        query: what the address is to say beside the page.
+    """
+    page = st.session_state.get(_DRAWN, {}).get(module)
+    if page is not None:
+        st.page_link(page, label=label, icon=page.icon, query_params={**_held(), **(query or {})})
+
+
+def go_to(module: str) -> None:
+    """Go on with another page, which ends this run; nothing where there is no such page.
+
+    What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
+    """
+    if any(page.module == module for page in PAGES):
+        # A page is known by its place in the address; this one is never drawn itself.
+        page = st.Page(_nothing, url_path=_name_in_address(module))
+        st.switch_page(page, query_params=_held())
+
+
+def _held() -> dict[str, str]:
+    """What the sidebar holds, as it stands in the address."""
+    return {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
+
+
+def _name_in_address(module: str) -> str:
+    return _HOME if module == _DEFAULT else module
+
+
+def _nothing() -> None:
+    pass
+
+
+def _drawing(module: str, visit: Visit) -> Callable[[], None]:
+    def draw_page() -> None:
+        show: Callable[[Visit], None] = importlib.import_module(f"malmoi.app.views.{module}").show
+        show(visit)
+
+    return draw_page

@@ -1,0 +1,329 @@
+"""Which texts: files with the columns that are read of each, or pasted lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from malmoi.app.language import number_of, say
+from malmoi.app.left_out import explain_file
+from malmoi.app.plain_text import escaped
+from malmoi.app.projects.imports import ImportOrder
+from malmoi.app.projects.preview import FilePreview, look_at
+from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
+from malmoi.app.views.file import how_read
+from malmoi.errors import InputError
+from malmoi.labels.importing import FileOrigin, WayOfReading
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source
+
+_KEPT = "project_uploads"
+_SHOWN_ROWS = 4
+_NO_COLUMN = -1
+# Streamlit writes its own kinds of files into the field in English; this says which are read.
+_KINDS = """
+<style>
+[class*="st-key-texts-files"] [data-testid="stFileUploaderDropzoneInstructions"]::after {
+  content: "%s" !important;
+}
+</style>
+"""
+_ORIGINS: dict[FileOrigin, tuple[str, str]] = {
+    "table": ("표나 글 목록", "a table or a list of texts"),
+    "label-studio": ("Label Studio에서 내보낸 파일", "exported by Label Studio"),
+    "doccano": ("doccano에서 내보낸 파일", "exported by doccano"),
+}
+
+
+@dataclass(kw_only=True)
+class KeptFile:
+    """An upload on the disk, and what was seen in it, by whether its first row is a header."""
+
+    source: Source
+    folder: UploadFolder
+    previews: dict[bool, FilePreview] = field(default_factory=dict)
+
+    def preview(self, no_header: bool) -> FilePreview:
+        """Its beginning, read once."""
+        if no_header not in self.previews:
+            self.previews[no_header] = look_at(self.source, no_header=no_header)
+        return self.previews[no_header]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenFile:
+    """A file, and how the visitor wants it to be read."""
+
+    kept: KeptFile
+    way: WayOfReading
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenTexts:
+    """What was chosen so far.
+
+    Attributes:
+        files: those that can be read.
+        unreadable: how many more were given.
+    """
+
+    files: Sequence[ChosenFile]
+    unreadable: int = 0
+
+
+def choose_texts(key: str) -> ChosenTexts:
+    """Draw the fields; what is chosen so far.
+
+    Args:
+        key: of this form; another key is an empty form.
+    """
+    how = st.segmented_control(
+        say("글", "Texts"),
+        ("files", "pasted"),
+        default="files",
+        required=True,
+        format_func={
+            "files": say("파일", "Files"),
+            "pasted": say("붙여 넣기", "Paste"),
+        }.__getitem__,
+        key=f"texts-how-{key}",
+    )
+    if how == "pasted":
+        text = st.text_area(
+            say("글 (한 줄에 하나)", "Texts (one a line)"),
+            key=f"texts-pasted-{key}",
+            height=180,
+            placeholder=say(
+                "배송이 빨라요\n포장이 찢어져 왔어요", "Arrived fast\nThe box was torn"
+            ),
+        )
+        return ChosenTexts(files=_pasted(text or "", key))
+    st.html(_KINDS % say("또는 여기에 끌어다 놓기 · 200MB까지", "or drop them here · up to 200 MB"))
+    uploads = st.file_uploader(
+        say(
+            "CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (압축한 .gz, .zst도)",
+            "CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (.gz and .zst, too)",
+        ),
+        accept_multiple_files=True,
+        key=f"texts-files-{key}",
+    )
+    return _uploaded(uploads or [], key)
+
+
+def as_order(chosen: Sequence[ChosenFile]) -> ImportOrder:
+    """Files that are read in one way go together."""
+    apart = names_apart(one.kept.source for one in chosen)
+    groups: list[tuple[WayOfReading, list[Source]]] = []
+    for one, source in zip(chosen, apart, strict=True):
+        for way, sources in groups:
+            if way == one.way:
+                sources.append(source)
+                break
+        else:
+            groups.append((one.way, [source]))
+    return ImportOrder(groups=groups, folders=[one.kept.folder for one in chosen])
+
+
+def _pasted(text: str, key: str) -> list[ChosenFile]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return []
+    equal = len(lines) - len(set(lines))
+    st.caption(
+        say(f"글 {len(lines):,}건", number_of(len(lines), "text"))
+        + (
+            say(
+                f" (같은 글 {equal:,}건은 하나로 합칩니다)",
+                f" (repeated, and kept once: {equal:,})",
+            )
+            if equal
+            else ""
+        )
+    )
+    kept: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
+    name = f"pasted-{key}"
+    if name not in kept or kept[name][0] != text:
+        folder = UploadFolder()
+        source = folder.write(say("붙여 넣은 글.txt", "pasted.txt"), "\n".join(lines).encode())
+        kept[name] = (text, KeptFile(source=source, folder=folder))
+    # Whatever the lines look like, each of them is a text.
+    way = WayOfReading(options=ReadOptions(delimiter="none"))
+    return [ChosenFile(kept=kept[name][1], way=way)]
+
+
+def _uploaded(uploads: Sequence[Any], key: str) -> ChosenTexts:
+    kept: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
+    now = {f"{key}-{upload.file_id}" for upload in uploads}
+    for gone in [name for name in kept if name.startswith(f"{key}-") and name not in now]:
+        del kept[gone]
+    chosen = []
+    for number, upload in enumerate(uploads):
+        name = f"{key}-{upload.file_id}"
+        try:
+            if name not in kept:
+                folder = UploadFolder()
+                source = folder.take(number, upload.name, upload)
+                kept[name] = KeptFile(source=source, folder=folder)
+            one = _choose_columns(kept[name], name)
+        except InputError as error:
+            explain_file(
+                say("이 파일은 읽을 수 없어 뺍니다: ", "This file cannot be read: ")
+                + escaped(shown_name(upload.name)),
+                error,
+            )
+            continue
+        chosen.append(one)
+    return ChosenTexts(files=chosen, unreadable=len(uploads) - len(chosen))
+
+
+def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
+    """Columns and samples of a file, and what is read of them.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    no_header_key = f"{key}-no-header"
+    preview = kept.preview(bool(st.session_state.get(no_header_key)))
+    with st.container(border=True):
+        st.text(kept.source.name)
+        if preview.is_list:
+            _show_list(preview)
+            return ChosenFile(kept=kept, way=preview.way(text=0, label=None, no_header=False))
+        origin = _choose_origin(preview, key)
+        left, right = st.columns(2)
+        columns = list(range(len(preview.columns)))
+
+        def shown(place: int) -> str:
+            return preview.columns[place]
+
+        text = left.selectbox(
+            say("글이 있는 열", "Column of the texts"),
+            columns,
+            index=preview.text,
+            format_func=shown,
+            key=f"{key}-text",
+        )
+        label = choices = None
+        if origin == "table":
+            label = _choose_label_column(preview, text, right, key)
+        elif len(preview.choices) > 1:
+            choices = _choose_choices(preview.choices, right, key)
+        _show_sample(preview, text, label)
+        no_header = False
+        if origin == "table" and kept.source.format not in (".json", ".jsonl", ".parquet"):
+            no_header = st.checkbox(
+                say("첫 줄부터 글입니다 (열 이름이 없음)", "The first row is a text (no header)"),
+                key=no_header_key,
+            )
+        way = preview.way(
+            text=text, label=label, no_header=no_header, origin=origin, choices=choices
+        )
+    return ChosenFile(kept=kept, way=way)
+
+
+def _choose_label_column(
+    preview: FilePreview, text: int, place: DeltaGenerator, key: str
+) -> int | None:
+    chosen: int = place.selectbox(
+        say("라벨이 있는 열", "Column of labels"),
+        [_NO_COLUMN, *(one for one in range(len(preview.columns)) if one != text)],
+        format_func=lambda one: (
+            say("없음: 글만 가져옵니다", "None: texts only")
+            if one == _NO_COLUMN
+            else preview.columns[one]
+        ),
+        key=f"{key}-label",
+        help=say(
+            "고르면 그 열의 값을 내 이름으로 붙인 라벨로 함께 가져옵니다.",
+            "Its values come in as labels given by you.",
+        ),
+    )
+    return None if chosen == _NO_COLUMN else chosen
+
+
+def _choose_choices(names: Sequence[str], place: DeltaGenerator, key: str) -> str | None:
+    """Which of the questions of a project in Label Studio; None for all of them."""
+    return place.selectbox(
+        say("라벨이 있는 선택지 (Choices)", "Choices with the labels"),
+        [*names, None],
+        format_func=lambda one: (
+            say("모두: 글 하나에 라벨 여러 개", "All: several labels a text")
+            if one is None
+            else one
+        ),
+        key=f"{key}-choices",
+        help=say(
+            "이 파일에는 선택지 묶음이 여러 개 있습니다. 고른 묶음의 라벨만 가져옵니다.",
+            "The file answers several questions. Only the labels of this one come in.",
+        ),
+    )
+
+
+def _choose_origin(preview: FilePreview, key: str) -> FileOrigin:
+    if preview.origin == "table":
+        return "table"
+    options: list[FileOrigin] = [preview.origin, "table"]
+    chosen: FileOrigin = st.radio(
+        say("어떤 파일인가요?", "What kind of file is it?"),
+        options,
+        format_func=lambda one: say(*_ORIGINS[one]),
+        key=f"{key}-origin",
+        horizontal=True,
+        help=say(
+            "다른 도구의 파일로 읽으면 그 안의 라벨도 함께 가져옵니다.",
+            "Read as another tool's file, its labels come in, too.",
+        ),
+    )
+    return chosen
+
+
+def _show_list(preview: FilePreview) -> None:
+    st.caption(say("한 줄을 글 하나로 읽습니다.", "Each line is a text."))
+    shown = [row[0] for row in preview.rows[:_SHOWN_ROWS]]
+    st.dataframe({say("글", "Text"): shown}, hide_index=True)
+    for line in how_read(preview.notes):
+        st.caption(line)
+
+
+def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:
+    """The first rows, with what is read in front."""
+    first = [text] if label is None else [text, label]
+    order = [*first, *(place for place in range(len(preview.columns)) if place not in first)]
+    rows = [
+        [row[place] if place < len(row) else "" for place in order]
+        for row in preview.rows[:_SHOWN_ROWS]
+    ]
+    frame = pd.DataFrame(rows, columns=[preview.columns[place] for place in order], dtype="str")
+    st.dataframe(frame, hide_index=True)
+    if preview.header_below is not None:
+        title = preview.header_below
+        st.warning(
+            say(
+                f"표의 {title}번째 행이 열 이름처럼 보입니다. 그 위의 제목 줄을 지우고 파일을 다시 "
+                "올려 주세요. 이대로 가져오면 열 이름도 글이 됩니다.",
+                f"Row {title} of the table looks like the header. Delete what is above it and "
+                "upload the file again; as it is, the header becomes a text, too.",
+            ),
+            icon=":material/table_rows:",
+        )
+    if not any(row[0].strip() for row in rows):
+        st.caption(
+            say(
+                "이 열의 앞부분이 비었습니다. 글이 있는 열인지 확인해 주세요.",
+                "The first cells of this column are empty. Is it the one with the texts?",
+            )
+        )
+    encoding = preview.notes.encoding
+    lines = how_read(preview.notes)
+    if encoding and encoding != "UTF-8":
+        lines.append(say(f"글자 인코딩: {encoding}", f"Encoding: {encoding}"))
+    if lines:
+        st.caption(" · ".join(lines))
+
+
+def with_label_columns(chosen: Sequence[ChosenFile]) -> list[ChosenFile]:
+    """Those that are to be imported with their labels."""
+    return [one for one in chosen if one.way.label_column is not None or one.way.origin != "table"]

@@ -1,0 +1,247 @@
+"""Files into a project: in the background, with a bar, and what was wrong with them at the end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import streamlit as st
+
+from malmoi.app.language import number_of, say
+from malmoi.app.learning import after_import, find_alike
+from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
+from malmoi.app.projects.counts import count_again
+from malmoi.app.projects.opening import Destination, open_project
+from malmoi.app.projects.running import Key, Running, import_key, works
+from malmoi.app.projects.uploads import UploadFolder
+from malmoi.app.visit import OpenProject
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.importing import WayOfReading, import_files
+from malmoi.labels.labelled_import import ImportPhase, LabelledImport
+from malmoi.labels.text_import import BAD_ROWS_KEPT, NoTextsError
+from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.whole_rows import iter_whole_rows
+
+_COUNTED_AT_ONCE = 5_000
+_REFRESH_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOrder:
+    """What is to be imported: files by the way in which they are read."""
+
+    groups: Sequence[tuple[WayOfReading, Sequence[Source]]]
+    folders: Sequence[UploadFolder] = ()
+
+
+@dataclass(kw_only=True)
+class ImportOutcome:
+    """What all groups of an order gave together.
+
+    Attributes:
+        bad: what was left out, as "file:place: why" or "file: why"; the first 10,000.
+        bad_count: how many rows and files that is.
+        known: files that had been imported before.
+    """
+
+    rows: int = 0
+    new_texts: int = 0
+    duplicates: int = 0
+    labels: int = 0
+    bad: list[str] = field(default_factory=list)
+    bad_count: int = 0
+    known: int = 0
+
+    def add(self, done: LabelledImport, files: int) -> None:
+        """Count a group in."""
+        texts = done.texts
+        self.rows += texts.rows
+        self.new_texts += 0 if texts.was_done else texts.new_texts
+        self.duplicates += 0 if texts.was_done else texts.duplicates
+        self.labels += done.labels
+        self.known += files if texts.was_done else 0
+        self.bad_count += len(texts.bad_files) + texts.bad_row_count + done.bad_row_count
+        self.tell([*texts.bad_files, *texts.bad_rows, *done.bad_rows])
+
+    def tell(self, bad: Sequence[str]) -> None:
+        """Keep lines about what was left out."""
+        self.bad += bad[: BAD_ROWS_KEPT - len(self.bad)]
+
+
+def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
+    """Begin an import in the background.
+
+    Raises:
+        InputError: one goes on in this project already, or the person is no admin.
+    """
+    with access.reading("admin"):
+        pass  # asked at every batch, too; a refusal at once is clearer than one in the background
+
+    def work(running: Running) -> ImportOutcome:
+        outcome = _import(access, order, running)
+        if outcome.new_texts or outcome.labels:
+            after_import(access)  # first: somebody waits for it
+            find_alike(access)
+        return outcome
+
+    return works().start(
+        import_key(access.project_id), work, keeps=order.folders, person=access.person.name
+    )
+
+
+def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> ImportOutcome:
+    outcome = ImportOutcome()
+    total = sum(_count(way, sources, running) for way, sources in order.groups)
+    before = 0
+    for way, sources in order.groups:
+        rows = 0
+
+        def report(phase: ImportPhase, done: int, before: int = before) -> None:
+            nonlocal rows
+            rows = done if phase == "texts" else rows
+            running.report(phase, before + done, total)
+
+        try:
+            outcome.add(import_files(access, sources, way, progress=report), len(sources))
+        except NoTextsError as error:
+            outcome.bad_count += error.count
+            outcome.tell(error.lines)
+        except InputError as error:
+            outcome.bad_count += 1
+            outcome.tell([str(error)])
+        before += rows
+    return outcome
+
+
+def _count(way: WayOfReading, sources: Sequence[Source], running: Running) -> int:
+    """The rows of files, so that a bar can say how far it is: reading them takes a tenth of the
+    time that cleaning and writing them takes."""
+    options = replace(way.options, skip_bad_rows=True)
+    counted = 0
+    try:
+        for _ in iter_whole_rows(sources, options, bad=BadRows(skip=True, keep=0)):
+            counted += 1
+            if not counted % _COUNTED_AT_ONCE:
+                running.report("count", counted, None)
+    except InputError:
+        pass  # the import tells what is wrong
+    return counted
+
+
+def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool = False) -> None:
+    """How far the import of the open project is; nothing where there was none.
+
+    Args:
+        project: the open one; only admins import, and see it.
+        with_end: how it ended, too, until somebody has closed that.
+        while_labelling: on the page for that; the end is for the one who began it alone, and needs
+            no button that leads there.
+    """
+    key = import_key(project.access.project_id)
+    running = works().of(key)
+    if running is None or not project.allows("admin"):
+        return
+    if running.is_on:
+        _draw_running(key)
+        return
+    if with_end and (not while_labelling or running.person == project.access.person.name):
+        _draw_end(project, key, running, leads_on=not while_labelling)
+
+
+@st.fragment(run_every=_REFRESH_SECONDS)
+def _draw_running(key: Key) -> None:
+    running = works().of(key)
+    if running is None or not running.is_on:
+        st.rerun()
+    assert running is not None
+    draw_bar(running, say("글을 가져오는 중입니다", "Importing texts"))
+    st.caption(
+        say(
+            "창을 닫거나 다른 화면으로 가도 이어집니다. 들어온 글에는 바로 라벨을 붙여도 됩니다.",
+            "It goes on when you close the page or go to another one. Texts that have come in can "
+            "be labelled at once.",
+        )
+    )
+    if st.button(say("가져오기 멈추기", "Stop the import"), icon=":material/stop_circle:"):
+        running.stop.set()
+
+
+def draw_bar(running: Running, what: str) -> None:
+    """A bar of work on its way."""
+    phases = {
+        "count": say("행을 세는 중", "counting rows"),
+        "texts": say("글", "texts"),
+        "labels": say("라벨", "labels"),
+        "export": say("글", "texts"),
+    }
+    phase = phases.get(running.phase, "")
+    done, total = running.done, running.total
+    if total:
+        share = min(1.0, done / total)
+        st.progress(share, text=f"{what} · {phase} {done:,} / {total:,} ({share:.0%})")
+    else:
+        st.progress(0.0, text=f"{what} · {phase} {done:,}" if done else what)
+
+
+def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: bool) -> None:
+    outcome = running.result
+    if running.error is not None:
+        explain_file(
+            say("글을 가져오지 못했습니다.", "The texts were not imported."), running.error
+        )
+    elif isinstance(outcome, ImportOutcome):
+        _draw_outcome(outcome)
+    else:
+        st.warning(
+            say(
+                "가져오기를 멈췄습니다. 그때까지 들어온 글은 남아 있고, 같은 파일을 다시 올리면 "
+                "이어서 합니다.",
+                "The import was stopped. What had come in stays; give the same files again to go "
+                "on.",
+            ),
+            icon=":material/stop_circle:",
+        )
+    with st.container(horizontal=True):
+        if leads_on and st.button(
+            say("라벨링하기", "Label"),
+            key=f"label-{key[1]}",
+            type="primary",
+            icon=":material/play_arrow:",
+        ):
+            # Rows that were left out stay to be looked at and downloaded.
+            if isinstance(outcome, ImportOutcome) and not outcome.bad_count:
+                works().forget(key)
+                count_again()
+            open_project(project.project.name, Destination.LABELLING)
+        if isinstance(outcome, ImportOutcome) and outcome.bad_count:
+            offer_left_out(outcome.bad)
+        if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
+            works().forget(key)
+            count_again()
+            st.rerun()
+
+
+def _draw_outcome(outcome: ImportOutcome) -> None:
+    parts = [say(f"새 글 {outcome.new_texts:,}건", number_of(outcome.new_texts, "new text"))]
+    if outcome.duplicates:
+        parts.append(
+            say(
+                f"이미 있던 글과 같은 행 {outcome.duplicates:,}개",
+                f"{number_of(outcome.duplicates, 'row')} whose text was there",
+            )
+        )
+    if outcome.labels:
+        parts.append(say(f"라벨 {outcome.labels:,}개", number_of(outcome.labels, "label")))
+    if outcome.known:
+        parts.append(
+            say(
+                f"전에 가져온 파일 {outcome.known}개",
+                f"{number_of(outcome.known, 'file')} imported before",
+            )
+        )
+    if outcome.rows or outcome.known:
+        st.success(
+            say("가져왔습니다: ", "Imported: ") + ", ".join(parts) + ".", icon=":material/check:"
+        )
+    if outcome.bad_count:
+        draw_left_out(outcome.bad, outcome.bad_count)

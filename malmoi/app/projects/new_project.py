@@ -1,0 +1,245 @@
+"""A new project: from nothing to the first text on the screen in under a minute."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.found_models import names_for
+from malmoi.app.language import number_of, say
+from malmoi.app.plain_text import escaped
+from malmoi.app.projects.file_choice import (
+    ChosenFile,
+    ChosenTexts,
+    as_order,
+    choose_texts,
+    with_label_columns,
+)
+from malmoi.app.projects.guideline import edit_guideline
+from malmoi.app.projects.imports import ImportOrder, ImportOutcome, start_import
+from malmoi.app.projects.label_rows import (
+    as_typed,
+    draw_heads,
+    edit_label,
+    typed_labels,
+    with_defaults,
+)
+from malmoi.app.projects.model_field import choose_model
+from malmoi.app.projects.opening import Destination, open_project
+from malmoi.app.projects.preview import label_values
+from malmoi.app.visit import Visit
+from malmoi.errors import InputError
+from malmoi.labels.names import nearly_equal
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TaskKind
+
+_FORM = "new_project_form"
+_KINDS: dict[TaskKind, tuple[str, str]] = {
+    "single": ("하나만", "Exactly one"),
+    "multi": ("여러 개", "Any number"),
+}
+
+
+def draw_new_project(visit: Visit) -> None:
+    """The form, and what is made of it."""
+    form = f"new{st.session_state.setdefault(_FORM, 0)}"
+    left, right = st.columns([2, 3])
+    with left:
+        name = st.text_input(
+            say("이름", "Name"),
+            key=f"{form}-name",
+            max_chars=200,
+            placeholder=say("예: 가을 리뷰", "e.g. autumn reviews"),
+        )
+        typed = st.text_area(
+            say("라벨 (한 줄에 하나, 또는 쉼표로)", "Labels (one a line, or with commas)"),
+            key=f"{form}-labels",
+            height=138,
+            placeholder=say("긍정, 부정, 중립", "positive, negative, neutral"),
+        )
+        of_files, make, wrong = st.container(), st.container(), st.container()
+    with right:
+        texts = choose_texts(form)
+    chosen = texts.files
+    names = typed_labels(typed or "")
+    kind: TaskKind = st.session_state.get(f"{form}-kind") or "single"
+    with of_files:
+        _offer_labels_of_files(with_label_columns(chosen), kind, form, names)
+    labels, kind, guideline, settings = _draw_more(names, form)
+    with of_files:
+        _warn_of_twins(names)
+    # Beside the files, so that no number of them pushes it away.
+    if not make.button(
+        say("만들고 라벨링 시작", "Make it and begin"),
+        type="primary",
+        icon=":material/play_arrow:",
+        key=f"{form}-make",
+        width="stretch",
+    ):
+        return
+    missing = _missing(name or "", names, kind, texts)
+    if missing:
+        wrong.error(missing, icon=":material/edit:")
+        return
+    try:
+        new = NewProject(
+            name=name or "", labels=labels, kind=kind, guideline=guideline, settings=settings
+        )
+    except InputError as error:
+        explain(say("이대로는 만들 수 없습니다.", "It cannot be made like this."), error)
+        return
+    make_project(visit, new, as_order(chosen) if chosen else None, reset=_reset)
+
+
+def make_project(
+    visit: Visit, new: NewProject, order: ImportOrder | None, reset: Callable[[], None]
+) -> None:
+    """Make a project, begin to fill it, and open it.
+
+    Args:
+        visit: who makes it.
+        new: what it is.
+        order: its texts; None: they come later.
+        reset: empties the form once the project stands.
+    """
+    try:
+        access = visit.store.create(visit.person, new)
+    except InputError as error:
+        if any(project.name == new.name for project in visit.store.list(visit.person)):
+            st.error(
+                say(
+                    "같은 이름의 작업이 있습니다. 다른 이름을 적어 주세요.",
+                    "There is a project of this name. Give another one.",
+                ),
+                icon=":material/edit:",
+            )
+        else:
+            explain(say("작업을 만들 수 없습니다.", "The project cannot be made."), error)
+        return
+    reset()
+    to_label = order is not None
+    if order is not None:
+        with st.spinner(say("글을 읽는 중입니다…", "Reading the texts…")):
+            running = start_import(access, order)
+            running.wait(_PATIENCE)
+        outcome = running.result
+        to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
+    # Who has texts without a flaw labels at once; else they see first what is wrong.
+    open_project(new.name, Destination.LABELLING if to_label else Destination.PROJECTS)
+
+
+# So long a new project waits for its texts before its page is shown with a bar.
+_PATIENCE = 4.0
+
+
+def _reset() -> None:
+    st.session_state[_FORM] += 1
+
+
+def _missing(name: str, names: Sequence[str], kind: TaskKind, texts: ChosenTexts) -> str:
+    """What still has to be filled in."""
+    if not name.strip():
+        return say("이름을 적어 주세요.", "Give it a name.")
+    fewest = 1 if kind == "multi" else 2
+    if len(names) < fewest:
+        return say(
+            f"라벨을 {fewest}개 이상 적어 주세요.", f"Give at least {number_of(fewest, 'label')}."
+        )
+    if texts.unreadable and not texts.files:
+        return say(
+            "올린 파일을 하나도 읽을 수 없습니다. 다른 파일을 올리거나, 빼고 나서 글 없이 만들어 "
+            "주세요.",
+            "None of the files can be read. Give others, or take them out to begin without texts.",
+        )
+    return ""
+
+
+def _draw_more(
+    names: Sequence[str], form: str
+) -> tuple[list[ProjectLabel], TaskKind, str, ProjectSettings]:
+    """All that has a good default, folded away."""
+    labels = with_defaults(names)
+    with st.expander(
+        say(
+            "색과 키, 지침, 사람 수, 모델 (나중에도 바꿀 수 있습니다)",
+            "More (can be changed later)",
+        ),
+        icon=":material/tune:",
+    ):
+        kind: TaskKind = st.segmented_control(
+            say("글 하나에 라벨", "Labels of a text"),
+            list(_KINDS),
+            default="single",
+            required=True,
+            format_func=lambda one: say(*_KINDS[one]),
+            key=f"{form}-kind",
+        )
+        if labels:
+            draw_heads(with_names=False)
+            # By their places: one that has moved has another key and colour by default.
+            labels = [
+                edit_label(label, key=f"{form}-label-{place}-{label.name}", with_names=False)
+                for place, label in enumerate(labels)
+            ]
+        guideline = edit_guideline("", key=f"{form}-guideline")
+        left, right = st.columns(2, vertical_alignment="bottom")
+        annotators = left.number_input(
+            say("글마다 몇 사람이 붙이나요?", "Annotators per text"),
+            min_value=1,
+            max_value=100,
+            value=1,
+            key=f"{form}-annotators",
+        )
+        suggestion = right.toggle(
+            say("모델의 제안 보이기", "Show the model's suggestion"),
+            value=True,
+            key=f"{form}-suggestion",
+        )
+        model = choose_model(names_for(names), None, key=f"{form}-model")
+    settings = ProjectSettings(
+        annotators_per_text=int(annotators), show_suggestion=suggestion, model=model
+    )
+    return labels, kind, guideline, settings
+
+
+def _offer_labels_of_files(
+    chosen: Sequence[ChosenFile], kind: TaskKind, form: str, names: Sequence[str]
+) -> None:
+    """Let the labels that stand in a file become those of the project."""
+    if not chosen:
+        return
+    if not st.button(
+        say("파일의 라벨을 목록에 넣기", "Take the labels of the file"),
+        icon=":material/playlist_add:",
+        key=f"{form}-take",
+        help=say(
+            "라벨이 있는 열을 끝까지 읽어, 거기 있는 값을 라벨 목록에 더합니다.",
+            "Reads the column of labels to its end, and adds its values to the labels.",
+        ),
+    ):
+        return
+    found = list(names)
+    try:
+        with st.spinner(say("파일을 읽는 중입니다…", "Reading the file…")):
+            for one in chosen:
+                found += label_values(one.kept.source, one.way, kind)
+    except InputError as error:
+        explain(say("이 열에는 라벨이 없는 듯합니다.", "This is no column of labels."), error)
+        return
+    st.session_state[_TAKEN] = (f"{form}-labels", as_typed(list(dict.fromkeys(found))))
+    st.rerun()
+
+
+_TAKEN = "new_project_taken"
+
+
+def fill_taken_labels() -> None:
+    """Put labels into the field that were taken from a file; before the field is drawn."""
+    if taken := st.session_state.pop(_TAKEN, None):
+        key, text = taken
+        st.session_state[key] = text
+
+
+def _warn_of_twins(names: Sequence[str]) -> None:
+    for twins in nearly_equal(names):
+        shown = " / ".join(map(escaped, twins))
+        st.caption(say("거의 같은 라벨이 있습니다: ", "Nearly equal labels: ") + shown)

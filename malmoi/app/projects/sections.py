@@ -1,0 +1,44 @@
+"""Parts of a page, of which one is drawn; which one stands in the address by its short name."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from malmoi.app.address import take_from_address, write_to_address
+from malmoi.app.language import say
+
+# Of a part: its name in Korean and in English, and its icon.
+Section = tuple[str, str, str]
+
+
+def choose_section(
+    key: str, sections: Mapping[str, Section], offered: Sequence[str], *, first: str
+) -> str:
+    """Draw the control; the short name of the part that is chosen.
+
+    Args:
+        key: of the control, and what it is called in the address.
+        sections: all parts.
+        offered: those that can be chosen now.
+        first: the one where nothing was chosen yet.
+    """
+    take_from_address(key, offered)
+    held = st.session_state.get(key)
+    # Set at every run: what another page's control of this key holds does not go over to this one.
+    st.session_state[key] = held if held in offered else first
+    chosen = st.segmented_control(
+        say("보기", "View"),
+        list(offered),
+        required=True,
+        format_func=lambda one: _title(sections[one]),
+        key=key,
+        label_visibility="collapsed",
+    )
+    assert chosen is not None  # the control has a value from the start, and cannot lose it
+    write_to_address(key, "" if chosen == first else chosen)
+    return chosen
+
+
+def _title(section: Section) -> str:
+    korean, english, icon = section
+    return f":material/{icon}: {say(korean, english)}"

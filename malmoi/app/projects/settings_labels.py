@@ -1,0 +1,85 @@
+"""Labels of the open project: renamed, coloured, added, no longer offered."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.language import say
+from malmoi.app.projects.label_rows import draw_heads, edit_label, typed_labels
+from malmoi.app.visit import OpenProject
+from malmoi.errors import InputError
+from malmoi.labels.people import AccessError
+from malmoi.labels.project import ProjectLabel
+from malmoi.labels.projects import change_labels
+
+
+def draw_labels(project: OpenProject) -> None:
+    """A row for each label; for all but admins it is only shown."""
+    may = project.allows("admin")
+    st.caption(
+        say(
+            "이름을 바꿔도 이미 붙인 라벨은 그대로 이어집니다. 그만 쓰는 라벨은 더 고를 수 없지만, "
+            "붙인 것은 남습니다.",
+            "What was labelled follows a label that is renamed. One that is retired can no longer "
+            "be chosen; what was labelled with it stays.",
+        )
+    )
+    with st.form(f"labels-{project.project.id}", border=False):
+        draw_heads(with_names=True)
+        edited = [
+            edit_label(
+                label,
+                # What somebody else has changed meanwhile is shown, not put back.
+                key=f"label-{label.id}-{_mark(label)}",
+                with_names=True,
+                disabled=not may,
+            )
+            for label in project.project.labels
+        ]
+        added = st.text_input(
+            say("더할 라벨 (쉼표로 여러 개)", "Labels to add (with commas)"),
+            key=f"labels-add-{_mark(*project.project.labels)}",
+            disabled=not may,
+        )
+        pressed = st.form_submit_button(
+            say("라벨 저장", "Save the labels"),
+            type="primary",
+            icon=":material/save:",
+            disabled=not may,
+        )
+    if pressed:
+        _save(project, edited, typed_labels(added or ""))
+
+
+def _save(project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[str]) -> None:
+    before = {label.id for label in project.project.labels if label.retired}
+    # The key of one that is retired now is given to none that is added with it: whoever labels at
+    # this moment still means the other by it.
+    labels = [
+        replace(label, key=None) if label.retired and label.id in before else label
+        for label in edited
+    ]
+    labels += [ProjectLabel(name=name) for name in added]
+    try:
+        change_labels(project.access, labels)
+    except AccessError as error:
+        explain(say("라벨은 관리자만 바꿀 수 있습니다.", "Only admins change labels."), error)
+    except InputError as error:
+        explain(
+            say(
+                "이대로는 저장할 수 없습니다. 이름이나 키가 겹치지 않는지 확인해 주세요.",
+                "It cannot be saved like this. Is a name or a key there twice?",
+            ),
+            error,
+        )
+    else:
+        st.toast(say("라벨을 저장했습니다.", "The labels are saved."), icon=":material/check:")
+        st.rerun()
+
+
+def _mark(*labels: ProjectLabel) -> str:
+    """Changes when any of them does."""
+    return hashlib.sha256(repr(labels).encode()).hexdigest()[:12]

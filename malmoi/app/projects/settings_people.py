@@ -1,0 +1,194 @@
+"""Members of the open project and their roles; the audit trail; how to keep a copy."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.language import say
+from malmoi.app.projects.audit_sentences import sentence
+from malmoi.app.projects.overview import ROLES
+from malmoi.app.visit import OpenProject, Visit
+from malmoi.errors import InputError
+from malmoi.labels.people import ROLES as ROLE_NAMES
+from malmoi.labels.people import AccessError, Role
+from malmoi.labels.projects import audit_trail, members, set_member
+
+_ENTRIES = 500
+_REFUSED = "settings_role_refused"
+
+
+def draw_people(visit: Visit, project: OpenProject) -> None:
+    """Members with their roles."""
+    if visit.person.is_local:
+        st.info(
+            say(
+                "로그인 없이 쓰고 있어, 이 컴퓨터에서 여는 사람은 모두 관리자입니다. 로그인을 켜면 "
+                "여기 적은 이메일과 역할로 들어옵니다.",
+                "The app runs without login: whoever opens it on this computer is an admin. With "
+                "login, people come in by the e-mail addresses and roles given here.",
+            ),
+            icon=":material/lock_open:",
+        )
+    try:
+        found = members(project.access)
+    except AccessError as error:
+        explain(
+            say(
+                "함께 하는 사람은 검수자와 관리자만 볼 수 있습니다.",
+                "Only reviewers and admins see who else works here.",
+            ),
+            error,
+        )
+        return
+    if (refused := st.session_state.pop(_REFUSED, None)) is not None:
+        _explain_refusal(refused)
+    may = project.allows("admin")
+    for name, role in sorted(found.items(), key=lambda one: (-ROLE_NAMES.index(one[1]), one[0])):
+        _draw_member(project, name, role, may)
+    if may:
+        _draw_new_member(project)
+    with st.expander(say("역할이 하는 일", "What roles may do"), icon=":material/badge:"):
+        st.markdown(
+            say(
+                "- **라벨러**: 글에 라벨을 붙입니다. 남의 라벨은 보지 못합니다.\n"
+                "- **검수자**: 갈린 글을 정하고, 현황을 보고, 내보냅니다.\n"
+                "- **관리자**: 글을 더하고, 라벨·지침·진행 방식·사람을 바꿉니다.",
+                "- **annotator**: labels texts, without seeing the labels of others.\n"
+                "- **reviewer**: decides where annotators differ, sees the status, exports.\n"
+                "- **admin**: adds texts, changes labels, guideline, settings and members.",
+            )
+        )
+
+
+def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None:
+    who, what, away = st.columns([4, 3, 2.4], vertical_alignment="center")
+    who.text(name)
+    key = f"{project.project.id}-{name}-{role}"
+    what.selectbox(
+        say("역할", "Role"),
+        list(ROLE_NAMES),
+        index=ROLE_NAMES.index(role),
+        format_func=lambda one: say(*ROLES[one]),
+        key=f"role-{key}",
+        label_visibility="collapsed",
+        disabled=not may,
+        on_change=_change_role,
+        args=(project, name, role, f"role-{key}"),
+    )
+    if away.button(
+        say("빼기", "Remove"),
+        key=f"remove-{key}",
+        icon=":material/person_remove:",
+        disabled=not may,
+    ):
+        _set(project, name, None)
+
+
+def _draw_new_member(project: OpenProject) -> None:
+    with st.form(f"member-{project.project.id}", clear_on_submit=True, border=False):
+        who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
+        name = who.text_input(
+            say("더할 사람 (로그인할 때는 이메일)", "Somebody new (the e-mail, with login)"),
+            max_chars=320,
+            placeholder="jieun@example.com",
+        )
+        role: Role = what.selectbox(
+            say("역할", "Role"), list(ROLE_NAMES), format_func=lambda one: say(*ROLES[one])
+        )
+        if add.form_submit_button(say("더하기", "Add"), icon=":material/person_add:"):
+            if (name or "").strip():
+                _set(project, name or "", role)
+            else:
+                st.error(say("이름이나 이메일을 적어 주세요.", "Give a name or an e-mail."))
+
+
+def _change_role(project: OpenProject, name: str, role: Role, key: str) -> None:
+    """Give a member the role that was chosen; where that is refused, show the one that holds."""
+    try:
+        set_member(project.access, name, st.session_state[key])
+    except InputError as error:
+        st.session_state[_REFUSED] = error
+        # Else it would be asked for again at each run, and be done once another admin is there.
+        st.session_state[key] = role
+
+
+def _set(project: OpenProject, name: str, role: Role | None) -> None:
+    try:
+        set_member(project.access, name, role)
+    except InputError as error:
+        _explain_refusal(error)
+    else:
+        st.rerun()
+
+
+def _explain_refusal(error: InputError) -> None:
+    if isinstance(error, AccessError):
+        explain(say("사람은 관리자만 바꿀 수 있습니다.", "Only admins change members."), error)
+    else:
+        explain(
+            say(
+                "바꿀 수 없습니다. 관리자가 한 사람은 남아야 합니다.",
+                "That cannot be: one admin must stay.",
+            ),
+            error,
+        )
+
+
+def draw_audit(project: OpenProject) -> None:
+    """Who changed what, newest first."""
+    try:
+        entries = audit_trail(project.access, limit=_ENTRIES)
+    except AccessError as error:
+        explain(say("기록은 관리자만 볼 수 있습니다.", "Only admins see the trail."), error)
+        return
+    frame = pd.DataFrame(
+        [(_local(entry.created_at), entry.person, sentence(entry)) for entry in entries],
+        columns=[say("때", "When"), say("사람", "Who"), say("한 일", "What")],
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(560, 35 * (len(frame) + 1) + 3),
+        column_config={
+            frame.columns[0]: st.column_config.TextColumn(width="small"),
+            frame.columns[2]: st.column_config.TextColumn(width="large"),
+        },
+    )
+    if len(entries) == _ENTRIES:
+        st.caption(say(f"최근 {_ENTRIES}건입니다.", f"The latest {_ENTRIES}."))
+
+
+def _local(moment: datetime, form: str = "%Y-%m-%d %H:%M") -> str:
+    """A moment in the visitor's own time."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = ZoneInfo("UTC")
+    return moment.astimezone(zone).strftime(form)
+
+
+def draw_backup(visit: Visit) -> None:
+    """How to keep a copy."""
+    st.caption(
+        say(
+            "이 명령은 모두가 일하는 동안에도 데이터베이스 전체를 한순간의 모습으로 복사합니다.",
+            "This copies the whole database as it is at one moment, whoever works on it meanwhile.",
+        )
+    )
+    # No backup is written over another one.
+    file = _local(datetime.now(UTC), "backups/labels-%Y-%m-%d-%H%M%S")
+    url = visit.store.engine.url
+    if url.get_backend_name() == "sqlite":
+        st.code(f"malmoi labels backup {file}.db", language="bash")
+    else:
+        st.code(f"pg_dump --format=custom --file={file}.dump {url.database}", language="bash")
+    st.caption(
+        say(
+            "복사본으로 되돌리는 방법은 docs/how-to/label-team.md의 ‘Going back to a backup’에 "
+            "있습니다.",
+            "How to go back to a copy: docs/how-to/label-team.md, “Going back to a backup”.",
+        )
+    )

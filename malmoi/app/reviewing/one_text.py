@@ -1,0 +1,176 @@
+"""A text that is reviewed: its words, what each annotator says, and the buttons that decide."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from malmoi.app.language import say
+from malmoi.app.plain_text import escaped
+from malmoi.app.projects.guideline import show_guideline
+from malmoi.app.side_by_side import side_by_side
+from malmoi.app.visit import OpenProject
+from malmoi.labels.project import ProjectLabel
+from malmoi.labels.review import ReviewedText
+from malmoi.labels.searching import read_model_views
+
+# Keys of Streamlit's own menu, which it gives to no button.
+_TAKEN = ("c", "r")
+# What a decision does: the labels and the note, or None to withdraw it.
+Decide = Callable[[tuple[str, ...] | None, str], None]
+
+
+def joined(labels: Sequence[str], skipped: bool = False) -> str:
+    """Labels in one line; what stands for none of them, or for a skip."""
+    if skipped:
+        return say("건너뜀", "skipped")
+    return ", ".join(labels) or say("해당 없음", "none")
+
+
+def draw_text(
+    opened: OpenProject,
+    text: ReviewedText,
+    decide: Decide,
+    draw_below: Callable[[], None] | None = None,
+) -> None:
+    """Draw it, beside the guideline.
+
+    Args:
+        opened: its project.
+        text: what is shown; each widget has its id in its key.
+        decide: called by the buttons.
+        draw_below: draws what belongs below them.
+    """
+    left, right = side_by_side("review_text")
+    with left:
+        with st.container(border=True):
+            st.text(text.text)
+        _draw_votes(text)
+        _draw_decision(opened, text, decide)
+        if draw_below is not None:
+            draw_below()
+    with right:
+        with st.expander(say("지침", "Guideline"), expanded=True, icon=":material/menu_book:"):
+            _draw_guideline(opened)
+        _draw_model(opened, text)
+
+
+def _draw_votes(text: ReviewedText) -> None:
+    said = {vote.annotator for vote in text.votes}
+    rows = [
+        (vote.annotator, joined(vote.labels, vote.skipped), vote.flagged, vote.note)
+        for vote in text.votes
+    ]
+    rows += [
+        (remark.annotator, "–", remark.flagged, remark.note)
+        for remark in text.remarks
+        if remark.annotator not in said
+    ]
+    for annotator, labels, flagged, note in rows:
+        who, what, why = st.columns([2, 2, 5])
+        who.text(annotator)
+        what.text(labels)
+        flag = say("⚑ 깃발 ", "⚑ flag ") if flagged else ""
+        why.text(f"{flag}{note}" or " ")
+    if not rows:
+        st.caption(say("아직 아무도 라벨을 붙이지 않았습니다.", "Nobody has labelled it yet."))
+    if text.adjudicated is not None:
+        st.text(
+            say(
+                f"결정: {joined(text.adjudicated)} ({text.reviewer}) {text.decision_note}",
+                f"Decided: {joined(text.adjudicated)} ({text.reviewer}) {text.decision_note}",
+            )
+        )
+
+
+def _draw_decision(opened: OpenProject, text: ReviewedText, decide: Decide) -> None:
+    labels = [label for label in opened.project.labels if not label.retired]
+    key = f"{text.text_id}_{text.decision_id}"
+    note_key = f"review_note_{key}"
+
+    def decide_as(chosen: tuple[str, ...] | None) -> None:
+        decide(chosen, (st.session_state.get(note_key) or "").strip())
+
+    if opened.project.kind == "single":
+        with st.container(horizontal=True):
+            for label in labels:
+                st.button(
+                    escaped(label.title),
+                    key=f"review_decide_{key}_{label.id}",
+                    help=escaped(label.meaning) or None,
+                    shortcut=_shortcut(label),
+                    on_click=decide_as,
+                    args=((label.name,),),
+                    type="primary" if text.adjudicated == (label.name,) else "secondary",
+                )
+    else:
+        _draw_several(labels, text, key, decide_as)
+    st.text_area(
+        say("결정의 까닭 (라벨을 누르기 전에)", "Why (before you choose a label)"),
+        key=note_key,
+        max_chars=10_000,
+        height=68,
+    )
+    if text.adjudicated is not None:
+        st.button(
+            say("결정 취소", "Withdraw the decision"),
+            key=f"review_withdraw_{key}",
+            icon=":material/undo:",
+            on_click=decide_as,
+            args=(None,),
+        )
+
+
+def _draw_several(
+    labels: Sequence[ProjectLabel],
+    text: ReviewedText,
+    key: str,
+    decide_as: Callable[[tuple[str, ...] | None], None],
+) -> None:
+    """Several labels are chosen first, and saved by a button."""
+    titles = {label.name: escaped(label.title) for label in labels}
+    chosen_key = f"review_chosen_{key}"
+    # `chrome.js` knows its key.
+    with st.container(key="review_several"):
+        st.pills(
+            say("라벨", "Labels"),
+            list(titles),
+            selection_mode="multi",
+            format_func=titles.__getitem__,
+            default=[name for name in text.adjudicated or () if name in titles],
+            key=chosen_key,
+        )
+        st.button(
+            say("이 라벨로 결정", "Decide so"),
+            key=f"review_decide_{key}",
+            type="primary",
+            shortcut="Enter",
+            on_click=lambda: decide_as(tuple(st.session_state.get(chosen_key) or ())),
+        )
+
+
+def _shortcut(label: ProjectLabel) -> str | None:
+    return label.key if label.key and label.key not in _TAKEN else None
+
+
+def _draw_guideline(opened: OpenProject) -> None:
+    for label in opened.project.labels:
+        if not label.retired and label.meaning:
+            st.text(f"{label.title}: {label.meaning}")
+    if opened.project.guideline:
+        show_guideline(opened.project.guideline)
+    elif not any(label.meaning for label in opened.project.labels):
+        st.caption(say("아직 쓰인 기준이 없습니다.", "None has been written yet."))
+
+
+def _draw_model(opened: OpenProject, text: ReviewedText) -> None:
+    with st.expander(
+        say("모델의 의견 (결정한 뒤에 보세요)", "What the model says (decide first)"),
+        icon=":material/smart_toy:",
+    ):
+        view = read_model_views(opened.access, [text.text_id]).get(text.text_id)
+        if view is None or view.label is None:
+            st.caption(say("모델의 의견이 아직 없습니다.", "The model has not said anything yet."))
+            return
+        for label, score in ((view.label, view.score), (view.second_label, view.second_score)):
+            if label is not None:
+                st.text(label if score is None else f"{label}  {score:.0%}")

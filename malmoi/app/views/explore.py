@@ -1,0 +1,241 @@
+"""The page "살펴보기": texts searched, one of them opened, many given a label at once."""
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.exploring.bulk import draw_bulk, draw_latest, say_what_was_done
+from malmoi.app.exploring.filters import choose_search
+from malmoi.app.exploring.one_text import draw_history
+from malmoi.app.exploring.words import draw_words
+from malmoi.app.language import say
+from malmoi.app.learning.due import LABELS_A_ROUND
+from malmoi.app.plain_text import shortened
+from malmoi.app.reviewing.one_text import joined
+from malmoi.app.visit import OpenProject, Visit
+from malmoi.errors import InputError
+from malmoi.labels.scores import scores_version
+from malmoi.labels.searching import (
+    MOST_COUNTED,
+    Cursor,
+    FoundText,
+    Search,
+    SearchOrder,
+    SearchPage,
+    count_texts,
+    search_texts,
+)
+
+_ROWS = 50
+_PLACE = "explore_place"
+# Pixels: a day and a time are not cut. With it the columns fit a window of 1280.
+_WIDTH_OF_A_MOMENT = 105
+_BY_MODEL: tuple[SearchOrder, ...] = ("doubt", "least sure", "surest")
+
+
+@dataclass
+class _Place:
+    """Where in a search the visitor is: where its pages begin, and how many texts it has."""
+
+    project_id: int
+    search: Search
+    begins: list[Cursor | None] = field(default_factory=lambda: [None])
+    count: int | None = None
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    opened = visit.needs_project()
+    if opened is None:
+        return
+    part = st.segmented_control(
+        say("무엇을 볼까요", "What to see"),
+        ("texts", "words"),
+        format_func={
+            "texts": say("글", "Texts"),
+            "words": say("라벨별 낱말", "Words of labels"),
+        }.__getitem__,
+        key="explore_part",
+        default="texts",
+        required=True,
+        label_visibility="collapsed",
+    )
+    if part == "words":
+        draw_words(opened)
+        return
+    changed = say_what_was_done(opened)
+    try:
+        search = choose_search(opened)
+        place = _place(opened, search)
+        if changed:
+            place.count = None
+        page = search_texts(opened.access, search, after=place.begins[-1], limit=_ROWS)
+    except InputError as error:
+        explain(say("이렇게는 찾을 수 없습니다.", "This cannot be searched for."), error)
+        return
+    _draw_page(opened, place, page)
+
+
+def _place(opened: OpenProject, search: Search) -> _Place:
+    held: _Place | None = st.session_state.get(_PLACE)
+    if held is None or (held.project_id, held.search) != (opened.project.id, search):
+        held = st.session_state[_PLACE] = _Place(project_id=opened.project.id, search=search)
+    return held
+
+
+def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
+    if not page.texts:
+        _say_nothing_was_found(opened, place.search)
+        if opened.allows("reviewer"):
+            draw_latest(opened)
+        return
+    place.count = _count(opened, place, page)
+    first = _ROWS * (len(place.begins) - 1) + 1
+    _draw_paging(place, page, first)
+    chosen = _draw_table(opened, page, _rows_key(page))
+    if opened.allows("reviewer"):
+        draw_bulk(opened, place.search, [one.text_id for one in chosen])
+    if len(chosen) == 1:
+        draw_history(opened, chosen[0].text_id)
+    else:
+        st.caption(
+            say(
+                "행을 하나 고르면 그 글의 라벨, 이력, 출처가 여기에 보입니다.",
+                "Choose one row to see the labels, the history and the sources of its text.",
+            )
+        )
+
+
+def _rows_key(page: SearchPage) -> str:
+    """Changes with the texts: what is chosen is known by its row, in which another may stand."""
+    return f"explore_rows_{hash(tuple(one.text_id for one in page.texts))}"
+
+
+def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:
+    if search.order in _BY_MODEL and not scores_version(opened.access):
+        st.info(
+            say(
+                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 "
+                f"{LABELS_A_ROUND}개가 되면 배웁니다.",
+                "No model has learnt yet, so there is no such order. It learns from "
+                f"{LABELS_A_ROUND} labels on.",
+            ),
+            icon=":material/school:",
+        )
+    else:
+        st.info(
+            say(
+                "찾은 글이 없습니다. 말을 줄이거나 필터를 지워 보세요.",
+                "No text was found. Use fewer words or clear the filters.",
+            ),
+            icon=":material/search_off:",
+        )
+
+
+def _count(opened: OpenProject, place: _Place, page: SearchPage) -> int:
+    """How many were found; asked once a search, unless the first page is the last."""
+    if place.begins == [None] and page.next is None:
+        return len(page.texts)
+    return place.count or count_texts(opened.access, place.search)
+
+
+def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
+    row = st.container(horizontal=True, vertical_alignment="center")
+    count = place.count or 0
+    last = first + len(page.texts) - 1
+    if count > MOST_COUNTED:
+        total = say(f"{MOST_COUNTED:,}건 이상", f"more than {MOST_COUNTED:,}")
+    else:
+        total = say(f"{count:,}건", f"{count:,}")
+    row.text(
+        say(f"{total} 가운데 {first:,}–{last:,}", f"{first:,}–{last:,} of {total}"), width="stretch"
+    )
+    row.button(
+        say("이전", "Back"),
+        key="explore_back",
+        icon=":material/chevron_left:",
+        disabled=len(place.begins) < 2,
+        on_click=_go_back,
+        args=(place,),
+    )
+    row.button(
+        say("다음", "Next"),
+        key=f"explore_next_{first}",
+        icon=":material/chevron_right:",
+        disabled=page.next is None,
+        on_click=place.begins.append,
+        args=(page.next,),
+    )
+
+
+def _go_back(place: _Place) -> None:
+    if len(place.begins) > 1:
+        place.begins.pop()
+
+
+def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundText]:
+    """The texts as rows; those that are chosen."""
+    texts = page.texts
+    sees_model = any(one.view is not None for one in texts)
+    frame = pd.DataFrame(
+        {
+            "text": [shortened(one.text, 300) for one in texts],
+            "label": [_label(one) for one in texts],
+            "suggested": [one.view.label if one.view else None for one in texts],
+            "score": [one.view.score if one.view else None for one in texts],
+            "doubt": [one.view.doubt if one.view else None for one in texts],
+            "flag": ["⚑" if one.flagged else "" for one in texts],
+            "when": [one.labelled_at for one in texts],
+        }
+    )
+    for name in ("score", "doubt"):
+        frame[name] = pd.to_numeric(frame[name]) * 100
+    column = st.column_config
+    picked = st.dataframe(
+        frame,
+        hide_index=True,
+        height=330,
+        placeholder="",
+        key=key,
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_order=[
+            "text",
+            "label",
+            *(["suggested", "score"] if sees_model else []),
+            *(["doubt"] if sees_model and opened.allows("reviewer") else []),
+            "flag",
+            "when",
+        ],
+        column_config={
+            "text": column.TextColumn(say("글", "Text"), width=300),
+            "label": column.TextColumn(say("라벨", "Label"), width="small"),
+            "suggested": column.TextColumn(say("모델 제안", "Suggested"), width="small"),
+            "score": column.NumberColumn(say("점수", "Score"), format="%.0f%%", width="small"),
+            "doubt": column.NumberColumn(
+                say("의심", "Doubt"),
+                format="%.0f%%",
+                width="small",
+                help=say("붙인 라벨이 틀렸을 가능성", "How likely the label given is wrong"),
+            ),
+            "flag": column.TextColumn("⚑", width=30),
+            "when": column.DatetimeColumn(
+                say("라벨 붙인 때", "Labelled"),
+                format="MM-DD HH:mm",
+                timezone=st.context.timezone,
+                width=_WIDTH_OF_A_MOMENT,
+            ),
+        },
+    )
+    rows = picked["selection"]["rows"]
+    return [texts[row] for row in rows if row < len(texts)]
+
+
+def _label(found: FoundText) -> str:
+    """What was decided, or the different votes."""
+    if found.adjudicated is not None:
+        return f"✓ {joined(found.adjudicated)}"
+    votes = dict.fromkeys(joined(vote.labels, vote.skipped) for vote in found.votes)
+    return " ↔ ".join(votes)

@@ -1,0 +1,50 @@
+"""The page "작업": the visitor's projects, new ones, texts into them and files out of them."""
+
+import streamlit as st
+
+from malmoi.app.projects.beginnings import draw_beginnings
+from malmoi.app.projects.exports import draw_exports
+from malmoi.app.projects.imports import draw_import
+from malmoi.app.projects.more_texts import draw_more_texts
+from malmoi.app.projects.new_project import draw_new_project, fill_taken_labels
+from malmoi.app.projects.opening import VIEW, apply_next_view
+from malmoi.app.projects.overview import draw_overview
+from malmoi.app.projects.sections import choose_section
+from malmoi.app.visit import Visit
+
+_VIEWS = {
+    "list": ("내 작업", "My projects", "folder_open"),
+    "new": ("새 작업", "New", "add_circle"),
+    "texts": ("글 더하기", "Add texts", "upload"),
+    "export": ("내보내기", "Export", "download"),
+}
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    apply_next_view()
+    fill_taken_labels()
+    # Texts are added to a project, and exported from one.
+    has_project = visit.open_project is not None
+    offered = list(_VIEWS) if has_project else ["list", "new"]
+    view = choose_section(VIEW, _VIEWS, offered, first="list" if has_project else "new")
+    if visit.open_project is not None:
+        draw_import(visit.open_project, with_end=view in ("list", "texts"))
+    if view == "new":
+        draw_new_project(visit)
+        draw_beginnings(visit)
+    elif view == "texts" and visit.open_project is not None:
+        _draw_name(visit.open_project.project.name)
+        draw_more_texts(visit.open_project)
+    elif view == "export" and visit.open_project is not None:
+        _draw_name(visit.open_project.project.name)
+        draw_exports(visit, visit.open_project)
+    else:
+        draw_overview(visit)
+
+
+def _draw_name(name: str) -> None:
+    """Which project it is about, as it is written."""
+    with st.container(horizontal=True):
+        st.markdown(":material/folder_open:", width="content")
+        st.text(name)

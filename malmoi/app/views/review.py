@@ -1,0 +1,414 @@
+"""The page "검수": texts whose annotators differ, one after the other, to be decided."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.language import say, say_choice_again
+from malmoi.app.plain_text import escaped, shortened
+from malmoi.app.reviewing.one_text import draw_text, joined
+from malmoi.app.visit import OpenProject, Visit
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.people import AccessError
+from malmoi.labels.review import (
+    MOST_COUNTED,
+    DisagreeingPair,
+    ReviewCounts,
+    ReviewedText,
+    ReviewState,
+    adjudicate,
+    latest_decisions,
+    review_counts,
+    texts_to_review,
+    texts_with_votes,
+)
+
+_QUEUES: tuple[ReviewState, ...] = ("disagreeing", "flagged", "skipped", "adjudicated")
+_ROWS = 50
+_LAST, _FAILED, _PLACE = "review_last", "review_failed", "review_place"
+# The project, the queue, and the choices of a pair.
+_Which = tuple[int, ReviewState, tuple[str, str] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Decision:
+    """The one that was saved last, to say so and to undo it."""
+
+    project_id: int
+    text_id: int
+    words: str
+    labels: tuple[str, ...]
+    decision_id: int
+
+
+@dataclass(kw_only=True)
+class _Place:
+    """Where in a queue the reviewer is: the texts gone past, and the one on screen."""
+
+    which: _Which
+    passed: list[int] = field(default_factory=list)
+    shown: int | None = None
+
+    @property
+    def after(self) -> int:
+        """The id behind which the queue goes on."""
+        if self.shown is not None:
+            return self.shown - 1
+        return self.passed[-1] if self.passed else 0
+
+    def go_on(self, text_id: int) -> None:
+        self.passed.append(text_id)
+        self.shown = None
+
+    def go_back(self) -> None:
+        if self.passed:
+            self.passed.pop()
+        self.shown = None
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    opened = visit.needs_project()
+    if opened is None:
+        return
+    try:
+        counts = review_counts(opened.access)
+    except AccessError:
+        st.info(
+            say(
+                "검수는 검수자와 관리자만 할 수 있습니다. 필요하면 작업 관리자에게 요청해 주세요.",
+                "Only reviewers and admins review. Ask an admin of the project if you need to.",
+            ),
+            icon=":material/lock:",
+        )
+        return
+    _say_what_was_done(opened)
+    queue, pair, as_list = _choose(counts)
+    if queue == "adjudicated":
+        _draw_decisions(opened)
+    elif as_list:
+        _draw_list(opened, queue, pair)
+    else:
+        _draw_next(opened, queue, pair)
+
+
+def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, bool]:
+    names: dict[ReviewState, str] = {
+        "disagreeing": say("의견이 갈림", "Disagreeing"),
+        "flagged": say("깃발", "Flagged"),
+        "skipped": say("건너뜀", "Skipped"),
+        "adjudicated": say("결정함", "Decided"),
+    }
+    numbers = {one: _bounded(getattr(counts, one)) for one in _QUEUES}
+    # Not as the field's default, which would follow the counts while somebody works.
+    waiting = (one for one in _QUEUES[:-1] if getattr(counts, one))
+    st.session_state.setdefault("review_queue", next(waiting, "disagreeing"))
+    # They go on in the next line where the page is narrow.
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    queue = row.segmented_control(
+        say("무엇을 볼까요", "Queue"),
+        _QUEUES,
+        format_func=lambda one: f"{names[one]} {numbers[one]}",
+        key="review_queue",
+        required=True,
+    )
+    assert queue is not None  # as it is required
+
+    pair: DisagreeingPair | None = None
+    if queue == "disagreeing" and counts.pairs:
+        by_choice = {one.choices: one for one in counts.pairs}
+        if st.session_state.get("review_pair") not in (None, *by_choice):
+            st.session_state["review_pair"] = None
+        say_choice_again("review_pair")
+        chosen = row.selectbox(
+            say("갈린 라벨", "Between"),
+            [None, *by_choice],
+            format_func=lambda one: _pair_name(None if one is None else by_choice[one]),
+            key="review_pair",
+            placeholder=say("모두", "All"),
+            width=220,
+        )
+        pair = by_choice.get(chosen) if chosen else None
+    shown = row.segmented_control(
+        say("보기", "View"),
+        ("one", "list"),
+        format_func={"one": say("한 건씩", "One"), "list": say("목록", "List")}.__getitem__,
+        key="review_view",
+        default="one",
+        required=True,
+        disabled=queue == "adjudicated",
+    )
+    return queue, pair, shown == "list"
+
+
+def _pair_name(pair: DisagreeingPair | None) -> str:
+    if pair is None:
+        return say("모두", "All")
+    names = f"{joined(pair.first)} ↔ {joined(pair.second)}"
+    return say(f"{names} {pair.texts:,}건", f"{names} ({pair.texts:,})")
+
+
+def _bounded(number: int) -> str:
+    if number > MOST_COUNTED:
+        return say(f"{MOST_COUNTED:,}건 이상", f"{MOST_COUNTED:,}+")
+    return f"{number:,}"
+
+
+def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
+    place = _place(opened, queue, pair)
+    choices = None if pair is None else pair.choices
+    found = texts_to_review(opened.access, queue, limit=2, after=place.after, pair=choices)
+    if place.shown is not None and place.shown not in [one.text_id for one in found[:1]]:
+        # Another text in its place would get the label that is on its way to this one.
+        found = [*texts_with_votes(opened.access, [place.shown]), *found]
+        _say_it_is_settled()
+        is_last = False
+    else:
+        is_last = len(found) < 2 and not place.passed
+    if not found and place.passed:
+        place.passed.clear()
+        found = texts_to_review(opened.access, queue, limit=2, pair=choices)
+        is_last = len(found) < 2
+    if not found:
+        st.success(
+            say(
+                "이 목록에는 검수할 글이 없습니다. 새로 생기면 여기에 나타납니다.",
+                "Nothing waits in this queue. What comes up will appear here.",
+            ),
+            icon=":material/task_alt:",
+        )
+        return
+    text = found[0]
+    place.shown = text.text_id
+    _draw_deciding(opened, text, lambda: _draw_moving(place, text.text_id, is_last))
+
+
+def _say_it_is_settled() -> None:
+    st.info(
+        say(
+            "이 글은 그사이 이 목록에서 빠졌습니다. 다른 사람이 결정했거나 라벨이 바뀌었습니다.",
+            "This text has left the queue: somebody has decided it, or its labels have changed.",
+        ),
+        icon=":material/update:",
+    )
+
+
+def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
+    with st.container(horizontal=True):
+        st.button(
+            say("이전", "Back"),
+            key="review_back",
+            icon=":material/arrow_back:",
+            disabled=not place.passed,
+            on_click=place.go_back,
+            shortcut="Left",
+        )
+        st.button(
+            say("결정하지 않고 다음", "Next, undecided"),
+            key=f"review_next_{text_id}",
+            icon=":material/arrow_forward:",
+            disabled=is_last,
+            on_click=place.go_on,
+            args=(text_id,),
+            shortcut="Right",
+        )
+
+
+def _place(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> _Place:
+    which = (opened.project.id, queue, None if pair is None else pair.choices)
+    held: _Place | None = st.session_state.get(_PLACE)
+    if held is None or held.which != which:
+        held = st.session_state[_PLACE] = _Place(which=which)
+    return held
+
+
+def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
+    place = _place(opened, queue, pair)
+    place.shown = None
+    after = place.after
+    choices = None if pair is None else pair.choices
+    found = texts_to_review(opened.access, queue, limit=_ROWS + 1, after=after, pair=choices)
+    more, found = len(found) > _ROWS, found[:_ROWS]
+    chosen = _table(found, f"review_list_{opened.project.id}_{queue}_{after}")
+    with st.container(horizontal=True):
+        st.button(
+            say("이전 쪽", "Page before"),
+            key="review_page_back",
+            disabled=not place.passed,
+            on_click=place.go_back,
+        )
+        st.button(
+            say("다음 쪽", "Next page"),
+            key=f"review_page_{after}",
+            disabled=not more,
+            on_click=place.go_on,
+            args=(found[-1].text_id if found else 0,),
+        )
+    if chosen is not None:
+        _draw_deciding(opened, chosen)
+
+
+def _draw_decisions(opened: OpenProject) -> None:
+    found = latest_decisions(opened.access, limit=_ROWS)
+    if not found:
+        st.info(say("아직 결정한 글이 없습니다.", "Nothing has been decided yet."))
+        return
+    st.caption(
+        say(
+            f"가장 최근에 결정한 순서로 {_ROWS}건까지입니다. 행을 고르면 다시 결정할 수 있습니다.",
+            f"The latest {_ROWS}, newest first. Choose a row to decide again.",
+        )
+    )
+    chosen = _table(found, f"review_decided_{opened.project.id}")
+    if chosen is not None:
+        _draw_deciding(opened, chosen)
+
+
+def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
+    """The texts as rows; the one that was chosen."""
+    if not found:
+        st.info(say("여기에는 글이 없습니다.", "There are no texts here."))
+        return None
+    frame = pd.DataFrame(
+        {
+            "text": [shortened(one.text, 200) for one in found],
+            "votes": [
+                " · ".join(
+                    f"{vote.annotator}: {joined(vote.labels, vote.skipped)}" for vote in one.votes
+                )
+                for one in found
+            ],
+            "decided": [
+                "" if one.adjudicated is None else f"{joined(one.adjudicated)} ({one.reviewer})"
+                for one in found
+            ],
+            "notes": [" / ".join(one.notes) for one in found],
+        }
+    )
+    picked = st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(38 + 35 * len(found), 320),
+        # Changes with the texts: what is chosen is known by its row, in which another may stand.
+        key=f"{key}_{hash(tuple(one.text_id for one in found))}",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "text": st.column_config.TextColumn(say("글", "Text"), width="large"),
+            "votes": st.column_config.TextColumn(say("의견", "Votes"), width="medium"),
+            "decided": st.column_config.TextColumn(say("결정", "Decided")),
+            "notes": st.column_config.TextColumn(say("메모", "Notes")),
+        },
+    )
+    rows = picked["selection"]["rows"]
+    return found[rows[0]] if rows and rows[0] < len(found) else None
+
+
+def _draw_deciding(
+    opened: OpenProject, text: ReviewedText, draw_below: Callable[[], None] | None = None
+) -> None:
+    request_id = st.session_state.setdefault(_request_key(text), uuid.uuid4().hex)
+
+    def decide(labels: tuple[str, ...] | None, note: str) -> None:
+        _save(opened.access, text, labels, request_id, note)
+
+    draw_text(opened, text, decide, draw_below)
+
+
+def _request_key(text: ReviewedText) -> str:
+    return f"review_request_{text.text_id}_{text.decision_id}"
+
+
+def _save(
+    access: ProjectAccess,
+    text: ReviewedText,
+    labels: tuple[str, ...] | None,
+    request_id: str,
+    note: str,
+) -> None:
+    """Save what was decided of the text that was on screen."""
+    try:
+        saved = adjudicate(
+            access,
+            text.text_id,
+            labels,
+            request_id=request_id,
+            note=note,
+            shown_decision=text.decision_id,
+        )
+    except InputError as error:
+        st.session_state[_FAILED] = error
+        return
+    if not saved.new:
+        return  # a second click on what was on screen
+    st.session_state.pop(_request_key(text), None)
+    place: _Place | None = st.session_state.get(_PLACE)
+    if place is not None:
+        place.shown = None
+    st.session_state[_LAST] = _Decision(
+        project_id=access.project_id,
+        text_id=text.text_id,
+        words=shortened(text.text),
+        labels=labels or (),
+        decision_id=saved.id if labels is not None else 0,
+    )
+
+
+def _undo(access: ProjectAccess, last: _Decision) -> None:
+    try:
+        adjudicate(
+            access,
+            last.text_id,
+            None,
+            request_id=f"undo-decision-{last.decision_id}",
+            shown_decision=last.decision_id,
+        )
+    except InputError as error:
+        st.session_state[_FAILED] = error
+    else:
+        place: _Place | None = st.session_state.get(_PLACE)
+        if place is not None:
+            place.passed[:] = [last.text_id - 1]  # so that it is on screen again
+            place.shown = None
+    st.session_state.pop(_LAST, None)
+
+
+def _say_what_was_done(opened: OpenProject) -> None:
+    failed: InputError | None = st.session_state.pop(_FAILED, None)
+    if failed is not None:
+        explain(
+            say(
+                "저장하지 못했습니다. 그사이 다른 사람이 결정했을 수 있으니 글을 다시 봐 주세요.",
+                "It was not saved. Somebody may have decided meanwhile: look at the text again.",
+            ),
+            failed,
+        )
+    last: _Decision | None = st.session_state.get(_LAST)
+    if last is None or last.project_id != opened.project.id:
+        return
+    line = st.container(horizontal=True, vertical_alignment="center")
+    words = escaped(last.words)
+    if not last.decision_id:
+        line.success(
+            say(f"‘{words}’의 결정을 취소했습니다.", f"The decision of “{words}” is withdrawn."),
+            icon=":material/undo:",
+        )
+        return
+    labels = escaped(joined(last.labels))
+    line.success(
+        say(f"저장했습니다: ‘{words}’ → {labels}", f"Saved: “{words}” → {labels}"),
+        icon=":material/check_circle:",
+    )
+    line.button(
+        say("되돌리기", "Undo"),
+        key=f"review_undo_{last.decision_id}",
+        icon=":material/undo:",
+        on_click=_undo,
+        args=(opened.access, last),
+        shortcut="Backspace",
+    )

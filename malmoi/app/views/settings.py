@@ -1,0 +1,51 @@
+"""The page "설정": labels, guideline, way of working, members and trail of the open project."""
+
+import streamlit as st
+
+from malmoi.app.language import say
+from malmoi.app.projects.sections import choose_section
+from malmoi.app.projects.settings_labels import draw_labels
+from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
+from malmoi.app.projects.settings_work import draw_guideline, draw_work
+from malmoi.app.visit import Visit
+
+SECTION = "section"
+_SECTIONS = {
+    "labels": ("라벨", "Labels", "label"),
+    "guideline": ("지침", "Guideline", "menu_book"),
+    "work": ("진행 방식", "Way of working", "tune"),
+    "people": ("사람", "People", "group"),
+    "audit": ("기록", "Trail", "history"),
+    "backup": ("백업", "Backup", "save"),
+}
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    project = visit.needs_project()
+    if project is None:
+        return
+    with st.container(horizontal=True):
+        st.markdown(":material/folder_open:", width="content")
+        st.text(project.project.name)
+    section = choose_section(SECTION, _SECTIONS, list(_SECTIONS), first="labels")
+    if not project.allows("admin"):
+        st.info(
+            say(
+                "설정은 관리자만 바꿀 수 있습니다. 바꿀 것이 있으면 작업의 관리자에게 말해 주세요.",
+                "Only admins change settings. Ask an admin of the project.",
+            ),
+            icon=":material/lock:",
+        )
+    if section == "labels":
+        draw_labels(project)
+    elif section == "guideline":
+        draw_guideline(project)
+    elif section == "work":
+        draw_work(project)
+    elif section == "people":
+        draw_people(visit, project)
+    elif section == "audit":
+        draw_audit(project)
+    else:
+        draw_backup(visit)

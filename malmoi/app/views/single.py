@@ -1,0 +1,255 @@
+"""The page "한 건 분류": one text, its label and the words that carried it; corrected, saved."""
+
+import hashlib
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from malmoi.app.explanation import explain
+from malmoi.app.keeping import Decision, keep, place_for, tell_place
+from malmoi.app.language import say
+from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
+from malmoi.app.plain_text import shortened
+from malmoi.app.projects.guideline import show_guideline
+from malmoi.app.views.several import show_several
+from malmoi.app.visit import Visit
+from malmoi.app.word_views import show_words
+from malmoi.errors import InputError
+from malmoi.inference.prediction import LabelsPrediction, Prediction
+from malmoi.labels.annotating import Suggestion
+from malmoi.labels.tasks import TaskDefinition
+from malmoi.text.cleaning.cleaner import clean_text
+
+SHORT_TEXT = 5
+_STATE = "single_result"
+_CHOSEN, _OTHER = "#1f8f74", "#9aaba5"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    """The classification on the page, and what was saved of it: the last label, how many times."""
+
+    id: str
+    text: str
+    model: str
+    prediction: Prediction
+    milliseconds: float
+    saved_label: str | None = None
+    times: int = 0
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    chosen = choose_model(labels_of_project(visit))
+    if chosen is None:
+        return
+    # Not in a form: what is typed must be known when something else is clicked.
+    text = st.text_area(
+        say("분류할 글", "Text"),
+        key="single_text",
+        height=120,
+        placeholder=say("리뷰나 댓글을 붙여 넣으세요.", "Paste a review or a comment."),
+    )
+    # Above what several lines bring: it must not move away from under the pointer.
+    asked = st.button(say("분류하기", "Classify"), type="primary")
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    by_line = len(lines) > 1 and _asks_for_lines(len(lines))
+    if by_line:
+        show_several(visit, chosen, lines, asked=asked)
+        return
+    if asked:
+        st.session_state.pop(_STATE, None)
+        _classify(chosen, text or "")
+    result: _Result | None = st.session_state.get(_STATE)
+    if result is None or result.model != chosen.key:
+        return
+    if not (text or "").strip():
+        return  # the page is opened again, or the field was emptied
+    if result.text != (text or ""):
+        st.caption(
+            say(
+                "글이 바뀌었습니다. ‘분류하기’를 누르면 새 글의 결과가 나옵니다.",
+                "The text has changed. Press Classify for its result.",
+            )
+        )
+        return
+    _show_result(visit, chosen, result)
+
+
+def _asks_for_lines(count: int) -> bool:
+    """Ten pasted reviews are ten texts, but a long one has paragraphs, too: so ask."""
+    found = st.segmented_control(
+        say("여러 줄입니다", "Several lines"),
+        ("each", "whole"),
+        default="each",
+        required=True,
+        format_func={
+            "each": say(f"줄마다 글 하나 ({count:,}건)", f"One text a line ({count:,})"),
+            "whole": say("글 하나로", "One text"),
+        }.__getitem__,
+        # Else it would begin anew with each line that is typed.
+        key="single_lines",
+    )
+    return found == "each"
+
+
+def _classify(chosen: ChosenModel, text: str) -> None:
+    if not text.strip():
+        st.warning(
+            say("글이 비어 있습니다. 분류할 글을 넣어 주세요.", "There is no text. Type one."),
+            icon=":material/edit:",
+        )
+        return
+    if not clean_text(text):
+        st.warning(
+            say(
+                "주소나 태그를 빼면 남는 글이 없습니다. 분류할 글을 넣어 주세요.",
+                "Nothing is left of it without addresses and tags. Type a text.",
+            ),
+            icon=":material/edit:",
+        )
+        return
+    started = time.perf_counter()
+    (prediction,) = chosen.classifier.predict([text])
+    milliseconds = (time.perf_counter() - started) * 1000
+    st.session_state[_STATE] = _Result(
+        id=uuid.uuid4().hex,
+        text=text,
+        model=chosen.key,
+        prediction=prediction,
+        milliseconds=milliseconds,
+    )
+
+
+def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
+    prediction = result.prediction
+    if len(clean_text(result.text)) <= SHORT_TEXT:
+        st.warning(
+            say(
+                "글이 아주 짧습니다. 짧은 글의 예측은 덜 믿을 만합니다.",
+                "The text is very short, so trust this less.",
+            ),
+            icon=":material/info:",
+        )
+    if prediction.cut:
+        st.info(_about_cut(result), icon=":material/content_cut:")
+    left, right = st.columns([3, 2], gap="medium")
+    with left, st.container(border=True):
+        # A metric shows its value as plain text, whatever characters a label has.
+        st.metric(say("예측", "Label"), prediction.label or say("(없음)", "(none)"))
+        confidence = say("확신도", "Confidence")
+        st.caption(f"{confidence} {prediction.confidence:.1%} · {result.milliseconds:,.0f} ms")
+        if prediction.probabilities:
+            st.altair_chart(
+                _bars(prediction),
+                width="stretch",
+                alt=say("라벨별 확률 막대그래프", "Probability of each label"),
+            )
+    with right:
+        _show_correction(visit, chosen, result)
+    show_words(chosen, result.text, result.id)
+
+
+def _about_cut(result: _Result) -> str:
+    length = len(result.text.strip())
+    return say(
+        f"글이 {length:,}자로 깁니다. 언어 모델은 앞부분만 읽고 예측했습니다. 저장할 때는 글 "
+        "전체가 저장됩니다.",
+        f"The text has {length:,} characters. The encoder read its beginning only. All of it is "
+        "saved.",
+    )
+
+
+def _bars(prediction: Prediction) -> alt.Chart:
+    names = prediction.labels if isinstance(prediction, LabelsPrediction) else [prediction.label]
+    # The number stands with the label, where it has the colour of the theme.
+    frame = pd.DataFrame(
+        {
+            "라벨": [f"{name}  {p:.1%}" for name, p in prediction.probabilities.items()],
+            "확률": list(prediction.probabilities.values()),
+            "색": [_CHOSEN if x in names else _OTHER for x in prediction.probabilities],
+        }
+    )
+    # A column name in an encoding is parsed ("." and ":" mean something), a label is not.
+    return (
+        alt.Chart(frame, height=alt.Step(30))
+        .mark_bar(cornerRadiusEnd=3, height=18)
+        .encode(
+            y=alt.Y(
+                "라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=14)
+            ),
+            x=alt.X(
+                "확률:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format=".0%", tickCount=5),
+            ),
+            color=alt.Color("색:N", scale=None),
+            tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
+        )
+    )
+
+
+def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
+    labels = chosen.classifier.labels
+    if chosen.classifier.gives != "label":
+        return  # several labels or a value: given on the page of a project
+    place = place_for(visit, labels, chosen.name)
+    tell_place(place)
+    _show_guideline(place.task)
+    # The key holds the id: every new result starts again from its own prediction.
+    label = st.segmented_control(
+        say("맞는 라벨", "Right label"),
+        place.labels,
+        default=result.prediction.label,
+        required=True,
+        key=f"label_{result.id}",
+        wrap=True,
+    )
+    clicked = st.button(
+        say("저장", "Save"), type="primary", icon=":material/save:", key=f"save_{result.id}"
+    )
+    if clicked and label is not None:
+        decision = Decision(
+            text=result.text,
+            label=label,
+            suggestion=Suggestion(
+                label=result.prediction.label,
+                score=result.prediction.confidence,
+                model=chosen.name,
+            ),
+            request_id=_request_id(result, label, visit.person.name),
+        )
+        try:
+            keep(visit, place, [decision], say("한 건 분류", "one text"))
+        except InputError as error:
+            explain(
+                say(
+                    "라벨을 저장하지 못했습니다. 잠시 뒤에 저장을 다시 눌러 주세요.",
+                    "The label was not saved. Press Save again in a moment.",
+                ),
+                error,
+            )
+            return
+        result = replace(result, saved_label=label, times=result.times + 1)
+        st.session_state[_STATE] = result
+    if result.saved_label is not None:
+        with st.container(border=True):
+            st.markdown(say(":material/check: 저장했습니다", ":material/check: Saved"))
+            st.text(f"{shortened(result.text)} → {result.saved_label}")
+
+
+def _request_id(result: _Result, label: str, person: str) -> str:
+    """Another one for each time that the result is saved: labels may be given in turns."""
+    decision = f"{result.id}:{result.times}:{label}:{person}"
+    return hashlib.sha256(decision.encode()).hexdigest()
+
+
+def _show_guideline(task: TaskDefinition | None) -> None:
+    if task is not None and task.guideline is not None:
+        with st.expander(say("지침 보기", "Guideline"), icon=":material/menu_book:"):
+            show_guideline(task.guideline)

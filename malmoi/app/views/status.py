@@ -1,0 +1,58 @@
+"""The page "현황": how far the project is, how far annotators agree, the model against people."""
+
+import streamlit as st
+
+from malmoi.app.language import say
+from malmoi.app.learning.last_score import draw_last_score
+from malmoi.app.measuring.agreeing import draw_agreement
+from malmoi.app.measuring.model import draw_model
+from malmoi.app.measuring.work import draw_work
+from malmoi.app.navigation import link_to
+from malmoi.app.visit import OpenProject, Visit
+from malmoi.labels.people import AccessError
+
+
+def show(visit: Visit) -> None:
+    """Draw the page."""
+    opened = visit.needs_project()
+    if opened is None:
+        return
+    names = {
+        "work": say("진행", "Progress"),
+        "agreement": say("일치도", "Agreement"),
+        "model": say("모델과 사람", "Model against people"),
+    }
+    part = st.segmented_control(
+        say("무엇을 볼까요", "What to see"),
+        list(names),
+        format_func=names.__getitem__,
+        key="status_part",
+        default="work",
+        required=True,
+        label_visibility="collapsed",
+    )
+    draw = {"work": draw_work, "agreement": draw_agreement, "model": draw_model}[part]
+    try:
+        draw(opened)
+        if part == "work":
+            _draw_learning(opened)
+    except AccessError:
+        st.info(
+            say(
+                "다른 사람의 라벨에 관한 숫자는 검수자와 관리자만 볼 수 있습니다.",
+                "Numbers about what others said are for reviewers and admins.",
+            ),
+            icon=":material/lock:",
+        )
+
+
+def _draw_learning(opened: OpenProject) -> None:
+    """How good the model is that learns; the curve is on a page of its own."""
+    with st.container(border=True):
+        st.text(say("모델", "Model"))
+        draw_last_score(opened)
+        link_to(
+            "models",
+            say("곡선과 예상 보기", "Curve and forecast"),
+            query={"section": "curve"},
+        )

@@ -1,0 +1,186 @@
+"""Who visits the app, and which project they have open: what every page is drawn from.
+
+The project and the visitor's name stand in the address, so that a reload, a bookmark or a link to a
+colleague opens the same page. A name there is a wish: the store asks for the person's role at every
+read and write.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import streamlit as st
+
+from malmoi.app.address import take_from_address, write_to_address
+from malmoi.app.language import LANGUAGE, NAMES, say
+from malmoi.app.plain_text import escaped
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import database_url_of
+from malmoi.labels.leasing import return_leases
+from malmoi.labels.people import Person, Role, allows
+from malmoi.labels.project import Project
+from malmoi.labels.projects import ProjectStore, read_project
+from malmoi.labels.store import DATABASE_VARIABLE, database_url
+
+# Before somebody gives a name, all that is labelled is by one person.
+LOCAL_NAME = "local"
+PROJECT, NAME = "project", "name"
+# Also of one in the address, which no field bounds.
+_LONGEST_NAME = 60
+# What of it stands in the address.
+SIDEBAR = (PROJECT, NAME, LANGUAGE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenProject:
+    """A project that the visitor may see, as it was when this page was drawn."""
+
+    access: ProjectAccess
+    project: Project
+
+    def allows(self, needed: Role) -> bool:
+        """Whether the visitor has this role in it; what decides is the store, not this."""
+        return allows(self.project.role, needed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One run of a page for one visitor.
+
+    Attributes:
+        store: of the label database.
+        person: the visitor.
+        open_project: the one chosen in the sidebar; None where there is none to choose.
+    """
+
+    store: ProjectStore
+    person: Person
+    open_project: OpenProject | None
+
+    def needs_project(self) -> OpenProject | None:
+        """The open project; where there is none, the page says how to begin one."""
+        if self.open_project is None:
+            st.info(
+                say(
+                    "아직 작업이 없습니다. ‘작업’에서 새로 만들어 주세요.",
+                    "There is no project yet. Make one on the page Projects.",
+                ),
+                icon=":material/folder_open:",
+            )
+        return self.open_project
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _store_of(url: str, file: int) -> ProjectStore:
+    return ProjectStore(url)
+
+
+def project_store() -> ProjectStore:
+    """The store of this server, opened once; again where its file was taken away or replaced.
+
+    Raises:
+        InputError: the database cannot be used.
+    """
+    url = database_url_of(database_url(), DATABASE_VARIABLE)
+    file = 0
+    if url.get_backend_name() == "sqlite":
+        path = Path(url.database or "").absolute()
+        url = url.set(database=str(path))
+        file = path.stat().st_ino if path.is_file() else 0
+    return _store_of(url.render_as_string(hide_password=False), file)
+
+
+def open_project_named(name: str) -> None:
+    """Let the sidebar choose a project at the next run, as after it was made."""
+    st.session_state[_NEXT] = name
+
+
+_NEXT, _FORMER = "next_project", "former_name"
+
+
+def draw_sidebar(person: Person | None = None) -> Visit:
+    """Ask who visits and for which project.
+
+    Args:
+        person: who has logged in; None where the app runs without login.
+
+    Raises:
+        InputError: the database cannot be used, or the name cannot be stored.
+    """
+    store = project_store()
+    with st.sidebar:
+        if person is None:
+            person = Person(name=_ask_for_name() or LOCAL_NAME, is_local=True)
+        projects = {project.name: project for project in store.list(person)}
+        name = _ask_for_project(list(projects))
+        _ask_for_language()
+    if name is None:
+        return Visit(store=store, person=person, open_project=None)
+    access = store.access(person, projects[name].id)
+    if person.is_local:
+        _give_back_leases_of_former_name(access)
+    return Visit(
+        store=store,
+        person=person,
+        open_project=OpenProject(access=access, project=read_project(access)),
+    )
+
+
+def _give_back_leases_of_former_name(access: ProjectAccess) -> None:
+    """Who begins without a name and then types one is the same person, and needs the same texts."""
+    former = st.session_state.get(_FORMER)
+    # Of another name the texts stay: it may be a colleague's, who is at work.
+    if former == LOCAL_NAME != access.person.name:
+        return_leases(replace(access, person=Person(name=former, is_local=True)))
+    st.session_state[_FORMER] = access.person.name
+
+
+def _ask_for_project(names: list[str]) -> str | None:
+    """The project that is open, which always stands in the address."""
+    if not names:
+        return None
+    if (wanted := st.session_state.pop(_NEXT, None)) in names:
+        st.session_state[PROJECT] = wanted
+    elif st.session_state.get(PROJECT) not in names:
+        st.session_state.pop(PROJECT, None)
+    missing = take_from_address(PROJECT, names)
+    # Said outright: the browser would go on showing one that was put away.
+    st.session_state.setdefault(PROJECT, names[0])
+    name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
+    if missing is not None:
+        st.warning(
+            say(
+                f"작업 ‘{escaped(missing)}’은(는) 없거나 볼 수 없습니다.",
+                f"There is no project {escaped(missing)}, or it is not yours to see.",
+            ),
+            icon=":material/search_off:",
+        )
+    write_to_address(PROJECT, name)
+    return name
+
+
+def _ask_for_name() -> str:
+    take_from_address(NAME)
+    name = st.text_input(
+        say("라벨 붙이는 사람", "Annotator"),
+        key=NAME,
+        placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
+        max_chars=_LONGEST_NAME,
+    )
+    name = (name or "").strip()[:_LONGEST_NAME].strip()
+    write_to_address(NAME, name)
+    return name
+
+
+def _ask_for_language() -> None:
+    take_from_address(LANGUAGE, NAMES)
+    # Not as the field's default, which Streamlit refuses beside what the address says.
+    st.session_state.setdefault(LANGUAGE, "ko")
+    chosen = st.segmented_control(
+        say("언어", "Language"),
+        list(NAMES),
+        format_func=NAMES.__getitem__,
+        key=LANGUAGE,
+        required=True,
+        label_visibility="collapsed",
+    )
+    write_to_address(LANGUAGE, "" if chosen == "ko" else str(chosen))

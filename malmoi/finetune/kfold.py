@@ -1,0 +1,46 @@
+"""Fine-tune a classifier and say how good it is: k-fold, then once more on all the data.
+
+python finetune/kfold.py --labels 꿈,일기,일정,메모,오류
+"""
+
+import sys
+from collections.abc import Sequence
+
+from malmoi.command_line import run_command
+from malmoi.finetune.settings import KfoldSettings
+
+ABOUT = """Measure an encoder and a linear model, added up, on labelled texts by stratified k-fold
+(macro F1), then train on all of them and save the classifier to runs/finetune/. A run that was
+stopped goes on from its finished folds when the same command is given again. Further settings are
+keys of recipes: see malmoi/finetune/recipes/default.toml."""
+
+
+def main(settings: KfoldSettings) -> None:
+    """Check everything, cross-validate, train on all texts, and save the run.
+
+    Raises:
+        InputError: what was given cannot be used; nothing is written then.
+    """
+    given = settings.check()
+    settings.check_places(given.values.start)
+    # torch takes seconds to import. It comes first, for it fails in words where memory is short;
+    # other libraries then fail in ways that nobody would know.
+    import torch  # noqa: F401
+
+    if settings.quick:
+        from malmoi.finetune.quick_run import run_quick
+
+        run_quick(settings, given.values)
+    else:
+        from malmoi.finetune.runner import cross_validate
+
+        cross_validate(settings, given.values)
+
+
+def command(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
+    """Run it with these flags, or those of the process; returns the exit code."""
+    return run_command(KfoldSettings, main, ABOUT, arguments=arguments, program=program)
+
+
+if __name__ == "__main__":
+    sys.exit(command())

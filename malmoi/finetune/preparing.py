@@ -1,0 +1,282 @@
+"""From the flags to what all trainings of a run share, and to its plan."""
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
+from malmoi.finetune.baselines.llm import check_llm
+from malmoi.finetune.data.examples import Examples, read_examples
+from malmoi.finetune.data.folds import (
+    assign_folds,
+    joined_groups,
+    near_duplicate_groups,
+    numbered,
+    strata_of,
+)
+from malmoi.finetune.data.source import DataSource
+from malmoi.finetune.plan import FoldsPlan, Found, KfoldPlan, plan
+from malmoi.finetune.report.files import package_versions
+from malmoi.finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings, TrainSettings
+from malmoi.finetune.training.beginning import Beginning, find_beginning, without_learnt
+from malmoi.finetune.training.cross_validation import Experiment
+from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
+from malmoi.finetune.training.fit import TrainingData, hidden_size
+from malmoi.finetune.training.fitness import tokenizer_warnings
+from malmoi.finetune.training.subword_dropout import word_pieces_of
+from malmoi.inference.batching import tokenize_all
+from malmoi.model_folders import ENCODER, find_named, is_hub_id
+from malmoi.model_loading import longest_input, takes_token_types
+from malmoi.text.reading.notes import ReadingNotes
+from malmoi.workers.local import machine_memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that can begin.
+
+    Attributes:
+        plan: every number of it.
+        source: where the texts were read.
+        examples: the texts.
+        llm: the chat model to compare with, with the task's prompt where none was given.
+        left_out: how many were not taken because the classifier to begin with has learnt them.
+        notes: how the files were read.
+        beginning: what the trainings start from.
+        experiment: what they share.
+        parameters: of the model.
+        identity: all that the numbers depend on, as JSON; equal identities, equal folds.
+    """
+
+    plan: KfoldPlan
+    source: DataSource
+    examples: Examples
+    llm: LlmSettings
+    left_out: int
+    notes: ReadingNotes
+    beginning: Beginning
+    experiment: Experiment
+    parameters: int
+    identity: dict[str, Any]
+
+
+def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
+    """Read texts and encoder, plan, tokenize and make the folds.
+
+    Raises:
+        InputError: what was given cannot be used.
+    """
+    device = choose_device(settings.device)
+    beginning = find_beginning(settings.model, values.start)
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
+    source = settings.data_source()
+    found = read_texts(settings, values, source, notes)
+    examples = without_learnt(found, beginning, settings.folds)
+    llm = replace(values.llm, prompt=source.prompt(values.llm.prompt))
+    if llm.model is not None:
+        check_llm(llm, examples.labels)
+    tokenizer = load_encoder_tokenizer(beginning.source)
+    untrained = load_for_classification(
+        beginning.source,
+        examples.labels,
+        dropout=values.training.dropout,
+        seed=settings.seed,
+        random_weights=values.start.random_weights,
+        tokenizer=tokenizer,
+        task=settings.task,
+        keep_head=beginning.keep_head,
+    )
+    parameters = sum(parameter.numel() for parameter in untrained.parameters())
+    decided = plan(
+        settings,
+        values,
+        Found(
+            data_path=str(examples.path),
+            data_sha256=examples.sha256,
+            texts=len(examples.texts),
+            labels=tuple(examples.labels),
+            model=model_name(values.start.continue_from or settings.model or "", beginning.source),
+            keep_head=beginning.keep_head,
+            hidden_size=hidden_size(untrained),
+            longest_input=longest_input(untrained, tokenizer),
+            parameters=parameters,
+            device=device.type,
+            threads=torch.get_num_threads(),
+            memory=machine_memory(),
+        ),
+    )
+    _warn_of_length(values, decided)
+    experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
+    return Prepared(
+        plan=decided,
+        source=source,
+        examples=examples,
+        llm=llm,
+        left_out=len(found.texts) - len(examples.texts),
+        notes=notes,
+        beginning=beginning,
+        experiment=experiment,
+        parameters=parameters,
+        identity=_identity(decided, experiment, untrained),
+    )
+
+
+def _warn_of_length(values: KfoldRecipe, decided: KfoldPlan) -> None:
+    read = decided.training.max_length
+    if values.training.max_length > max(read, TrainSettings.max_length):
+        print(
+            f"warning: {decided.encoder.model} reads {read} tokens, not the "
+            f"{values.training.max_length} of --max-length: behind them it has learnt no "
+            "positions; longer texts are predicted in windows",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def read_texts(
+    settings: KfoldSettings, values: KfoldRecipe, source: DataSource, notes: ReadingNotes
+) -> Examples:
+    """The labelled texts that the flags name.
+
+    Raises:
+        InputError: they cannot be read, or too few have a label.
+    """
+    return read_examples(
+        source.place,
+        source.labels,
+        reading=source.reading(settings.reading(values.reading)),
+        notes=notes,
+        label_column=source.label_column(settings.label_column),
+        per_label=settings.folds,
+        task=settings.task,
+        pair_column=settings.pair_column,
+        label_separator=values.data.label_separator,
+        ignore_ids=values.data.ignore_ids,
+        group_column=values.data.group_column,
+        skip_unlabelled=values.data.skip_unlabelled,
+    )
+
+
+def _experiment(
+    decided: KfoldPlan,
+    examples: Examples,
+    beginning: Beginning,
+    tokenizer: Any,
+    untrained: PreTrainedModel,
+    device: str,
+) -> Experiment:
+    """Texts as tokens, in folds, and what each training needs besides."""
+    training = decided.training
+    # The tokenizer remembers the length for later predictions.
+    tokenizer.model_max_length = training.max_length
+    for warning in tokenizer_warnings(tokenizer, examples.texts):
+        print(f"warning: {warning}", file=sys.stderr, flush=True)
+    tokens = tokenize_all(tokenizer, examples.texts, training.max_length, pairs=examples.pairs)
+    if not takes_token_types(untrained):
+        tokens = replace(tokens, second_from=None)
+        # So that nobody who loads the classifier gives it any.
+        tokenizer.model_input_names = [
+            name for name in tokenizer.model_input_names if name != "token_type_ids"
+        ]
+    strata = strata_of(examples.task, examples.targets)
+    groups = groups_of(examples, decided.folds)
+    experiment = Experiment(
+        source=beginning.source,
+        random_weights=decided.encoder.random_weights,
+        tokenizer=tokenizer,
+        data=TrainingData(
+            task=decided.data.task,
+            labels=examples.labels,
+            tokens=tokens,
+            targets=examples.targets,
+            strata=strata,
+            groups=groups,
+            word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
+        ),
+        training=training,
+        folds=decided.folds.folds,
+        fold_of={
+            seed: np.array(assign_folds(strata, decided.folds.folds, seed, groups))
+            for seed in decided.folds.seeds
+        },
+        keep_head=beginning.keep_head,
+        device=device,
+    )
+    check_folds(experiment.fold_of, strata, examples)
+    return experiment
+
+
+def model_name(given: str, source: str) -> str:
+    """The directory, or the Hub id with the commit that was taken."""
+    place = Path(source)
+    # A run or a released model goes by a name, too, which the Hub might have as well.
+    if not is_hub_id(given) or find_named(given).is_dir():
+        return source
+    commit = place.parent.name if place.name == ENCODER else place.name
+    return f"{given}@{commit}"
+
+
+def groups_of(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
+    """What has to stay in one fold, int64 [N]; None where nothing has."""
+    texts, groups = examples.texts, examples.groups
+    if examples.pairs is not None:
+        # A pair the other way round is the same pair, or tells its label all the same.
+        pairs = [tuple(sorted(pair)) for pair in zip(texts, examples.pairs, strict=True)]
+        if len(set(pairs)) < len(pairs):
+            groups = joined_groups(numbered(pairs), groups)
+        texts = [" ".join(pair) for pair in pairs]
+    if folds.near_duplicate_threshold is None:
+        return groups
+    return joined_groups(near_duplicate_groups(texts, folds.near_duplicate_threshold), groups)
+
+
+def check_folds(fold_of: Mapping[int, np.ndarray], strata: np.ndarray, examples: Examples) -> None:
+    """Refuse folds that groups leave without texts, or without a label to train on.
+
+    Args:
+        fold_of: by the seed, int64 [N] from 1.
+        strata: [N], see `malmoi.finetune.data.folds.strata_of`.
+        examples: the texts.
+
+    Raises:
+        InputError: with the fold that cannot be used.
+    """
+    for of_seed in fold_of.values():
+        folds = int(of_seed.max())
+        for fold in range(1, folds + 1):
+            rest = strata[of_seed != fold]
+            if len(rest) == len(strata) or (
+                examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
+            ):
+                raise InputError(
+                    f"texts of {examples.path} that belong together form groups too large for "
+                    f"{folds} folds: fold {fold} would leave nothing to predict or a "
+                    "label without training texts; lower --folds, add texts of other groups, raise "
+                    "measuring.near_duplicate_threshold or leave out the column of groups"
+                )
+
+
+def _identity(
+    decided: KfoldPlan, experiment: Experiment, untrained: PreTrainedModel
+) -> dict[str, Any]:
+    """All that the numbers depend on; finished folds of a run with an equal one are kept."""
+    weights = hashlib.sha256()
+    for name, value in sorted(untrained.state_dict().items()):
+        weights.update(name.encode())
+        weights.update(value.contiguous().numpy().data)
+    folds = hashlib.sha256(b"".join(part.tobytes() for part in experiment.fold_of.values()))
+    return {
+        **decided.deciding(),
+        "weights_sha256": weights.hexdigest(),
+        "tokens_sha256": hashlib.sha256(experiment.data.tokens.flat.data).hexdigest(),
+        "folds_sha256": folds.hexdigest(),
+        "versions": package_versions(),
+    }

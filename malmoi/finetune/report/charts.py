@@ -1,0 +1,181 @@
+"""The charts of the report as inline SVG.
+
+Their texts stay texts: the browser draws them with its own fonts, so that there is a Hangul glyph
+wherever the page itself can be read, and colours come from the page's variables, light and dark.
+One unit is one pixel at full width. Names in charts are escaped here.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from malmoi.finetune.evaluation.calibration import ReliabilityBin
+from malmoi.finetune.evaluation.learning_curve import CurvePoint
+from malmoi.finetune.report.html_parts import escape
+
+_WIDTH, _HEIGHT = 360, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 24, 12, 40
+
+
+class _Frame:
+    """A square-cornered plot area: data to pixels, axes, and the elements collected so far."""
+
+    def __init__(
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        width: int = _WIDTH,
+        height: int = _HEIGHT,
+    ) -> None:
+        self.x_range, self.y_range = x, y
+        self.width, self.height = width, height
+        self.elements: list[str] = []
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        return _LEFT + (value - low) / (high - low) * (self.width - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        return self.height - _BOTTOM - (value - low) / (high - low) * (self.height - _TOP - _BOTTOM)
+
+    def line(self, name: str, x1: float, y1: float, x2: float, y2: float) -> None:
+        self.elements.append(
+            f'<line class="{name}" x1="{self.x(x1):.1f}" y1="{self.y(y1):.1f}" '
+            f'x2="{self.x(x2):.1f}" y2="{self.y(y2):.1f}"/>'
+        )
+
+    def bar(self, name: str, x1: float, x2: float, height: float, note: str) -> None:
+        left, right = self.x(x1) + 1, self.x(x2) - 1
+        top, foot = self.y(height), self.y(self.y_range[0])
+        self.elements.append(
+            f'<rect class="{name}" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+            f'height="{max(foot - top, 0):.1f}"><title>{escape(note)}</title></rect>'
+        )
+
+    def dot(self, name: str, x: float, y: float, note: str, radius: float = 4) -> None:
+        self.elements.append(
+            f'<circle class="{name}" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius:g}">'
+            f"<title>{escape(note)}</title></circle>"
+        )
+
+    def text(self, x: float, y: float, content: str, anchor: str = "middle") -> None:
+        """At pixels, not data."""
+        self.elements.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
+        )
+
+    def y_axis(self, ticks: Sequence[float], form: str = "{:.1f}") -> None:
+        for tick in ticks:
+            self.line("grid", self.x_range[0], tick, self.x_range[1], tick)
+            self.text(_LEFT - 6, self.y(tick) + 4, form.format(tick), "end")
+
+    def x_axis(self, ticks: Mapping[float, str], title: str) -> None:
+        self.line("axis", self.x_range[0], self.y_range[0], self.x_range[1], self.y_range[0])
+        for tick, name in ticks.items():
+            self.text(self.x(tick), self.height - _BOTTOM + 16, name)
+        middle = (_LEFT + self.width - _RIGHT) / 2
+        self.text(middle, self.height - 6, title)
+
+    def svg(self, description: str) -> str:
+        return (
+            f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
+            f'aria-label="{escape(description)}">{"".join(self.elements)}</svg>'
+        )
+
+
+def fold_chart(fold_f1: Mapping[int, Sequence[float]]) -> str:
+    """Macro F1 of every fold, a dot a seed, and their mean as a line.
+
+    Args:
+        fold_f1: seed to the F1 of folds 1, 2 and so on.
+    """
+    values = [value for scores in fold_f1.values() for value in scores]
+    folds = max(len(scores) for scores in fold_f1.values())
+    low, high = _around(values)
+    frame = _Frame((0.5, folds + 0.5), (low, high))
+    frame.y_axis(_ticks(low, high))
+    step = math.ceil(folds / 10)
+    frame.x_axis({fold: str(fold) for fold in range(1, folds + 1, step)}, "폴드")
+    mean = sum(values) / len(values)
+    frame.line("mean", 0.5, mean, folds + 0.5, mean)
+    for number, (seed, scores) in enumerate(fold_f1.items()):
+        # Dots of several seeds beside one another, within a third of a fold's width.
+        shift = (number - (len(fold_f1) - 1) / 2) * 0.33 / max(len(fold_f1), 2)
+        for fold, value in enumerate(scores, 1):
+            frame.dot("point", fold + shift, value, f"시드 {seed}, 폴드 {fold}: F1 {value:.4f}")
+    return frame.svg(f"폴드별 매크로 F1, 평균 {mean:.4f}")
+
+
+def reliability_diagram(bins: Sequence[ReliabilityBin], description: str) -> str:
+    """Accuracy by confidence: bars, dots at the mean confidence, and the diagonal to reach."""
+    frame = _Frame((0, 1), (0, 1), height=300)
+    frame.y_axis([0, 0.25, 0.5, 0.75, 1], "{:.0%}")
+    frame.x_axis({tick: f"{tick:.0%}" for tick in (0, 0.25, 0.5, 0.75, 1)}, "확신도")
+    for part in bins:
+        if part.texts:
+            note = (
+                f"확신도 {part.lower:.0%}~{part.upper:.0%}: 텍스트 {part.texts:,}개, "
+                f"평균 확신도 {part.confidence:.1%}, 정확도 {part.accuracy:.1%}"
+            )
+            frame.bar("bar", part.lower, part.upper, part.accuracy, note)
+    frame.line("diagonal", 0, 0, 1, 1)
+    for part in bins:
+        if part.texts:
+            note = f"평균 확신도 {part.confidence:.1%}, 정확도 {part.accuracy:.1%}"
+            frame.dot("point", part.confidence, part.accuracy, note, 3)
+    return frame.svg(description)
+
+
+def confidence_histogram(bins: Sequence[ReliabilityBin], description: str) -> str:
+    """How many texts each confidence bin holds."""
+    total = sum(part.texts for part in bins)
+    most = max(part.texts for part in bins) / total
+    frame = _Frame((0, 1), (0, most), height=120)
+    frame.y_axis([0, most], "{:.0%}")
+    frame.x_axis({0: "0%", 0.5: "50%", 1: "100%"}, "확신도별 텍스트 비율")
+    for part in bins:
+        note = f"확신도 {part.lower:.0%}~{part.upper:.0%}: {part.texts:,}개"
+        frame.bar("count", part.lower, part.upper, part.texts / total, note)
+    return frame.svg(description)
+
+
+def curve_chart(points: Sequence[CurvePoint]) -> str:
+    """Macro F1 against training texts on a logarithmic axis; whiskers are one deviation."""
+    values = [point.mean + sign * point.sd for point in points for sign in (-1, 1)]
+    low, high = _around(values)
+    places = [math.log2(point.texts) for point in points]
+    margin = max(0.15 * (places[-1] - places[0]), 0.25)
+    frame = _Frame((places[0] - margin, places[-1] + margin), (low, high))
+    frame.y_axis(_ticks(low, high))
+    frame.x_axis(
+        {place: f"{point.texts:,.0f}" for place, point in zip(places, points, strict=True)},
+        "학습 텍스트 수 (로그 눈금)",
+    )
+    for (x1, one), (x2, two) in zip(
+        zip(places[:-1], points[:-1], strict=True),
+        zip(places[1:], points[1:], strict=True),
+        strict=True,
+    ):
+        frame.line("curve", x1, one.mean, x2, two.mean)
+    for place, point in zip(places, points, strict=True):
+        foot, head = max(point.mean - point.sd, low), min(point.mean + point.sd, high)
+        frame.line("whisker", place, foot, place, head)
+        note = f"{point.texts:,.0f}개: F1 {point.mean:.4f} ± {point.sd:.4f}"
+        frame.dot("point", place, point.mean, note)
+    return frame.svg(
+        "학습 곡선: " + ", ".join(f"{point.texts:,.0f}개 {point.mean:.3f}" for point in points)
+    )
+
+
+def _around(values: Sequence[float]) -> tuple[float, float]:
+    """A range of whole tenths within 0 to 1 that holds the values with some air."""
+    low = max(0.0, math.floor((min(values) - 0.03) * 10) / 10)
+    high = min(1.0, math.ceil((max(values) + 0.03) * 10) / 10)
+    return low, max(high, low + 0.1)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    steps = round((high - low) * 10)
+    every = 1 if steps <= 5 else 2
+    return [round(low + step / 10, 1) for step in range(0, steps + 1, every)]

@@ -1,0 +1,149 @@
+"""What a fine-tuning run writes into its folder, and what it prints about its folds."""
+
+import csv
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from malmoi.errors import InputError
+from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.data.label_cells import write_list
+from malmoi.finetune.evaluation.scores import score, score_multi, score_regression
+from malmoi.finetune.training.cross_validation import CrossValidation
+from malmoi.inference.tasks import Task
+from malmoi.text.reading.spreadsheet_cells import guarded_row
+
+_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn", "numpy")
+# Columns of the table of folds: key of the scores and heading.
+_COLUMNS: dict[Task, tuple[tuple[str, str], ...]] = {
+    "single": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
+    "multi": (("macro_f1", "macro F1"), ("micro_f1", "micro F1"), ("accuracy", "accuracy")),
+    "pair": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
+    "pair-regression": (
+        ("spearman", "Spearman"),
+        ("pearson", "Pearson"),
+        ("mean_squared_error", "squared error"),
+    ),
+}
+
+
+def check_free(directory: Path) -> None:
+    """Refuse a place that holds something already.
+
+    Raises:
+        InputError: it is a file, below a file, or a folder that is not empty.
+    """
+    if directory.is_dir() and any(directory.iterdir()):
+        raise InputError(
+            f"{directory} exists already and is not empty; move it away or give another --output"
+        )
+    for place in (directory, *directory.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{place} is a file; give a folder as --output")
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide the numbers."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Write `report.json`, with the versions of what computed it."""
+    text = json.dumps({**report, "versions": package_versions()}, ensure_ascii=False, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_predictions(
+    path: Path,
+    examples: Examples,
+    result: CrossValidation,
+    alone: Mapping[str, CrossValidation] | None = None,
+) -> None:
+    """Write every text with its label and what the model that never saw it predicted.
+
+    UTF-8 with BOM, for spreadsheets, and guarded (`spreadsheet_cells`); of several seeds
+    first all texts of the one, then of the other. The columns `probability LABEL` are fractions;
+    a regression has none. What a part of the model says alone (`alone`, by its name) stands in the
+    last columns, `predicted NAME`.
+    """
+    parts = alone or {}
+    regression = examples.task == "pair-regression"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file)
+        pair = [] if examples.pairs is None else ["pair"]
+        columns = [] if regression else [f"probability {label}" for label in examples.labels]
+        header = ["id", "text", *pair, "label", "predicted", "fold", "seed", *columns]
+        header += [f"predicted {name}" for name in parts]
+        writer.writerow(guarded_row(header))
+        for seed in result.seeds:
+            probabilities = result.probabilities(seed)
+            predicted = result.predicted(seed)
+            fold_of = result.fold_of(seed)
+            of_parts = [part.predicted(seed) for part in parts.values()]
+            for place, text in enumerate(examples.texts):
+                row = [] if regression else [f"{value:.6f}" for value in probabilities[place]]
+                cells = [
+                    examples.ids[place],
+                    text,
+                    *([] if examples.pairs is None else [examples.pairs[place]]),
+                    examples.label_of(place),
+                    _shown(examples, predicted[place]),
+                    int(fold_of[place]),
+                    seed,
+                    *row,
+                    *(_shown(examples, said[place]) for said in of_parts),
+                ]
+                writer.writerow(guarded_row(cells))
+
+
+def _shown(examples: Examples, predicted: Any) -> str:
+    if examples.task == "multi":
+        return write_list([examples.labels[index] for index in np.flatnonzero(predicted)])
+    if examples.task == "pair-regression":
+        return f"{predicted:.4f}"
+    return examples.labels[int(predicted)]
+
+
+def pooled_scores(result: CrossValidation) -> dict[str, Any]:
+    """Scores of all held-out predictions together; of several seeds every text counts S times."""
+    predicted = np.concatenate([result.predicted(seed) for seed in result.seeds])
+    expected = np.concatenate([result.targets for _ in result.seeds])
+    if result.task == "pair-regression":
+        return score_regression(expected, predicted)
+    if result.task == "multi":
+        return score_multi(expected, predicted, result.labels)
+    return score(expected.tolist(), predicted.tolist(), result.labels)
+
+
+def fold_table(result: CrossValidation) -> str:
+    """All folds, then mean ± standard deviation and the 95% interval of the mean; aligned text."""
+    columns = _COLUMNS[result.task]
+    seeds = len(result.seeds) > 1
+    header = [*(["seed"] if seeds else []), "fold", "texts", *(name for _, name in columns)]
+    # A linear model has none.
+    epochs = any(fold.epochs for fold in result.results)
+    rows = [[*header, *(["epoch"] if epochs else []), "seconds"]]
+    for fold in result.results:
+        rows.append(
+            [
+                *([str(fold.seed)] if seeds else []),
+                str(fold.fold),
+                f"{len(fold.places):,}",
+                *(f"{fold.scores[key]:.4f}" for key, _ in columns),
+                *([str(fold.best_epoch)] if epochs else []),
+                f"{fold.seconds:.1f}",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
+    found = result.summary
+    lines.append(
+        f"{columns[0][1]} {found.mean:.4f} ± {found.sd:.4f} (sd of {len(result.results)} folds), "
+        f"95% interval of the mean {found.low:.4f} to {found.high:.4f}"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""What trainings begin with: an encoder, the encoder of a classifier, or a classifier as it is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from malmoi.errors import InputError
+from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.settings import StartKeys
+from malmoi.finetune.training.encoders import encoder_source, labels_of
+from malmoi.inference.learnt_texts import read_learnt, text_keys
+from malmoi.model_folders import better_read, find_encoder
+
+_SHOWN_LABELS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """A model on disk or on the Hub.
+
+    Attributes:
+        source: what is loaded.
+        labels: of a finished classifier; none of an encoder.
+        keep_head: go on from the classifier instead of from its encoder.
+        learnt: keys of the texts that the classifier has learnt (`learnt_texts`); None where
+            it does not say, or where none of its weights are taken.
+        advice: a line on a better start, where the newest encoder was taken; "" for none.
+    """
+
+    source: str
+    labels: list[str]
+    keep_head: bool
+    learnt: np.ndarray | None
+    advice: str = ""
+
+    def has_learnt(self, examples: Examples) -> np.ndarray:
+        """Which of the texts it has learnt, bool [N]; none where it does not say."""
+        if self.learnt is None:
+            return np.zeros(len(examples.texts), dtype=bool)
+        return np.isin(text_keys(examples.texts, examples.pairs), self.learnt)
+
+
+def find_beginning(model: str | None, start: StartKeys) -> Beginning:
+    """What `--model` or `start.continue_from` names, else the newest encoder.
+
+    Raises:
+        InputError: nothing is there, or no finished classifier where one is gone on from.
+    """
+    keep_head = start.continue_from is not None
+    named = start.continue_from or model
+    newest = None if named else find_encoder()
+    source = encoder_source(named or str(newest), start.revision)
+    labels = [] if start.random_weights else labels_of(source)
+    if keep_head and not labels:
+        raise InputError(
+            f"start.continue_from goes on from a finished classifier, and {source} is an encoder; "
+            "give it as --model"
+        )
+    return Beginning(
+        source=source,
+        labels=labels,
+        keep_head=keep_head,
+        learnt=read_learnt(source) if labels else None,
+        advice="" if newest is None or start.random_weights else better_read(newest),
+    )
+
+
+def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> Examples:
+    """The texts that a classifier which is gone on from has not learnt.
+
+    Raises:
+        InputError: too few are left of a label.
+    """
+    if not beginning.keep_head:
+        return examples
+    learnt = beginning.has_learnt(examples)
+    left = examples.only(np.flatnonzero(~learnt))
+    few = [label for label, count in left.counts.items() if count < per_label]
+    if learnt.any() and (few or len(left.texts) < per_label):
+        raise InputError(
+            f"{beginning.source} has learnt {learnt.sum():,} of the {len(learnt):,} texts of "
+            f"{examples.path}, which a score on them would only repeat; of the others "
+            f"{', '.join(few[:_SHOWN_LABELS]) or 'there'} are fewer than {per_label}, one a fold: "
+            "add texts that it has not learnt, or begin with an encoder by --model"
+        )
+    return left
+
+
+def describe_beginning(beginning: Beginning, examples: Examples, left_out: int) -> list[str]:
+    """Lines on what is taken, whether another encoder is better, and scores are to be trusted.
+
+    Args:
+        examples: that are trained and tested on.
+        left_out: how many of the data are not, for the classifier has learnt them.
+    """
+    if not beginning.labels:
+        return [beginning.advice] if beginning.advice else []
+    source = beginning.source
+    unknown = f"warning: {source} does not list the texts that it has learnt; if some are among "
+    unknown += "these, the scores are too high"
+    if beginning.keep_head:
+        lines = [f"going on from the classifier {source}, with its head"]
+        if beginning.learnt is None:
+            return [*lines, unknown]
+        if left_out:
+            lines.append(f"left out {left_out:,} texts that it has learnt")
+        dropped = [label for label in beginning.labels if label not in examples.labels]
+        if dropped and examples.task != "pair-regression":
+            lines.append(f"its labels {', '.join(dropped)} are not in the data and are left out")
+        return lines
+    lines = [
+        f"{source} is a finished classifier: its encoder is taken and its head left out, which is "
+        "new (--set start.continue_from=CLASSIFIER keeps it)"
+    ]
+    if beginning.learnt is None:
+        return [*lines, unknown]
+    if known := int(beginning.has_learnt(examples).sum()):
+        lines.append(
+            f"warning: its encoder has learnt {known:,} of these {len(examples.texts):,} texts "
+            "with their labels, so the scores are too high; begin with one that has not"
+        )
+    return lines

@@ -1,0 +1,135 @@
+"""Where a run begins: what --init or generator.init names, found and looked at, not loaded."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig
+
+from malmoi.errors import InputError
+from malmoi.files import file_sha256
+from malmoi.hub import hub_directory
+from malmoi.loading import quiet_transformers
+from malmoi.model_folders import (
+    check_discriminator_files,
+    discriminator_folder,
+    is_hub_id,
+    weight_files,
+)
+from malmoi.model_loading import complete_config
+from malmoi.pretrain.config.objective import GENERATOR_SIZE
+from malmoi.pretrain.config.settings import PRESETS, PresetName
+from malmoi.pretrain.data.batches import WIDTH_MULTIPLE
+
+_DISCRIMINATOR = "ElectraForPreTraining"
+
+
+@cache
+def starting_directory(init: str, revision: str | None = None) -> Path:
+    """The directory that `--init` stands for; a Hub id is downloaded, or found in the cache.
+
+    What is no Hub id is returned as it is, there or not. Once a process: a run that is resumed on
+    a new revision gets its weights from its own checkpoint anyway.
+
+    Raises:
+        InputError: the Hub has no such repository or revision, or cannot be reached.
+    """
+    # Repositories without an owner are a handful of old ones; a misspelt word is likelier.
+    if "/" not in init or not is_hub_id(init):
+        return Path(init)
+    return hub_directory(init, revision, "--init")
+
+
+def starting_sha256(directory: Path) -> str:
+    """SHA-256 of the discriminator's weights; of shards that of theirs, in the order of names."""
+    hashes = [file_sha256(file) for file in weight_files(discriminator_folder(directory))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def check_files(directory: str | Path) -> None:
+    """Refuse a directory without a discriminator, before anything long is begun.
+
+    Raises:
+        InputError: a file is missing or damaged, or of another network than a discriminator.
+    """
+    check_discriminator_files(directory)
+    folder = discriminator_folder(directory)
+    config = config_in(folder, directory)
+    kinds = config.architectures or [_DISCRIMINATOR]
+    if config.model_type != "electra" or _DISCRIMINATOR not in kinds:
+        raise InputError(
+            f"expected an ELECTRA discriminator ({_DISCRIMINATOR}) in {folder}, found "
+            f"{' and '.join(kinds)} of type {config.model_type}; of a published pair give the "
+            "discriminator, and of a classifier the encoder that it was made from"
+        )
+    for file in weight_files(folder):
+        try:
+            with safe_open(file, framework="pt"):
+                pass  # its table of contents was read, and fits the file's size
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"cannot read the weights in {file}: {error}; copy or download them again"
+            ) from error
+
+
+def check_positions(folder: Path, length: int) -> None:
+    """Refuse rows longer than a network has positions for, before anything long is begun.
+
+    Args:
+        folder: holds the network.
+        length: most tokens of a row.
+
+    Raises:
+        InputError: with both numbers, or config.json cannot be read.
+    """
+    known = config_in(folder, folder).max_position_embeddings // WIDTH_MULTIPLE * WIDTH_MULTIPLE
+    if known < length:
+        raise InputError(
+            f"expected --max-length of at most {known}, for which the network in {folder} has "
+            f"positions, found {length}; give {known} or less"
+        )
+
+
+def preset_of(directory: str | Path) -> PresetName:
+    """The preset whose learning rate and batch suit the checkpoint in `directory` best.
+
+    Raises:
+        InputError: no run or checkpoint is there.
+    """
+    check_files(directory)
+    config = config_in(discriminator_folder(directory), directory)
+    if config.hidden_size > PRESETS["small"].hidden_size:
+        return "base"
+    return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
+
+
+def new_generator_size(directory: str | Path) -> float:
+    """Width of a generator that is to begin beside the discriminator in `directory`, a fraction.
+
+    Raises:
+        InputError: no run or checkpoint is there.
+    """
+    check_files(directory)
+    base = PRESETS["base"]
+    width = config_in(discriminator_folder(directory), directory).hidden_size
+    begins = not (Path(directory) / "generator").is_dir() and width == base.hidden_size
+    return base.generator_size if begins else GENERATOR_SIZE
+
+
+def config_in(folder: Path, directory: str | Path) -> Any:
+    """The configuration of a network, an `ElectraConfig` where it is an ELECTRA.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with quiet_transformers():
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # of OSError and ValueError, but also of types of its own
+        raise InputError(
+            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}; copy "
+            "or download it again"
+        ) from error
+    return complete_config(config, folder)

@@ -1,0 +1,94 @@
+"""What the data cards of the written corpora state, as far as it can be counted."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lab.benchmarks.text.similar_pairs import find_similar_pairs
+from malmoi.labels.tasks import read_task
+from malmoi.text.cleaning.personal_data import find_personal_data
+
+CORPORA = Path(__file__).parents[3] / "corpora"
+AGREEMENT = CORPORA / "agreement"
+LABELS = {name: set(read_task(CORPORA / name).label_names) for name in ("memos", "reviews")}
+# What a second reader writes of a text that has several labels, or none.
+NO_SINGLE_LABEL = "?"
+SECTIONS = {"games", "news", "shops", "sports", "videos"}
+# The nation-wide numbers of a public service, which a comment may name.
+PUBLIC_NUMBERS = {"1577-1389"}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def corpus(name: str) -> list[dict[str, str]]:
+    return rows_of(CORPORA / name / f"{name}.csv")
+
+
+def texts_of(name: str) -> list[str]:
+    if name != "comments":
+        return [row["text"] for row in corpus(name)]
+    files = sorted((CORPORA / name).glob("*.txt"))
+    return [text for file in files for text in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("name", "fewest"), [("memos", 4_700), ("reviews", 8_200)])
+def test_labelled_texts_are_of_every_label_and_in_no_order(name: str, fewest: int) -> None:
+    rows = corpus(name)
+    assert len(rows) >= fewest
+    assert list(rows[0]) == ["id", "text", "label"]
+    assert len({row["id"] for row in rows}) == len(rows)
+    numbers = Counter(row["label"] for row in rows)
+    assert set(numbers) == LABELS[name]
+    assert max(numbers.values()) - min(numbers.values()) <= 0.05 * min(numbers.values())
+    for start in range(0, len(rows) - 150, 150):
+        numbers = Counter(row["label"] for row in rows[start : start + 150])
+        assert min(numbers[label] for label in LABELS[name]) >= 15
+
+
+def test_long_memos_of_every_label_but_unusable_input() -> None:
+    long = Counter(row["label"] for row in corpus("memos") if len(row["text"]) > 100)
+    assert min(long[label] for label in LABELS["memos"] - {"오류"}) >= 150
+
+
+def test_comments_are_filed_by_section() -> None:
+    files = list((CORPORA / "comments").glob("*.txt"))
+    assert {file.stem for file in files} == SECTIONS
+    assert len(texts_of("comments")) >= 3_000
+    assert all(text.strip() == text != "" for text in texts_of("comments"))
+
+
+@pytest.mark.parametrize("name", ["memos", "reviews", "comments"])
+def test_no_text_repeats_another_and_numbers_are_invented(name: str) -> None:
+    texts = texts_of(name)
+    assert len(set(texts)) == len(texts)
+    assert [pair for pair in find_similar_pairs(texts, 0.5) if pair[0] > 0.5] == []
+    found = {text[a:b] for text in texts for a, b, _ in find_personal_data(text)}
+    assert all("0000" in number for number in found - PUBLIC_NUMBERS)
+
+
+@pytest.mark.parametrize("name", ["memos", "reviews"])
+def test_every_text_was_read_twice_and_disagreements_are_settled_in_the_corpus(name: str) -> None:
+    """Both readers' labels are given; a text that was dropped has no settled label.
+
+    What the two did not agree on is the list of disagreements, and nothing else is.
+    """
+    labels = {row["id"]: row["label"] for row in corpus(name)}
+    disagreements = rows_of(AGREEMENT / name / "disagreements.csv")
+    assert list(disagreements[0]) == ["id", "text", "first", "second", "settled", "why"]
+    for row in disagreements:
+        assert row["first"] != row["second"] and row["first"] in LABELS[name]
+        assert row["second"] in LABELS[name] | {NO_SINGLE_LABEL}
+        assert labels.get(row["id"], "") == row["settled"] and row["why"]
+    twice = {row["id"]: row for row in rows_of(AGREEMENT / name / "second_reading.csv")}
+    disputed = {row["id"]: row for row in disagreements}
+    assert labels.keys() | disputed.keys() <= twice.keys()
+    assert {key for key, row in twice.items() if row["first"] != row["second"]} == disputed.keys()
+    for key, row in disputed.items():
+        assert (row["first"], row["second"]) == (twice[key]["first"], twice[key]["second"])
+    for key in labels.keys() - disputed.keys():
+        assert labels[key] == twice[key]["first"]

@@ -1,0 +1,387 @@
+"""The recipe of the released checkpoints: sittings, the check of its record, what is refused."""
+
+import json
+import math
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from shutil import copy, copytree
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from malmoi.errors import InputError
+from malmoi.flags import parse_flags
+from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.text.corpus.clean_corpus import corpus_hash
+from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
+from tests.lab.release.conftest import (
+    CORPUS,
+    RATED,
+    RECORD,
+    REPORT,
+    STEPS,
+    Encoder,
+    plan_of,
+    write_json,
+    write_reviews,
+    write_weights,
+    written_reviews,
+)
+
+
+def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
+    small: ModuleType,
+    trained: Encoder,
+    tmp_path: Path,
+    comments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copytree(trained.cache, tmp_path / "runs")
+    corpus = Path(copy(trained.corpus, tmp_path))
+    run = Path(copytree(trained.run, tmp_path / "released"))
+    assert small.pretrain(corpus, run, STEPS * 512, 60, small.RECIPE)  # nothing is left to do
+    # Sittings that end when there is something to show for them, in a run of a hundred times the
+    # work; the next goes on where the one before stopped.
+    long = tmp_path / "long"
+    steps = [0]
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            sitting = sitting_until(small, long / "metrics.jsonl", steps[-1] + 1)
+            patch.setattr(small.subprocess, "Popen", sitting)
+            assert not small.pretrain(corpus, long, 100 * STEPS * 512, 60, small.RECIPE)
+        steps.append(max(small.losses_of(long / "metrics.jsonl")))
+    assert STEPS // 2 <= steps[1] < steps[2]
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows[1]["bag_loss"] *= 1.1
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (run / "metrics.jsonl").write_text(text, encoding="utf-8")
+    write_json(run / "corpus.json", CORPUS)
+    # Today's recipe may be another: the record says what is repeated.
+    monkeypatch.setattr(
+        small, "RECIPE", ["--vocab-size", "1024", "--set", "objective.bag_weight=0"]
+    )
+    # A sixth of 1 - 1 / 1.1: of three losses in two rows, nothing else differs from the record.
+    with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 1\.5%"):
+        small.check(corpus, run, steps=STEPS)
+    corpus.write_text("\n".join(comments[:399]) + "\n", encoding="utf-8")
+    found = rf"{json.loads((run / 'run.json').read_text())['corpus_sha256']}\), found another "
+    with pytest.raises(InputError, match=rf"{found}\({corpus_hash(corpus)}\); of other texts"):
+        small.check(corpus, run, steps=STEPS)
+
+
+def sitting_until(release: ModuleType, metrics: Path, step: int) -> type[subprocess.Popen[bytes]]:
+    """A process whose minutes are over when its losses reach so far, on however slow a machine."""
+
+    class Sitting(subprocess.Popen[bytes]):
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout is not None:
+                while self.poll() is None and max(release.losses_of(metrics), default=0) < step:
+                    time.sleep(0.05)
+                if self.poll() is None:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+            return super().wait()
+
+    return Sitting
+
+
+def test_a_stage_that_fails_ends_the_release_with_its_code(
+    release: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing.txt"
+    with pytest.raises(SystemExit) as ended:
+        release.pretrain(missing, tmp_path / "run", 1e6, 1, [])
+    assert ended.value.code == 2
+    errors = capfd.readouterr().err
+    assert str(missing) in errors and "Traceback" not in errors
+
+
+def test_a_release_is_not_begun_where_one_lies_already(
+    release: ModuleType, tmp_path: Path, released: Path
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", output=released
+    )
+    for name in ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"):
+        with pytest.raises(InputError, match=rf"expected no {name} in .* move it away, or name an"):
+            release.make(settings)
+        (released / name).rename(tmp_path / name)
+    # What --generator leaves behind is of the released encoder, not of the one to come.
+    (settings.work / "generator").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no generator in .*work before its encoder, found one"):
+        release.make(settings)
+    shutil.rmtree(settings.work)
+    settings.output = tmp_path / "file"
+    settings.output.touch()
+    with pytest.raises(InputError, match="expected a folder for --output, found the file"):
+        release.make(settings)
+    assert not settings.work.exists()
+
+
+def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
+    release: ModuleType, tmp_path: Path, released: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the recipe of today is: what was released by another can still be checked."""
+    encoder = released / "malmoi-small"
+    plan = plan_of(
+        correction_weight=2.5,
+        adam_bias_correction=False,
+        tokens_per_batch=8192,
+        vocab_size=16_000,
+        save_steps=7,
+        init="skip-gram",
+    )
+    write_json(encoder / "run.json", RECORD | {"plan": plan, "corpus_sha256": "0"})
+    (encoder / "metrics.jsonl").write_text('{"step": 20, "discriminator_loss": 0.3}\n')
+    found = release.read_released(encoder, None)
+    arguments = ["--corpus", "c", *found.flags]
+    given = parse_flags(PretrainSettings, program=None, about="", arguments=arguments)
+    # What the run made of defaults counts, for they may be others today, or on another device.
+    assert read_config(given).as_json() == {
+        "recipe": "default",
+        "corpus": "c",
+        "seed": 7,
+        "preset": "tiny",
+        "learning_rate": 5e-4,
+        "tokens_per_batch": 8192,
+        "objective.unigram_fraction": 1.0,
+        "objective.correction_weight": 2.5,
+        "optimizer.adam_bias_correction": False,
+        "generator.sharing": "instance",
+        "model.initializer_range": 0.05,
+        "batching.rows": "length",
+    }
+    work, commands = tmp_path / "work", []
+
+    def run(command: list[str], check: bool) -> SimpleNamespace:
+        commands.append(command[3:])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(release.subprocess, "run", run)
+    monkeypatch.setattr(release, "check", lambda *arguments: None)
+    data = write_reviews(tmp_path / "data", RATED)
+    settings = release.ReleaseSettings(data=data, work=work, output=released, check=True)
+    files = ("reviews_rated.tsv.gz", "ChatbotData.csv", "petitions_2017-08.jsonl")
+    write_json(encoder / "corpus.json", {"sources": {name: {"kept": 1} for name in files}})
+    release.make(settings)
+    assert [command[1] for command in commands[:-1]] == ["chatbot", "petitions"]
+    texts = [Path(text).name for text in commands[-1][1:-2]]
+    assert texts[:2] == list(files[:2]) and len(texts) == 8
+    # Of that corpus no new encoder is made.
+    (work / "corpus").mkdir()
+    release.make(settings)
+    with pytest.raises(InputError, match=r"sources kote,petitions,.*, found .*; this recipe has"):
+        release.make(release.ReleaseSettings(data=data, work=work, output=tmp_path / "new"))
+    write_json(encoder / "corpus.json", {"sources": {}})
+    with pytest.raises(InputError, match=r"files of a released encoder's corpus in .*, found none"):
+        release.make(settings)
+
+
+def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
+    release: ModuleType, tmp_path: Path
+) -> None:
+    files = {
+        name: FetchedFile(url="", sha256=f"of {name}", size=1) for name in ("val.tsv", "test.tsv")
+    }
+    (tmp_path / "kote").mkdir()
+    about = {"source": "kote", "homepage": "", "licence": "", "citation": ""}
+    write_fetched(tmp_path / "kote", Fetched(**about, files=files))
+    hashes = release.hashes_of(tmp_path, ["kote"])
+    assert hashes == {"val.tsv": "of val.tsv"}
+    assert release.sources_of(["reviews_rated.tsv.gz", *hashes]) == ("kote",)
+
+
+def test_every_loss_that_the_record_has_is_compared(
+    release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def losses(**row: float) -> dict[int, dict[str, float]]:
+        path = tmp_path / "metrics.jsonl"
+        path.write_text(json.dumps({"step": 20, "discriminator_loss": 0.5} | row) + '\n{"ste')
+        found: dict[int, dict[str, float]] = release.losses_of(path)
+        return found
+
+    assert losses(bag_loss=0.0) == {20: {"discriminator_loss": 0.5}}  # it has no weight
+    release.compare_losses(losses(bag_loss=8.0), losses(bag_loss=8.1), steps=20)
+    release.compare_losses(losses(), losses(bag_loss=8.1), steps=20)
+    release.compare_losses(losses(correction_loss=8.0), losses(correction_loss=8.1), steps=20)
+    printed = capsys.readouterr().out
+    assert "bag_loss" in printed and "correction_loss" in printed
+    for again in (losses(bag_loss=8.4), losses(bag_loss=8.0, discriminator_loss=0.525)):
+        with pytest.raises(InputError, match=r"within 1% of the record in the mean, found 2\.5%"):
+            release.compare_losses(losses(bag_loss=8.0), again, steps=20)
+    with pytest.raises(InputError, match=r"found 50\.0%"):
+        release.compare_losses(losses(bag_loss=8.0), losses(), steps=20)
+    with pytest.raises(InputError, match="found inf%"):
+        release.compare_losses(losses(), losses(discriminator_loss=math.nan), steps=20)
+    # One row of 25 may fall on a short rise, all of them may not.
+    curve = {step: {"discriminator_loss": 0.3} for step in range(20, 501, 20)}
+    release.compare_losses(curve, curve | {500: {"discriminator_loss": 0.31}}, steps=500)
+    assert "mean difference 0.13%, largest 3.33%" in capsys.readouterr().out
+    all_risen = {step: {"discriminator_loss": 0.31} for step in curve}
+    with pytest.raises(InputError, match=r"found 3\.3%"):
+        release.compare_losses(curve, all_risen, steps=500)
+    with pytest.raises(InputError, match="up to step 40 in both, found them up to 20 in"):
+        release.compare_losses(losses(), losses(), steps=40)
+
+
+def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, work = write_reviews(tmp_path / "data", RATED), tmp_path / "work"
+
+    def keep(**flags: Any) -> None:
+        release._keep_settings(release.ReleaseSettings(data=data, work=work, **flags))
+
+    # A check makes a corpus, which a release of any settings may use.
+    keep(check=True)
+    (work / "corpus").mkdir()
+    keep(tokens=1e6, reviews_per_label=1_000)
+    keep(tokens=1e6, reviews_per_label=40)  # nothing was made with 1,000
+    (work / "reviews.csv").touch()
+    with pytest.raises(
+        InputError, match=r"reviews\.csv made with reviews_per_label 41, .* with 40;"
+    ):
+        keep(tokens=1e6, reviews_per_label=41)
+    (work / "encoder").mkdir()
+    with pytest.raises(
+        InputError, match=r"encoder made with tokens 2000000\.0, .* 1000000\.0; give"
+    ):
+        keep(tokens=2e6, reviews_per_label=40)
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "RECIPE", ["--set", "objective.bag_weight=9"])
+        with pytest.raises(
+            InputError, match=r"with encoder_flags --set objective.bag_weight=9 .*; this recipe"
+        ):
+            keep(tokens=1e6, reviews_per_label=40)
+    keep(tokens=1e6, reviews_per_label=40)
+    keep(check=True)
+    write_reviews(data, RATED[1:])
+    with pytest.raises(InputError, match=r"corpus made with reviews_sha256 .*, found it made with"):
+        keep(check=True)
+    (work / "settings.json").unlink()
+    with pytest.raises(InputError, match=r"found it made with an unknown one; .* by --work"):
+        keep()
+
+
+def test_a_release_appears_whole_or_not_at_all(
+    release: ModuleType, cards: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED),
+        work=tmp_path / "work",
+        output=tmp_path / "output",
+    )
+    release._keep_settings(settings)
+    write_json(settings.work / "corpus" / "report.json", CORPUS)
+    text, label = next(iter(written_reviews().items()))
+    predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
+    (settings.work / "reviews").mkdir()
+    pd.DataFrame(predicted).to_csv(settings.work / "reviews" / "predictions.csv")
+
+    def pack_encoder(run: Path, folder: Path) -> None:
+        write_json(folder / "run.json", RECORD)
+        write_weights(folder)
+
+    monkeypatch.setattr(release, "pack_encoder", pack_encoder)
+
+    def pack(run: Path, folder: Path, report: dict[str, Any]) -> None:
+        write_json(folder / "report.json", report)
+
+    monkeypatch.setattr(release, "pack_classifier", lambda *where: pack(*where, {"folds": []}))
+    with pytest.raises(InputError, match=r"report\.json, found another"):
+        release._release(settings)
+    assert not any(settings.output.iterdir())
+    monkeypatch.setattr(release, "pack_classifier", lambda *where: pack(*where, REPORT))
+    release._release(settings)
+    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    assert {path.name for path in settings.output.iterdir()} == names
+    assert all((settings.output / name / "README.md").is_file() for name in names)
+    corpus = json.loads((settings.output / "malmoi-small" / "corpus.json").read_text())
+    sha256 = release.file_sha256(tmp_path / "data" / "reviews_rated.tsv.gz")
+    assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv": sha256}}
+    report = json.loads((settings.output / "malmoi-small-reviews" / "report.json").read_text())
+    assert report["by_origin"]["written"] == {"texts": 1, "macro_f1": 1.0}
+
+
+def test_the_classifiers_alone_are_made_again_both_or_none(
+    release: ModuleType,
+    cards: ModuleType,
+    tmp_path: Path,
+    released: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the released encoder, which stays as it is; what is released stays until both are."""
+    settings = release.ReleaseSettings(
+        data=write_reviews(tmp_path / "data", RATED),
+        work=tmp_path / "work",
+        output=released,
+        reviews_per_label=40,
+        classifiers="reviews,memos",
+    )
+    encoder = (released / "malmoi-small" / "run.json").read_bytes()
+    commands: list[list[str]] = []
+
+    def run(command: list[str], check: bool) -> SimpleNamespace:
+        commands.append(command)
+        output = Path(command[-1])
+        output.mkdir()
+        text, label = next(iter(written_reviews().items()))
+        predicted = {"text": ["영화", text], "label": [label] * 2, "predicted": ["", label]}
+        pd.DataFrame(predicted).to_csv(output / "predictions.csv")
+        score = None if output == settings.work / "memos" else 0.9
+        write_json(output / "report.json", REPORT | {"folds": [{"macro_f1": score}] * 2})
+        return SimpleNamespace(returncode=0)
+
+    def learn_ratings(encoder: Path, labels: Any, rows: list[Any], folder: Path) -> None:
+        assert encoder == released / "malmoi-small"
+        write_json(folder / "ratings.json", {"texts": len(rows), "epochs": 1})
+        write_weights(folder, b"ratings")
+
+    monkeypatch.setattr(release.subprocess, "run", run)
+    monkeypatch.setattr(release, "learn_ratings", learn_ratings)
+    monkeypatch.setattr(release, "pack_classifier", lambda run, folder: copytree(run, folder))
+    with pytest.raises(InputError, match=r"malmoi-small-memos.report\.json, found another"):
+        release.make(settings)
+    for task in ("reviews", "memos"):
+        report = json.loads((released / f"malmoi-small-{task}" / "report.json").read_text())
+        assert report == REPORT
+    write_json(settings.work / "memos" / "report.json", REPORT)
+    # What is left of an older encoder is not released with this one.
+    sha256 = write_weights(released / "malmoi-small")
+    write_weights(released / "malmoi-small", b"newer")
+    with pytest.raises(
+        InputError, match=rf"made with reviews_encoder_sha256 .*, found it made with {sha256};"
+    ):
+        release.make(settings)
+    write_weights(released / "malmoi-small")
+    release.make(settings)
+    assert [Path(command[-1]).name for command in commands] == ["reviews", "memos"]
+    starts = {
+        "reviews": ("--set", f"start.continue_from={settings.work / 'ratings'}"),
+        "memos": ("--model", released / "malmoi-small"),
+    }
+    for command, (task, (flag, start)) in zip(commands, starts.items(), strict=True):
+        assert command[command.index(flag) + 1] == str(start)
+        assert " ".join(release.CLASSIFIERS[task]) in " ".join(command)
+    report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text())
+    assert report["folds"] == [{"macro_f1": 0.9}] * 2 and "written" in report["by_origin"]
+    # Of 긍정, which has 60, 40 are among the texts of the folds.
+    assert report["ratings_first"] == {"texts": 60, "epochs": 1}
+    assert "0.9000" in (released / "malmoi-small-reviews" / "README.md").read_text()
+    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    assert {path.name for path in released.iterdir()} == names
+    assert (released / "malmoi-small" / "run.json").read_bytes() == encoder
+    # Nor is one that began otherwise.
+    write_weights(settings.work / "ratings", b"others")
+    with pytest.raises(InputError, match="reviews made with reviews_begin_sha256 "):
+        release.make(settings)
+    write_weights(settings.work / "ratings", b"ratings")
+    # One alone leaves the other as it is.
+    (released / "malmoi-small-memos" / "mark").touch()
+    settings.classifiers = "reviews"
+    release.make(settings)
+    assert (released / "malmoi-small-memos" / "mark").is_file() and len(commands) == 2

@@ -1,0 +1,335 @@
+"""Labelling as annotators do it: a real server, a real Chromium, one key a text."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+
+from malmoi.app.plain_text import WORD_JOINER
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import (
+    ProjectStore,
+    change_guideline,
+    change_labels,
+    read_project,
+)
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+from tests.malmoi.app.servers import PATIENCE, ROOT, Server, new_page, serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+LABELS = ("긍정", "부정", "중립")
+ATTACK = "<script>window.hit=1</script><img src=x onerror=window.hit=2> **굵게**"
+GUIDELINE = "**좋으면** 긍정, `![x]`는 중립 ![그림](http://elsewhere.test/x.png)"
+# The text on screen at each key, as the browser saw it before the card did.
+WITNESS = """
+window.seen = [];
+window.addEventListener("keydown", (event) => {
+  const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+  const text = hosts.map((host) => host.shadowRoot.querySelector(".text")).find(Boolean);
+  if (!text || !event.code.startsWith("Digit")) return;
+  window.seen.push([Number(text.dataset.id), event.code]);
+}, true);
+"""
+# Under which name the card keeps its acts.
+REMEMBER_KEY = """
+() => {
+  const keep = Storage.prototype.setItem;
+  Storage.prototype.setItem = function (key, value) {
+    window.key = key;
+    keep.call(this, key, value);
+  };
+}
+"""
+
+
+def make(workplace: Path, texts: list[str], **settings: Any) -> ProjectAccess:
+    store = ProjectStore(f"sqlite:///{workplace / 'runs' / 'labels.db'}")
+    new = NewProject(
+        name="리뷰",
+        labels=[ProjectLabel(name=label) for label in LABELS],
+        guideline=GUIDELINE,
+        settings=ProjectSettings(text_order="plain", **settings),
+    )
+    access = store.create(Person(name="local", is_local=True), new)
+    lines = "\n".join(json.dumps({"text": text}, ensure_ascii=False) for text in texts)
+    import_texts(access, [source_of_upload("글.jsonl", lines.encode())])
+    return access
+
+
+def some(count: int) -> list[str]:
+    return [f"{number}번째 손님: 배송이 빨라요" for number in range(count)]
+
+
+def open_page(chromium: "Browser", address: str, name: str = "지은") -> "Page":
+    page = new_page(chromium)
+    page.add_init_script(WITNESS)
+    page.goto(f"{address}/labelling?{urlencode({'project': '리뷰', 'name': name})}")
+    page.locator(".card .text:not(:empty)").wait_for()
+    return page
+
+
+def wait_until_saved(page: "Page") -> None:
+    page.locator(".card[data-unsaved='0']").wait_for()
+
+
+def rows(workplace: Path, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
+        return connection.execute(query).fetchall()
+
+
+def labels_that_hold(workplace: Path) -> dict[int, tuple[str, str]]:
+    """Annotator and label of each text."""
+    found = rows(
+        workplace,
+        "SELECT text_id, annotator, name FROM malmoi_places JOIN malmoi_project_labels "
+        "ON choice = '[' || malmoi_project_labels.id || ']' WHERE state = 'labelled'",
+    )
+    assert len({text_id for text_id, _, _ in found}) == len(found)
+    return {text_id: (annotator, name) for text_id, annotator, name in found}
+
+
+def test_fifty_texts_by_keyboard_with_undo_and_a_reload_in_the_middle(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, [ATTACK, *some(59)])
+    page = open_page(chromium, server.address)
+    assert page.locator(".card .text").inner_text() == ATTACK
+    assert page.evaluate("window.hit") is None
+    page.get_by_text("좋으면 긍정").wait_for()
+    # As it is written, with a link for the picture.
+    assert page.get_by_role("code").inner_text().replace(WORD_JOINER, "") == "![x]"
+    page.get_by_role("link", name="그림").wait_for()
+    assert page.locator("[src*=elsewhere]").count() == 0
+    wanted: dict[int, str] = {}
+
+    def press(count: int) -> None:
+        for number in range(count):
+            page.keyboard.press(str(number % 3 + 1))
+        for text_id, code in page.evaluate("window.seen.splice(0)"):
+            wanted[text_id] = LABELS[int(code[-1]) - 1]
+
+    press(25)
+    page.keyboard.press("Backspace")
+    page.keyboard.press("3")
+    for text_id, _ in page.evaluate("window.seen.splice(0)"):
+        assert wanted[text_id] == LABELS[0]
+        wanted[text_id] = LABELS[2]
+    # Without waiting for anything to be saved.
+    page.reload()
+    page.locator(".card .text:not(:empty)").wait_for()
+    press(25)
+    wait_until_saved(page)
+    held = labels_that_hold(workplace)
+    assert held == {text_id: ("지은", name) for text_id, name in wanted.items()}
+    assert sorted(held) == list(range(1, 51))
+    log = rows(workplace, "SELECT kind, count(*) FROM malmoi_annotations GROUP BY kind")
+    assert dict(log) == {"label": 51, "undo": 1}
+    assert rows(workplace, "SELECT DISTINCT guideline_version FROM malmoi_annotations") == [(1,)]
+    page.get_by_text("내 라벨 50").wait_for()
+
+
+def test_two_people_never_label_the_same_text(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(120))
+    pages = [open_page(chromium, server.address, name) for name in ("지은", "민수")]
+    first, second = (page.locator(".card .text").inner_text() for page in pages)
+    assert first != second
+    for _ in range(15):
+        for page in pages:
+            page.keyboard.press("1")
+    for page in pages:
+        wait_until_saved(page)
+    held = labels_that_hold(workplace)
+    assert sorted(who for who, _ in held.values()) == ["민수"] * 15 + ["지은"] * 15
+    # Who stops gives the rest back at once.
+    pages[0].get_by_role("button", name="그만하기").click()
+    pages[0].get_by_text("돌려놓았습니다").wait_for()
+    leased = "SELECT DISTINCT annotator FROM malmoi_places WHERE state = 'leased'"
+    assert rows(workplace, leased) == [("민수",)]
+    pages[0].get_by_role("button", name="이어서 하기").click()
+    pages[0].locator(".card .text:not(:empty)").wait_for()
+
+
+def test_a_note_that_is_still_open_outlives_a_visit_to_another_page(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(3))
+    page = open_page(chromium, server.address)
+    page.keyboard.press("v")
+    page.keyboard.type("반어 같음")
+    page.get_by_role("link", name="현황").click()
+    page.locator(".card").wait_for(state="detached")
+    page.get_by_role("link", name="라벨링").click()
+    page.locator(".card .text:not(:empty)").wait_for()
+    wait_until_saved(page)
+    assert rows(workplace, "SELECT text_id, note FROM malmoi_annotations") == [(1, "반어 같음")]
+
+
+def test_a_killed_server_loses_no_label(chromium: "Browser", workplace: Path) -> None:
+    make(workplace, some(40))
+    with serving(workplace) as server:
+        page = open_page(chromium, server.address)
+        page.keyboard.press("1")
+        wait_until_saved(page)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        for _ in range(5):
+            page.keyboard.press("2")
+        assert page.locator(".card").get_attribute("data-unsaved") == "5"
+    with serving(workplace, port=server.port) as again:
+        assert again.process.poll() is None
+        wait_until_saved(page)
+    held = labels_that_hold(workplace)
+    assert [name for _, (_, name) in sorted(held.items())] == ["긍정", *["부정"] * 5]
+
+
+def test_a_page_goes_on_when_the_app_is_updated_under_it(
+    chromium: "Browser", workplace: Path, tmp_path: Path
+) -> None:
+    """Past the texts that it held: the earlier version's card no longer hears a key."""
+    make(workplace, some(130))
+    place = tmp_path / "updated"
+    shutil.copytree(ROOT / "app", place / "app")
+    script = place / "app" / "main.py"
+    settings = {"PYTHONPATH": f"{place}{os.pathsep}{ROOT}"}
+    with serving(workplace, script=script, settings=settings) as server:
+        page = open_page(chromium, server.address)
+        page.keyboard.press("1")
+        wait_until_saved(page)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        page.keyboard.press("2")
+    card = place / "app" / "labelling" / "card.js"
+    card.write_text(f"// A later version.\n{card.read_text(encoding='utf-8')}", encoding="utf-8")
+    with serving(workplace, script=script, settings=settings, port=server.port):
+        wait_until_saved(page)
+        # A key that comes while a text is on its way, or the card is replaced, labels nothing.
+        end = time.monotonic() + PATIENCE / 1_000
+        while len(labels_that_hold(workplace)) < 130:
+            assert time.monotonic() < end, "the card does not hear its keys"
+            page.keyboard.press("3")
+            page.wait_for_timeout(20)
+        wait_until_saved(page)
+        page.locator(".card .empty").wait_for()
+    names = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
+    assert names == ["긍정", "부정", *["중립"] * 128]
+
+
+def test_what_an_admin_changes_reaches_who_is_labelling(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    """With the next key, which is saved under the label's new name."""
+    access = make(workplace, some(10))
+    page = open_page(chromium, server.address)
+    page.keyboard.press("1")
+    wait_until_saved(page)
+    first, *others = read_project(access).labels
+    change_labels(access, [replace(first, name="만족"), *others, ProjectLabel(name="환불")])
+    page.keyboard.press("1")
+    for name in ("만족", "환불"):
+        page.locator(f".card [data-label={name}]").wait_for()
+    wait_until_saved(page)
+    change_guideline(access, "**화가 나면** 부정")
+    page.keyboard.press("4")
+    page.get_by_text("지침 2판").wait_for()
+    page.keyboard.press("2")
+    wait_until_saved(page)
+    assert page.locator(".card .notices div").count() == 0
+    held = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
+    assert held == ["만족", "만족", "환불", "부정"]
+    versions = rows(workplace, "SELECT guideline_version FROM malmoi_annotations ORDER BY id")
+    assert versions == [(1,), (1,), (1,), (2,)]
+    # A label that is gone for good is refused in words that a visitor reads.
+    change_labels(access, [one for one in read_project(access).labels if one.name != "환불"])
+    page.keyboard.press("4")
+    page.locator(".card .notices", has_text="라벨 목록에 없습니다: 환불").wait_for()
+
+
+def test_what_a_browser_forges_is_refused_and_told(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    access = make(workplace, some(10))
+    store = ProjectStore(access.engine.url)
+    other = NewProject(name="남의 것", labels=[ProjectLabel(name=one) for one in LABELS])
+    alien = store.create(Person(name="local", is_local=True), other)
+    import_texts(alien, [source_of_upload("a.txt", "남의 글".encode())])
+    page = open_page(chromium, server.address)
+    page.keyboard.press("1")
+    wait_until_saved(page)
+    ((used,),) = rows(workplace, "SELECT request_id FROM malmoi_annotations")
+    page.evaluate(REMEMBER_KEY)
+    page.keyboard.press("2")
+    wait_until_saved(page)
+    prefix = page.evaluate("window.key").rsplit("/", 1)[0]
+    forged = [
+        {"request_id": "alien", "text_id": 11, "kind": "label", "labels": ["긍정"], "order": 1},
+        {"request_id": used, "text_id": 5, "kind": "label", "labels": ["긍정"], "order": 2},
+        {"request_id": "odd", "text_id": "5; DROP", "kind": "label", "labels": 3, "order": 3},
+        {"request_id": "role", "text_id": 6, "kind": "make_admin", "order": 4},
+        {"request_id": "good", "text_id": 7, "kind": "label", "labels": ["중립"], "order": 5},
+    ]
+    for act in forged:
+        act["guideline_version"] = 1
+        page.evaluate(
+            "([key, value]) => localStorage.setItem(key, value)",
+            [f"{prefix}/{act['request_id']}", json.dumps(act)],
+        )
+    page.reload()
+    page.get_by_role("alert").get_by_text("저장할 수 없어 뺐습니다").first.wait_for()
+    wait_until_saved(page)
+    # The good one among them is saved, and no other.
+    assert sorted(labels_that_hold(workplace)) == [1, 2, 7]
+
+
+def test_texts_that_are_nearly_the_same_are_labelled_together(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(6))
+    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
+        connection.execute("UPDATE malmoi_texts SET alike = 1 WHERE id IN (1, 2, 4)")
+    page = open_page(chromium, server.address)
+    page.get_by_text("거의 같은 글 2건에도").click()
+    page.locator("body").press("1")
+    page.locator("body").press("2")
+    wait_until_saved(page)
+    held = {text_id: name for text_id, (_, name) in labels_that_hold(workplace).items()}
+    assert held == {1: "긍정", 2: "긍정", 4: "긍정", 3: "부정"}
+    page.locator("body").press("Backspace")
+    page.locator("body").press("Backspace")
+    wait_until_saved(page)
+    assert labels_that_hold(workplace) == {}
+
+
+def test_a_label_is_changed_from_the_list_of_the_last_ones(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(5))
+    page = open_page(chromium, server.address)
+    page.keyboard.press("1")
+    page.keyboard.press("2")
+    wait_until_saved(page)
+    page.reload()
+    page.locator(".card .text:not(:empty)").wait_for()
+    page.keyboard.press("Backspace")  # undo, which shows what was done before the page was loaded
+    page.get_by_role("listitem").filter(has_text="0번째 손님").get_by_role("button").click()
+    page.get_by_text("지금 붙어 있는 라벨: 긍정").wait_for()
+    page.keyboard.press("3")
+    wait_until_saved(page)
+    assert labels_that_hold(workplace) == {1: ("지은", "중립"), 2: ("지은", "부정")}
+    page.get_by_text("내 라벨 2").wait_for()

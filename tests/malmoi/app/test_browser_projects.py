@@ -1,0 +1,136 @@
+"""Projects as a person meets them: a real server, a real Chromium."""
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from malmoi.app.plain_text import WORD_JOINER
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.people import Person
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.review import texts_with_votes
+from tests.malmoi.app.servers import new_page, upload
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+LOCAL = Person(name="지은", is_local=True)
+NAME = "가을 <script>document.title='뚫림'</script> **굵게** [a](http://b.kr) :smile: $x$"
+
+
+@pytest.fixture
+def page(chromium: "Browser", address: str) -> "Page":
+    """The app's first page, loaded."""
+    page = new_page(chromium)
+    page.goto(address)
+    page.get_by_role("textbox", name="이름", exact=True).wait_for()
+    return page
+
+
+def project(workplace: Path, name: str = NAME) -> ProjectAccess:
+    store = ProjectStore(f"sqlite:///{workplace}/runs/labels.db")
+    return store.access(LOCAL, name)
+
+
+def texts(access: ProjectAccess) -> list[str]:
+    return [one.text for one in texts_with_votes(access, range(100))]
+
+
+def fill_new(page: "Page", name: str, labels: str) -> None:
+    page.get_by_role("textbox", name="이름", exact=True).fill(name)
+    page.get_by_role("textbox", name="라벨 (한 줄에").fill(labels)
+    page.get_by_role("textbox", name="라벨 (한 줄에").press("Control+Enter")
+
+
+def download(page: "Page", button: str) -> bytes:
+    with page.expect_download() as told:
+        page.get_by_test_id("stDownloadButton").get_by_text(button, exact=True).click()
+    return Path(told.value.path()).read_bytes()
+
+
+def test_a_new_project_of_a_cp949_file_with_a_bad_row(page: "Page", workplace: Path) -> None:
+    rows = ["번호,리뷰", "1,배송이 빨라요", "2,", "3,똠방각하 별로예요", "4,=cmd()|' /C calc'!A0"]
+    fill_new(page, NAME, "긍정, 부정, 중립")
+    upload(page, "../../리뷰.csv", "\r\n".join(rows).encode("cp949"))
+    # What is read is shown before anything is read in.
+    page.get_by_text("글자 인코딩: CP949").wait_for()
+    page.get_by_role("button", name="만들고 라벨링 시작").click()
+    # Not on to labelling before the row that was left out has been told.
+    page.get_by_text("가져왔습니다: 새 글 3건").wait_for()
+    expected = ["배송이 빨라요", "똠방각하 별로예요", "=cmd()|' /C calc'!A0"]
+    assert texts(project(workplace)) == expected
+    assert not [path for path in workplace.rglob("*") if path.name.startswith("리뷰")]
+
+    bad = download(page, "뺀 행 목록 내려받기 (CSV)").decode("utf-8-sig")
+    table = list(csv.reader(io.StringIO(bad, newline="")))
+    assert table[1:] == [["리뷰.csv:3", "글이 빈칸입니다"]]
+
+    # The name stands as it was written in the list, in the sidebar and above the page.
+    listed = page.get_by_test_id("stMain").get_by_role("button", name="가을")
+    assert _words(listed.inner_text()) == NAME
+    assert page.get_by_test_id("stSidebar").get_by_role("combobox").input_value() == NAME
+    page.get_by_role("radio", name="내보내기").click()
+    page.get_by_test_id("stMain").get_by_text(NAME, exact=True).wait_for()
+    assert page.title() != "뚫림" and page.locator("a[href*='b.kr']").count() == 0
+
+    page.get_by_text("라벨 없는 글도").click()
+    page.get_by_role("button", name="파일 만들기").click()
+    page.get_by_text("글 3건을 담았습니다").wait_for()
+    written = download(page, "내려받기").decode("utf-8-sig")
+    cells = [row[0] for row in csv.reader(io.StringIO(written, newline=""))]
+    assert [cell.removeprefix("\u200b") for cell in cells] == ["text", *expected]
+    assert not any(cell.startswith("=") for cell in cells)
+
+    # A reload opens the same part of the same page with the same project.
+    page.reload()
+    page.get_by_role("button", name="파일 만들기").wait_for()
+    page.get_by_text("글 3건을 담았습니다").wait_for()
+
+
+def test_an_import_is_seen_after_a_reload_and_ends_without_the_page(
+    page: "Page", workplace: Path
+) -> None:
+    lines = "\n".join(f"글 {number}번입니다. 배송이 빨라요" for number in range(20_000))
+    fill_new(page, "많은 글", "긍정, 부정")
+    upload(page, "글.txt", lines.encode())
+    page.get_by_text("한 줄을 글 하나로").wait_for()
+    page.get_by_role("button", name="만들고 라벨링 시작").click()
+    on_its_way, ended = (
+        page.get_by_text("글을 가져오는 중입니다"),
+        page.get_by_text("새 글 20,000건"),
+    )
+    on_its_way.or_(ended).first.wait_for()
+    page.reload()
+    on_its_way.or_(ended).first.wait_for()
+    ended.wait_for()
+    page.get_by_role("button", name="확인").click()
+    page.get_by_role("link", name="작업").click()
+    page.get_by_text("글 20,000 · 끝남 0 (0%)").wait_for()
+
+
+def _words(text: str) -> str:
+    """What a button shows, without its icon and without what parts shortcodes."""
+    return text.split("\n")[-1].replace(WORD_JOINER, "")
+
+
+def test_a_typed_name_goes_along_to_labelling(page: "Page", workplace: Path) -> None:
+    """The app switches the page by itself, which makes Streamlit forget what widgets hold."""
+    name = page.get_by_test_id("stSidebar").get_by_role("textbox", name="라벨 붙이는 사람")
+    name.fill("김라벨")
+    name.press("Enter")
+    page.wait_for_url("**name=**")
+    page.get_by_role("radio", name="붙여 넣기").click()
+    page.get_by_role("textbox", name="글 (한 줄에 하나)").fill("배송이 빨라요\n별로예요")
+    fill_new(page, "리뷰", "긍정, 부정")
+    page.get_by_role("button", name="만들고 라벨링 시작").click()
+    page.locator(".card .text:not(:empty)").wait_for()
+    assert name.input_value() == "김라벨"
+    page.keyboard.press("1")
+    page.locator(".saving").get_by_text("저장됨").wait_for()
+    (labelled,) = [one for one in texts_with_votes(project(workplace, "리뷰"), [1, 2]) if one.votes]
+    assert [vote.annotator for vote in labelled.votes] == ["김라벨"]

@@ -1,0 +1,564 @@
+"""The pages 작업 and 설정: what people give them, what comes of it, and who may not."""
+
+import io
+import json
+import shlex
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from malmoi.app.plain_text import escaped
+from malmoi.app.projects.imports import ImportOrder, start_import
+from malmoi.app.projects.label_rows import as_typed, typed_labels
+from malmoi.app.projects.opening import VIEW
+from malmoi.app.projects.preview import label_values, look_at
+from malmoi.app.projects.running import Running, Works, import_key, works
+from malmoi.app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
+from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.database import label_database
+from malmoi.labels.importing import WayOfReading
+from malmoi.labels.projects import read_project
+from malmoi.labels.review import progress, texts_with_votes
+from malmoi.labels.store import LabelStore
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source, source_of_upload
+from tests.malmoi.app.conftest import make_model
+from tests.malmoi.app.project_pages import (
+    LOCAL,
+    Upload,
+    by_label,
+    finish,
+    made,
+    open_page,
+    shown,
+    store,
+)
+
+CSV = "번호,리뷰,라벨\r\n1,배송이 빨라요,긍정\r\n2,,중립\r\n3,똠방각하 별로예요,부정\r\n"
+ODD_NAME = "<script>alert(1)</script> **굵게** [a](b) :smile: $x$"
+
+
+@pytest.fixture(autouse=True)
+def own_server() -> None:
+    """What a server keeps for all visitors is that of another server for every test."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def fill_new(page: AppTest, name: str, labels: str) -> None:
+    by_label(page.text_input, "이름").input(name)
+    by_label(page.text_area, "쉼표로)").input(labels)
+
+
+def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) -> None:
+    page = open_page()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert "이름을 적어" in page.error[0].value
+    fill_new(page, "리뷰", "긍정")
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert "라벨을 2개 이상" in page.error[0].value
+    assert by_label(page.text_input, "이름").value == "리뷰"
+    assert store().list(LOCAL) == []
+
+
+def test_a_label_that_is_put_before_others_takes_nobodys_key(workplace: Path) -> None:
+    page = open_page()
+    fill_new(page, "리뷰", "긍정, 부정")
+    page.run()
+    fill_new(page, "리뷰", "중립, 긍정, 부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    labels = read_project(store().access(LOCAL, "리뷰")).labels
+    assert [(one.name, one.key) for one in labels] == [("중립", "1"), ("긍정", "2"), ("부정", "3")]
+
+
+def test_a_project_is_not_made_without_the_texts_that_were_given(workplace: Path) -> None:
+    page = open_page()
+    page.file_uploader[0].upload("리뷰.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "text/csv")
+    fill_new(page, "리뷰", "긍정, 부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert len(page.error) == 2 and not page.exception  # of the file, and of the project
+    assert store().list(LOCAL) == []
+
+
+def test_a_project_may_begin_with_a_model_that_knows_its_labels(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALMOI_LEARNING", "off")
+    make_model(workplace / "runs" / "finetune" / "내 모델")
+    page = open_page()
+    fill_new(page, "메모", "꿈, 일기")
+    page.run()
+    assert not [one for one in page.selectbox if "제안할 모델" in one.label]
+    fill_new(page, "리뷰", "긍정, 부정, 기타")
+    page.run()
+    field = by_label(page.selectbox, "제안할 모델")
+    assert field.options == ["없음", "내 모델"] and field.value == ""
+    field.set_value("runs/finetune/내 모델").run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    assert project.settings.model == "runs/finetune/내 모델"
+
+
+def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:
+    page = open_page()
+    by_label(page.button_group, "글").set_value("pasted").run()
+    lines = ["text,label", "좋아요,긍정", "", "=cmd()|' /C calc'!A0", "별로, 정말"]
+    by_label(page.text_area, "한 줄에 하나)").input("\n".join(lines))
+    # In another language they stay.
+    for language in ("en", "ko"):
+        page.session_state["language"] = language
+        page.run()
+    fill_new(page, "붙인 글", "긍정,부정")
+    page.run()
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    texts = texts_with_votes(store().access(LOCAL, project.id), range(9))
+    assert [one.text for one in texts] == [line for line in lines if line]
+
+
+def test_labels_of_a_file_become_those_of_the_project_and_of_its_texts(workplace: Path) -> None:
+    page = open_page()
+    page.file_uploader[0].upload("리뷰.csv", CSV.encode(), "text/csv")
+    page.run()
+    by_label(page.selectbox, "라벨이 있는 열").set_value(2).run()
+    by_label(page.button, "파일의 라벨을 목록에 넣기").click().run()
+    assert by_label(page.text_area, "쉼표로)").value == "긍정\n중립\n부정"
+    by_label(page.text_input, "이름").input("표")
+    by_label(page.button, "만들고 라벨링 시작").click().run()
+    assert not page.exception
+    (project,) = store().list(LOCAL)
+    texts = texts_with_votes(store().access(LOCAL, project.id), range(9))
+    assert [[vote.labels for vote in one.votes] for one in texts] == [[("긍정",)], [("부정",)]]
+
+
+def test_a_task_of_corpora_is_opened_with_or_without_its_labels(workplace: Path) -> None:
+    folder = workplace / "corpora" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "task.toml").write_text(
+        'name = "tiny"\ntitle = "작은 작업"\ndata = "tiny.csv"\n'
+        'labels = [{ name = "긍정" }, { name = "부정" }]\n',
+        encoding="utf-8",
+    )
+    (folder / "tiny.csv").write_text("text,label\n좋다 좋아,긍정\n나쁘다,부정\n", encoding="utf-8")
+    for name, with_labels in (("하나", True), ("둘", False)):
+        page = open_page()
+        by_label(page.button_group, "보기").set_value("new").run()
+        by_label(page.text_input, "새 작업의 이름").input(name)
+        by_label(page.toggle, "라벨도 가져오기").set_value(with_labels)
+        by_label(page.button, "작업으로 열기").click().run()
+        assert not page.exception
+        done = progress(store().access(LOCAL, name))
+        assert (done.texts, done.finished) == (2, 2 if with_labels else 0)
+
+
+def test_labels_that_were_saved_one_by_one_become_a_project(workplace: Path) -> None:
+    saved = LabelStore()
+    for number, (text, label, who) in enumerate(
+        [("좋다 좋아", "긍정", "지은"), ("나쁘다", "부정", "민수"), ("나쁘다", "긍정", "지은")]
+    ):
+        saved.save(
+            text=text,
+            label=label,
+            labels=["긍정", "부정"],
+            annotator=who,
+            request_id=str(number),
+        )
+    page = open_page()
+    by_label(page.text_input, "새 작업의 이름").input("옮긴 것")
+    by_label(page.button, "작업으로 만들기").click().run()
+    assert not page.exception
+    texts = texts_with_votes(store().access(LOCAL, "옮긴 것"), range(9))
+    assert {one.text: [(v.annotator, v.labels) for v in one.votes] for one in texts} == {
+        "좋다 좋아": [("지은", ("긍정",))],
+        "나쁘다": [("지은", ("긍정",))],
+    }
+
+
+def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:
+    access = made("하나", "둘", name=ODD_NAME)
+    page = open_page()
+    assert any(one.label == escaped(ODD_NAME) for one in page.button)
+    assert ODD_NAME in by_label(page.sidebar.selectbox, "작업").options
+    by_label(page.button, "보관").click().run()
+    assert read_project(access).archived_at is not None
+    assert "아직 작업이 없습니다" in shown(page)
+    page.toggle(key="projects_archived").set_value(True).run()
+    assert ODD_NAME in shown(page)
+    by_label(page.button, "다시 열기").click().run()
+    assert read_project(access).archived_at is None
+
+
+def test_the_open_project_that_is_archived_is_open_no_longer(workplace: Path) -> None:
+    for name in ("가", "나"):
+        made("하나", name=name)
+    page = open_page()
+    assert by_label(page.sidebar.selectbox, "작업").value == "가"
+    by_label(page.button, "보관").click().run()
+    assert [one.name for one in store().list(LOCAL)] == ["나"]
+    field = by_label(page.sidebar.selectbox, "작업")
+    assert (field.value, field.options) == ("나", ["나"])
+    # Who archives it knows that it is gone.
+    assert not page.warning and page.query_params["project"] in ("나", ["나"])
+
+
+def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> None:
+    access = made()
+    page = open_page()
+    by_label(page.button_group, "보기").set_value("texts").run()
+    rows = [
+        {"id": 1, "text": "좋아요", "label": ["긍정"]},
+        {"id": 2, "text": "글", "label": ["화남"]},
+    ]
+    data = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+    page.file_uploader[0].upload("doccano.jsonl", data, "application/json")
+    page.run()
+    by_label(page.button, "가져오기").click().run()
+    assert not page.exception
+    assert "라벨 1개" in shown(page)
+    assert page.dataframe[0].value.to_numpy().tolist() == [
+        ["doccano.jsonl:2", "라벨 목록에 없습니다: 화남"]
+    ]
+    assert progress(access).finished == 1
+
+
+def test_a_file_that_cannot_be_read_is_one_line_and_no_project(workplace: Path) -> None:
+    for name, data, said in (
+        ("x.exe", b"MZ", "unsupported kind of file"),
+        ("x.csv", b"", "the file is empty"),
+        ("x.zip", b"PK\x03\x04", "unsupported kind of file"),
+        ("x.xlsx", b"not a workbook", "expected"),
+    ):
+        page = open_page()
+        page.file_uploader[0].upload(name, data, "application/octet-stream")
+        page.run()
+        assert not page.exception, name
+        sentence = page.error[0].value
+        assert "읽을 수 없어" in sentence, name
+        # What is not known in Korean stands below, folded, in English.
+        assert ("파일입니다" in sentence) is (said != "expected"), name
+        assert said in page.code[0].value and "\n" not in page.code[0].value.strip(), name
+
+
+def test_a_workbook_that_would_fill_the_memory_is_refused(workplace: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/sharedStrings.xml", b"<sst>" + b"0" * (1 << 30))
+    folder = UploadFolder()
+    source = folder.take(0, "bomb.xlsx", Upload(packed.getvalue()))
+    with pytest.raises(InputError, match=r"bomb\.xlsx"):
+        look_at(source)
+
+
+def test_uploads_lie_under_numbers_and_go_with_who_holds_them(workplace: Path) -> None:
+    folder = UploadFolder()
+    source = folder.take(3, "../../etc/비밀\x00번호.CSV", Upload(CSV.encode()))
+    assert source.name == "비밀번호.CSV" and source.path == folder.path / "3.csv"
+    assert folder.path.parent == (workplace / "runs" / "uploads").absolute()
+    large = Upload(b"")
+    large.size = MOST_BYTES + 1
+    with pytest.raises(InputError, match="at most 200 MB"):
+        folder.take(4, "large.csv", large)
+    path = folder.path
+    del folder
+    assert not path.exists()
+
+
+def test_names_of_files_are_shown_by_their_last_part() -> None:
+    for name, expected in (
+        ("..\\..\\a.csv", "a.csv"),
+        ("/etc/passwd", "passwd"),
+        ("줄\n바꿈.txt", "줄 바꿈.txt"),
+        ("반\ud83d쪽.csv", "반쪽.csv"),
+        ("..", ".."),
+        ("/", "file"),
+    ):
+        assert shown_name(name) == expected
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    sources = [Source(name=name, shown=name) for name in ("a.csv.gz", "a.csv.gz", "b.txt")]
+    assert [one.name for one in names_apart(sources)] == ["a.csv.gz", "a (2).csv.gz", "b.txt"]
+
+
+def test_columns_are_found_before_anything_is_read_in() -> None:
+    for name, data, columns, text, label in (
+        ("a.csv", CSV.encode("cp949"), ("번호", "리뷰", "라벨"), 1, 2),
+        ("a.csv", CSV.encode("utf-16"), ("번호", "리뷰", "라벨"), 1, 2),
+        ("a.tsv", b"id\tx\n1\tlong words here\n2\tand here\n", ("id", "x"), 1, None),
+        ("a.txt", "하나\n둘\n".encode(), ("text",), 0, None),
+        ("a.csv", b"a,a\n1,words of it\n", ("a", "a (2)"), 1, None),
+        (
+            "a.json",
+            b'[{"data": {"text": "words"}, "annotations": []}]',
+            ("data", "annotations", "data.text"),
+            2,
+            None,
+        ),
+    ):
+        found = look_at(source_of_upload(name, data))
+        assert (found.columns, found.text, found.label) == (columns, text, label), name
+
+
+def test_a_title_above_the_names_of_columns_is_pointed_at(workplace: Path) -> None:
+    titled = "9월 후기 모음,,\n,,\n번호,리뷰,라벨\n1,배송이 빨라요,긍정\n".encode("cp949")
+    page = open_page()
+    page.file_uploader[0].upload("9월.csv", titled, "text/csv")
+    page.run()
+    assert not page.exception
+    assert any("제목 줄을 지우고" in one.value for one in page.warning)
+    for data in (CSV.encode(), "1,배송이 빨라요\n2,향이 세요\n".encode()):
+        assert look_at(source_of_upload("a.csv", data)).header_below is None
+    assert look_at(source_of_upload("a.csv", titled), no_header=True).header_below is None
+
+
+def test_a_column_is_read_by_its_number_where_its_name_is_there_twice(workplace: Path) -> None:
+    access = made()
+    source = source_of_upload("a.csv", "a,a,b\n일,글 하나,긍정\n이,글 둘,부정\n".encode())
+    preview = look_at(source)
+    way = preview.way(text=1, label=2, no_header=False)
+    outcome = finish(access, source, way=way)
+    assert (outcome.new_texts, outcome.labels) == (2, 2)
+    assert [one.text for one in texts_with_votes(access, range(9))] == ["글 하나", "글 둘"]
+
+
+def test_a_table_without_a_header_gives_its_first_row_too(workplace: Path) -> None:
+    access = made()
+    source = source_of_upload("a.csv", "글 하나,긍정\n글 둘,부정\n".encode())
+    way = look_at(source, no_header=True).way(text=0, label=1, no_header=True)
+    assert finish(access, source, way=way).labels == 2
+
+
+def test_several_labels_in_a_cell_are_found_by_what_parts_them() -> None:
+    source = source_of_upload("a.csv", "text,label\n하나,배송|가격\n둘,가격\n셋,배송\n".encode())
+    way = WayOfReading(options=ReadOptions(text_column="text"), label_column="label")
+    assert label_values(source, way, "multi") == ["배송", "가격"]
+    assert label_values(source, way, "single") == ["배송|가격", "가격", "배송"]
+
+
+def test_the_labels_of_what_another_tool_exported_are_offered() -> None:
+    """As they are written, whatever stands in a name."""
+    choices = [
+        {"type": "choices", "value": {"choices": ["기타, 나머지"]}},
+        {"type": "choices", "value": {"choices": ["가격|값"]}},
+    ]
+    tasks = [
+        {"data": {"text": "하나"}, "annotations": [{"result": choices}, {"result": []}]},
+        {"data": {"text": "둘"}, "annotations": []},
+    ]
+    source = source_of_upload("내보냄.json", json.dumps(tasks).encode())
+    way = WayOfReading(origin="label-studio", options=ReadOptions(text_column="data.text"))
+    assert label_values(source, way, "multi") == ["기타, 나머지", "가격|값"]
+    lines = [{"text": "하나", "label": ["부정"]}, {"text": "둘", "label": []}]
+    source = source_of_upload("내보냄.jsonl", "\n".join(map(json.dumps, lines)).encode())
+    way = WayOfReading(origin="doccano", options=ReadOptions(text_column="text"))
+    assert label_values(source, way, "single") == ["부정"]
+
+
+def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Path) -> None:
+    access = made()
+    lines = "\n".join(f"글 {number}번입니다" for number in range(4_000)).encode()
+    source = source_of_upload("글.txt", lines)
+    running = start_import(access, ImportOrder(groups=[(WayOfReading(), [source])]))
+    seen = set()
+    while running.is_on:
+        seen.add((running.phase, running.total))
+        if running.phase != "texts":
+            continue
+        with pytest.raises(InputError, match="no other work"):
+            start_import(access, ImportOrder(groups=[(WayOfReading(), [source])]))
+        # A page that is opened meanwhile shows it.
+        assert works().of(import_key(access.project_id)) is running
+        break
+    assert running.wait(120)
+    assert running.result.new_texts == 4_000 and running.total == 4_000
+
+
+def test_the_list_counts_what_an_import_has_brought_once_it_has_ended(workplace: Path) -> None:
+    """Whoever presses what, and where: a count is kept for some seconds otherwise."""
+    access = made("배송이 빨라요")
+    (bar,) = open_page().get("progress")
+    assert bar.proto.text.startswith("글 1 · 끝남 0")
+    file = source_of_upload("더.txt", "별로예요\n그냥 그래요".encode())
+    running = start_import(access, ImportOrder(groups=[(WayOfReading(), [file])]))
+    assert running.wait(120) and running.error is None
+    (bar,) = open_page().get("progress")
+    assert bar.proto.text.startswith("글 3 · 끝남 0")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "stays"),
+    [("더.txt", "별로예요", False), ("더.csv", '본문,라벨\n좋아요,긍정\n"열린 따옴표', True)],
+)
+def test_how_an_import_ended_is_told_until_labelling_begins_but_bad_rows_stay(
+    workplace: Path, name: str, content: str, stays: bool
+) -> None:
+    access = made("배송이 빨라요")
+    file = source_of_upload(name, content.encode())
+    way = WayOfReading(options=ReadOptions(skip_bad_rows=True))
+    running = start_import(access, ImportOrder(groups=[(way, [file])]))
+    assert running.wait(120) and running.error is None
+    assert (running.result.bad_count > 0) is stays
+    page = open_page()
+    page.button(key=f"label-{access.project_id}").click().run()
+    assert not page.exception
+    assert (works().of(import_key(access.project_id)) is not None) is stays
+
+
+def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace: Path) -> None:
+    access = made()
+    lines = "\n".join(f"글 {number}번입니다" for number in range(5_000)).encode()
+    order = ImportOrder(groups=[(WayOfReading(), [source_of_upload("글.txt", lines)])])
+    running = start_import(access, order)
+    while running.is_on and not progress(access).texts:
+        pass
+    running.stop.set()
+    assert running.wait(120) and running.stop.is_set() and running.result is None
+    had = progress(access).texts
+    assert 0 < had < 5_000
+    again = start_import(access, order)
+    assert again.wait(120) and progress(access).texts == 5_000
+
+
+def test_work_that_fails_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    own = Works()
+
+    def fail(running: Running) -> None:
+        raise ZeroDivisionError
+
+    running = own.start(("x", 1, ""), fail)
+    assert running.wait(60) and "ZeroDivisionError" in str(running.error)
+    assert "Traceback" in caplog.text  # the log has what the page does not show
+
+
+@pytest.mark.parametrize("field", ["review", "내용"])
+def test_a_task_of_label_studio_has_its_text_in_any_field(workplace: Path, field: str) -> None:
+    result = [{"type": "choices", "value": {"choices": ["긍정"]}}]
+    tasks = [
+        {
+            "id": n,
+            "data": {"번호": n, field: f"{n}번 손님이 쓴 글"},
+            "annotations": [{"result": result}],
+        }
+        for n in (1, 2)
+    ]
+    source = source_of_upload("ls.json", json.dumps(tasks, ensure_ascii=False).encode())
+    seen = look_at(source)
+    assert (seen.origin, seen.columns[seen.text]) == ("label-studio", f"data.{field}")
+    access = made()
+    way = seen.way(text=seen.text, label=None, no_header=False, origin=seen.origin)
+    assert finish(access, source, way=way).labels == 2
+    found = texts_with_votes(access, range(9))
+    assert [(one.text, one.votes[0].labels) for one in found] == [
+        ("1번 손님이 쓴 글", ("긍정",)),
+        ("2번 손님이 쓴 글", ("긍정",)),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "jsonl", "parquet", "label-studio", "doccano"])
+def test_what_is_exported_and_imported_again_has_the_same_labels(
+    workplace: Path, kind: str
+) -> None:
+    from malmoi.app.projects.exports import KINDS, WrittenExport, start_export
+
+    rows = [
+        ("=cmd()|' /C calc'!A0", "긍정"),
+        ("+1+1 좋아요", "부정"),
+        ("쉼표, 와\n줄바꿈", "중립"),
+        ("😀 **굵게** <b>x</b>", "긍정"),
+        ("라벨이 없는 글", ""),
+    ]
+    lines = [json.dumps({"text": text, "label": label}, ensure_ascii=False) for text, label in rows]
+    source = source_of_upload("글.jsonl", "\n".join(lines).encode())
+    way = WayOfReading(options=ReadOptions(text_column="text"), label_column="label")
+    first, second = made(name="하나"), made(name="둘")
+    assert finish(first, source, way=way).labels == 4
+    running = start_export(first, kind, labelled_only=False)  # type: ignore[arg-type]
+    assert running.wait(120) and isinstance(running.result, WrittenExport), running.error
+    written = running.result.path
+    if kind == "csv":
+        # No program that opens it meets a cell that begins as a formula does.
+        assert "\n=" not in written.read_text("utf-8-sig") and ",=" not in written.read_text()
+    again = Source(name=f"out{KINDS[running.result.kind][1]}", shown="out", path=written)
+    preview = look_at(again)
+    assert preview.origin == (kind if kind in ("label-studio", "doccano") else "table")
+    finish(
+        second,
+        again,
+        way=preview.way(
+            text=preview.text, label=preview.label, no_header=False, origin=preview.origin
+        ),
+    )
+
+    def labels(access: ProjectAccess) -> dict[str, list[Any]]:
+        texts = texts_with_votes(access, range(99))
+        return {one.text: [vote.labels for vote in one.votes] for one in texts}
+
+    assert labels(second) == labels(first)
+    assert labels(first)["=cmd()|' /C calc'!A0"] == [("긍정",)]
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("single", ""), ("multi", " --task multi")])
+def test_the_command_to_train_fits_the_project(workplace: Path, kind: str, flag: str) -> None:
+    made("글", name="A/B 100%", kind=kind)
+    page = open_page()
+    page.button_group(key=VIEW).set_value("export").run()
+    (command,) = [one.value for one in page.code if "kfold.py" in one.value]
+    data = shlex.split(command)[3]
+    assert command.endswith(f"'{flag}") and label_database(data).part == "A/B 100%"  # type: ignore[union-attr]
+
+
+def test_a_workbook_that_cuts_texts_says_so(workplace: Path) -> None:
+    made("가" * 40_000, "짧은 글")
+    page = open_page()
+    page.session_state["next_projects_view"] = "export"
+    page.run()
+    for kind, told in [("xlsx", ["칸 1개가 32,767자에서 잘렸습니다"]), ("csv", [])]:
+        page.selectbox("export_kind").set_value(kind)
+        page.toggle[0].set_value(True).run()
+        by_label(page.button, "파일 만들기").click().run()
+        while "만드는 중입니다" in str(page.main):
+            page.run()
+        assert "글 2건을 담았습니다" in shown(page)
+        assert [one.value.partition(".")[0] for one in page.warning] == told
+
+
+def test_labels_are_typed_in_lines_or_with_commas() -> None:
+    for typed, names in (
+        ("긍정, 부정,중립", ["긍정", "부정", "중립"]),
+        ('"기타, 나머지"\n가격, 값\n\n가격', ["기타, 나머지", "가격", "값"]),
+        ('별로 "안" 좋음', ['별로 "안" 좋음']),
+        ('"기타, 나머지\n부정', ['"기타', "나머지", "부정"]),
+        ("긍정,\n부정,\n", ["긍정", "부정"]),
+        (" , ", []),
+    ):
+        assert typed_labels(typed) == names
+        assert typed_labels(as_typed(names)) == names, typed
+
+
+def test_a_line_that_is_no_label_is_no_traceback() -> None:
+    assert len(typed_labels("가" * 200_000)) == 1
+
+
+def test_of_several_choices_of_label_studio_one_is_read() -> None:
+    parts = [
+        {"from_name": name, "type": "choices", "value": {"choices": [label]}}
+        for name, label in (("sentiment", "긍정"), ("topic", "배송"))
+    ]
+    tasks = [{"id": 1, "data": {"text": "글"}, "annotations": [{"result": parts}]}]
+    source = source_of_upload("ls.json", json.dumps(tasks).encode())
+    seen = look_at(source)
+    assert seen.choices == ("sentiment", "topic")
+    ways = [
+        seen.way(text=seen.text, label=None, no_header=False, origin=seen.origin, choices=one)
+        for one in ("topic", None)
+    ]
+    assert [label_values(source, way, "multi") for way in ways] == [["배송"], ["긍정", "배송"]]
