@@ -17,7 +17,7 @@ help:  ## Show the targets
 	@echo "installing into .venv (once, a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(INSTALL) $$(grep -E '^torch==' constraints.txt)
-	@$(INSTALL) -c constraints.txt -e .
+	@$(INSTALL) -c constraints.txt -e '.[app]'
 	@touch $@
 
 .venv/installed-test: .venv/installed

@@ -6,7 +6,7 @@ from malmoi.app.main import main, warming
 from malmoi.command_line import spare_the_collector
 
 if __name__ == "__main__":
-    main()
+    main(__file__)
 elif __name__ == "main":  # as `streamlit run` imports it, once, to start the server
     spare_the_collector()
     app = st.App(__file__, lifespan=warming)

@@ -31,6 +31,8 @@ _MEMORY_WORDS = (
     "failed to map segment",
     "std::bad_alloc",
 )
+# Of packages that are not in malmoi[train].
+_EXTRAS = {"streamlit": "app", "krippendorff": "app", "ray": "cluster"}
 
 
 class Stopped(BaseException):
@@ -167,7 +169,9 @@ def _stdout_is_gone() -> bool:
 
 
 def _resource_line(error: Exception) -> str:
-    """What to say where disk, memory or a path is what is wrong; empty where it is not."""
+    """What to say where disk, memory, a path or a package is what is wrong; else nothing."""
+    if isinstance(error, ModuleNotFoundError):
+        return _missing_package_line(error)
     number = error.errno if isinstance(error, OSError) else None
     words = " ".join(str(error).split())
     if (
@@ -186,6 +190,18 @@ def _resource_line(error: Exception) -> str:
         if isinstance(error, _PLACE_ERRORS) or number in _PLACE_NUMBERS:
             return f"cannot use {error.filename}: {error.strerror}; check the path"
     return ""
+
+
+def _missing_package_line(error: ModuleNotFoundError) -> str:
+    """What to install, where a package of an extra is not; empty for a module of our own."""
+    package = (error.name or "").split(".")[0]
+    if package in ("", "malmoi") or package in sys.modules:
+        return ""
+    extra = _EXTRAS.get(package, "train")
+    return (
+        f"this command needs {package}, which is not installed; pip install 'malmoi[{extra}]' "
+        "(in a clone: make)"
+    )
 
 
 @contextmanager

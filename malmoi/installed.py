@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from malmoi.errors import InputError
 
 TORCH = ("torch", "transformers")
-INSTALL_TORCH = "pip install -c constraints.txt torch transformers"
+INSTALL_TORCH = "pip install 'malmoi[train]' (in a clone: make)"
 
 
 def torch_is_there() -> bool:

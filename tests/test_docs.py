@@ -96,7 +96,7 @@ def test_every_recipe_is_described_and_every_described_one_exists() -> None:
     for room, heading in (("pretrain", "## Pre-training"), ("finetune", "## Fine-tuning")):
         section = page.partition(heading)[2].partition("\n## ")[0]
         described = re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)
-        recipes = [path.stem for path in (ROOT / room / "recipes").glob("*.toml")]
+        recipes = [path.stem for path in (ROOT / "malmoi" / room / "recipes").glob("*.toml")]
         assert sorted(described) == sorted(recipes), room
 
 

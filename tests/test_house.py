@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import tomllib
 from collections import defaultdict
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -104,6 +105,16 @@ def test_no_module_has_the_name_of_a_dependency() -> None:
 def test_no_module_patches_the_import_path() -> None:
     patching = "sys.path" + "."
     assert not [p for p in MODULES if patching in p.read_text(encoding="utf-8")]
+
+
+def test_what_the_package_reads_is_installed_with_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    globs = project["tool"]["setuptools"]["package-data"]["malmoi"]
+    package = ROOT / "malmoi"
+    read = [p for p in package.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")]
+    installed = {path for pattern in globs for path in package.glob(pattern)}
+    assert {p.relative_to(package) for p in read if p not in installed} == set()
+    assert package / "py.typed" in installed
 
 
 def test_data_and_models_lie_without_code() -> None:

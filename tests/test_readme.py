@@ -99,7 +99,9 @@ def command_of(words: list[str]) -> tuple[str, ...]:
     """The words of `python ...` that name the command, without its arguments."""
     if words[1] != "-m":
         return tuple(words[1:2])
-    return tuple(words[1:4] if words[2] in ("malmoi", "tokenizer") else words[1:3])
+    if words[2] != "malmoi":
+        return tuple(words[1:3])
+    return tuple(words[1:5] if words[3] == "tokenizer" else words[1:4])
 
 
 @cache

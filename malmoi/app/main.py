@@ -23,11 +23,15 @@ logger = logging.getLogger(__name__)
 _SECONDS_TO_READ = 2
 
 
-def main() -> None:
-    """Draw the app once; Streamlit calls this again at every interaction."""
+def main(script: str = __file__) -> None:
+    """Draw the app once; Streamlit calls this again at every interaction.
+
+    Args:
+        script: what Streamlit was told to run.
+    """
     st.set_page_config(page_title="말모이", page_icon="🧺", layout="wide")
     if _open_to_all():
-        _refuse()
+        _refuse(script)
         return
     try:
         # What follows takes long to import the first time: the page stands before that.
@@ -58,12 +62,12 @@ def _open_to_all() -> bool:
     return bool(st.context.headers) and not st.get_option("server.address")
 
 
-def _refuse() -> None:
+def _refuse(script: str) -> None:
     """Say why, on the page and in the log, and end the server: the app has no login."""
     logger.error(
         "expected an address to listen on, found none, so that the whole network could come in; "
         "start the app as streamlit run %s, or name one with --server.address",
-        os.path.realpath(__file__),
+        os.path.realpath(script),
     )
     st.error(
         "이 서버는 로그인 없이 모든 네트워크에 열려 있어 끝냅니다. 로그에 있는 명령으로 다시 "

@@ -1,11 +1,10 @@
 """`malmoi app`: the labelling app in a browser."""
 
+import importlib
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-from malmoi.installed import need
 
 ABOUT = "Start the labelling app; open the address that it prints in a browser. Ctrl-C ends it."
 _SCRIPT = Path(__file__).parents[1] / "app" / "main.py"
@@ -23,12 +22,8 @@ class AppSettings:
 
 
 def main(settings: AppSettings) -> None:
-    """Become the server of the app.
-
-    Raises:
-        InputError: streamlit is not installed.
-    """
-    need("the app", "streamlit", instead="pip install streamlit")
+    """Become the server of the app."""
+    importlib.import_module("streamlit")  # where it is not installed, that is one line
     flags = [f"--server.port={settings.port}", f"--server.address={settings.address}"]
     command = [sys.executable, "-m", "streamlit", "run", str(_SCRIPT), *flags]
     os.execv(sys.executable, command)

@@ -22,12 +22,13 @@ ABOUT = (
 OK, MISSING = "ok", "--"
 # Extras of the package, and what each is for.
 _FEATURES = {
+    "train": "training, and models that were not exported",
+    "app": "the labelling app",
     "plots": "pictures of tokenizers compared, with Hangul in them",
     "tensorboard": "TensorBoard files of a pre-training run",
     "llm": "a chat model as a baseline of k-fold",
     "postgres": "labels of a team in PostgreSQL",
     "login": "the app with a login",
-    "serve": "malmoi serve: the classifier over HTTP",
     "cluster": "cleaning, tokenising and predicting on a Ray cluster",
     "test": "make test",
     "bench": "the benchmarks",

@@ -98,7 +98,7 @@ def _check(settings: ServeSettings) -> None:
 
     if absent := [name for name in _PACKAGES if find_spec(name) is None]:
         raise InputError(
-            f"malmoi serve needs {', '.join(absent)}: pip install -c constraints.txt -e '.[serve]'"
+            f"malmoi serve needs {', '.join(absent)}: pip install -c constraints.txt -e ."
         )
     for flag, value in (
         ("--threads", 1 if settings.threads is None else settings.threads),

@@ -36,10 +36,10 @@ def run(golden: Golden) -> None:
         make_tokenizer(model)
         made = json.loads((Path(f"tokenizer-{model}") / "tokenizer.json").read_text("utf-8"))
         entries = made["model"]["vocab"]
-        golden.add(f"malmoi/tokenizer/{model}/vocabulary", entries, entries=len(entries))
-        golden.add(f"malmoi/tokenizer/{model}/tokenizer.json", made)
+        golden.add(f"tokenizer/{model}/vocabulary", entries, entries=len(entries))
+        golden.add(f"tokenizer/{model}/tokenizer.json", made)
         record = json.loads((Path(f"tokenizer-{model}") / "training.json").read_text("utf-8"))
-        golden.add(f"malmoi/tokenizer/{model}/training.json", record)
+        golden.add(f"tokenizer/{model}/training.json", record)
 
 
 def make_tokenizer(model: str = "wordpiece") -> Path:

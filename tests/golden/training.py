@@ -51,10 +51,10 @@ def pretrain(golden: Golden, name: str = "", *flags: str) -> None:
     figures = run_json["final_metrics"]
     loss = {key: round(value, 5) for key, value in figures.items() if key.endswith("tor_loss")}
     for path in sorted(output.glob("*/model.safetensors")):
-        entry = f"malmoi/pretrain/{name}/{path.parent.name}"
+        entry = f"pretrain/{name}/{path.parent.name}"
         golden.add(entry, path.read_bytes(), of_cpu=True, **loss)
-    golden.add(f"malmoi/pretrain/{name}/plan", run_json["plan"])
-    golden.add(f"malmoi/pretrain/{name}/run.json", run_json, of_cpu=True)
+    golden.add(f"pretrain/{name}/plan", run_json["plan"])
+    golden.add(f"pretrain/{name}/run.json", run_json, of_cpu=True)
 
 
 def kfold(golden: Golden, name: str, data: str, *flags: str) -> None:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
-from malmoi.__main__ import main
+from malmoi.__main__ import COMMANDS as COMMANDS_OF_MALMOI
+from malmoi.__main__ import TOKENIZER_COMMANDS, main
 from malmoi.command_line import run_command, run_one_of
 from malmoi.errors import InputError
 from malmoi.finetune.settings import KfoldSettings
@@ -27,7 +28,7 @@ COMMANDS = (
     ["finetune/kfold.py"],
     *(["-m", "malmoi", name] for name in ("list", "fetch", "clean", "stats", "sample", "cache")),
     *(["-m", "malmoi", name] for name in ("predict", "serve")),
-    *(["-m", "tokenizer", name] for name in ("train", "evaluate")),
+    *(["-m", "malmoi", "tokenizer", name] for name in ("train", "evaluate")),
 )
 # Each takes a third of a second to many to import.
 SLOW = (
@@ -40,8 +41,8 @@ def settings_of(command: list[str]) -> Any:
     """The class of a command's flags."""
     if command[0] != "-m":
         return PretrainSettings if command[0].startswith("pretrain") else KfoldSettings
-    commands = importlib.import_module(f"{command[1]}.__main__").COMMANDS
-    main = importlib.import_module(commands[command[2]][0]).main
+    commands = {**COMMANDS_OF_MALMOI, **TOKENIZER_COMMANDS}
+    main = importlib.import_module(commands[command[-1]][0]).main
     return next(iter(get_type_hints(main).values()))
 
 
@@ -115,8 +116,8 @@ def test_a_mistake_is_answered_before_anything_long_is_imported() -> None:
         ("-m malmoi predict corpora --model no/where/x --output y.csv", "no/where/x"),
         ("-m malmoi serve no/where/x", "no/where/x"),
         ("-m malmoi serve malmoi-small --max-texts 0", "--max-texts above 0"),
-        ("-m tokenizer train --corpus nowhere --output x", "nowhere"),
-        ("-m tokenizer evaluate x --corpus nowhere", "nowhere"),
+        ("-m malmoi tokenizer train --corpus nowhere --output x", "nowhere"),
+        ("-m malmoi tokenizer evaluate x --corpus nowhere", "nowhere"),
     ]
     found = answers(*(command.split() for command, _ in table))
     for (command, fact), (code, said) in zip(table, found, strict=True):
@@ -179,7 +180,7 @@ def test_a_mistyped_flag_has_its_hint_whatever_is_missing() -> None:
         ("-m malmoi predict", "--txt_column=x", "--txt_column=x", "--text-column"),
         ("-m malmoi fetch", "--frmo x", "--frmo", "--from"),
         ("-m malmoi clean", "--no-fix-mojibak", "--no-fix-mojibak", "--no-fix-mojibake"),
-        ("-m tokenizer train", "--ouptut x", "--ouptut", "--output"),
+        ("-m malmoi tokenizer train", "--ouptut x", "--ouptut", "--output"),
     ):
         with pytest.raises(InputError, match=rf"found {found}; did you mean {meant}\?"):
             settings = settings_of(command.split())

@@ -54,7 +54,7 @@ def test_no_benchmark_passes_over_data_that_lack(tmp_path: Path) -> None:
         "speed.pretraining": ("PretrainingSpeedSettings", {}),
     }
     for name, (settings, flags) in cases.items():
-        module = importlib.import_module(f"benchmarks.{name}")
+        module = importlib.import_module(f"lab.benchmarks.{name}")
         places = {"data": tmp_path / "data", "output": tmp_path / "results.json"} | flags
         with pytest.raises(InputError, match=f"below {tmp_path / 'data'}, found none; "):
             module.main(getattr(module, settings)(**places))

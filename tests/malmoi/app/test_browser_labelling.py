@@ -205,9 +205,9 @@ def test_a_page_goes_on_when_the_app_is_updated_under_it(
     """Past the texts that it held: the earlier version's card no longer hears a key."""
     make(workplace, some(130))
     place = tmp_path / "updated"
-    shutil.copytree(ROOT / "app", place / "app")
-    script = place / "app" / "main.py"
-    settings = {"PYTHONPATH": f"{place}{os.pathsep}{ROOT}"}
+    shutil.copytree(ROOT / "malmoi", place / "malmoi")
+    script = place / "malmoi" / "app" / "main.py"
+    settings = {"PYTHONPATH": str(place)}
     with serving(workplace, script=script, settings=settings) as server:
         page = open_page(chromium, server.address)
         page.keyboard.press("1")
@@ -215,7 +215,7 @@ def test_a_page_goes_on_when_the_app_is_updated_under_it(
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait()
         page.keyboard.press("2")
-    card = place / "app" / "labelling" / "card.js"
+    card = script.parent / "labelling" / "card.js"
     card.write_text(f"// A later version.\n{card.read_text(encoding='utf-8')}", encoding="utf-8")
     with serving(workplace, script=script, settings=settings, port=server.port):
         wait_until_saved(page)

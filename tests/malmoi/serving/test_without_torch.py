@@ -1,14 +1,19 @@
-"""A server without torch: what it needs is what deploy/requirements-serve.txt installs."""
+"""Without torch: the base of the package is what `malmoi serve` and `malmoi predict` need."""
 
 import contextlib
+import csv
 import json
+import os
 import re
+import subprocess
 import sys
-from importlib.metadata import packages_distributions
+import tomllib
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from malmoi.__main__ import main
 from malmoi.errors import InputError
@@ -19,7 +24,6 @@ from tests.malmoi.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE, ROOT, MakeModel, serving
 
 TEXTS = [text for text, _ in separable()]
-REQUIREMENTS = ROOT / "deploy" / "requirements-serve.txt"
 # Hides what is named, as if it were not installed, then is `malmoi`.
 HIDING = """
 import sys
@@ -37,11 +41,23 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def pinned(path: Path) -> dict[str, str]:
-    """Package -> version."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    found = [line.split("==") for line in lines if line and not line.startswith("#")]
-    return {canonical(name): version for name, version in found}
+def base_packages() -> set[str]:
+    """What `pip install malmoi` brings, without any extra: what it asks for, and so on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found, open_ = set(), [Requirement(line) for line in project["dependencies"]]
+    while open_:
+        one = open_.pop()
+        if canonical(one.name) in found:
+            continue
+        found.add(canonical(one.name))
+        lines = map(Requirement, requires(one.name) or ())
+        extras = [*one.extras, ""]
+        open_ += [
+            line
+            for line in lines
+            if not line.marker or any(line.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+    return found
 
 
 def canonical(name: str) -> str:
@@ -62,17 +78,10 @@ def _no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
 
 
-def test_versions_are_those_of_the_constraints() -> None:
-    needed = pinned(REQUIREMENTS)
-    assert needed.items() <= pinned(ROOT / "constraints.txt").items()
-    assert {"fastapi", "uvicorn", "onnxruntime", "tokenizers"} <= needed.keys()
-    assert not {"torch", "transformers", "pandas", "scipy"} & needed.keys()
-
-
-def test_a_server_needs_nothing_that_the_file_does_not_install(
-    classifier_directory: Path, home: Path
+def test_predict_and_serve_need_nothing_that_the_base_does_not_install(
+    classifier_directory: Path, home: Path, tmp_path: Path
 ) -> None:
-    needed = pinned(REQUIREMENTS).keys()
+    needed = base_packages()
     hidden = {
         module
         for module, packages in packages_distributions().items()
@@ -87,6 +96,20 @@ def test_a_server_needs_nothing_that_the_file_does_not_install(
         assert server.ask("/health").json["engine"] == ENGINE
     expected = Classifier.load(classifier_directory, ENGINE).predict(TEXTS)
     assert [each["label"] for each in found] == [each.label for each in expected]
+
+    (tmp_path / "글.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    flags = ["predict", "글.txt", "--model", str(classifier_directory), "--output"]
+    for output in ("답.csv", "답.xlsx", "답.parquet"):
+        done = subprocess.run(
+            [sys.executable, *program, *flags, output, f"--engine={ENGINE}"],
+            cwd=tmp_path,
+            env=os.environ | {"MALMOI_HOME": str(home)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    rows = csv.DictReader((tmp_path / "답.csv").open(encoding="utf-8-sig", newline=""))
+    assert [row["label"] for row in rows] == [each.label for each in expected]
 
 
 @pytest.mark.usefixtures("_no_torch")
