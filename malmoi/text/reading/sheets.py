@@ -242,9 +242,10 @@ class _SheetReader:
         # A column without a name, for remarks, is filled often; a row that has moved is one of few.
         beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
         self._has_remarks = beyond > len(found) / 2
-        if self._has_remarks:
-            filled = (n for row in found for n, cell in enumerate(row, 1) if cell is not None)
-            self.columns = [*self.columns, *[""] * (max(filled) - len(self.columns))]
+        width = len(self.columns)
+        while sum(_holds_something(cells[width : width + 1]) for cells in found) > len(found) / 2:
+            width += 1
+        self.columns = [*self.columns, *[""] * (width - len(self.columns))]
         self._sample = found
         return found
 

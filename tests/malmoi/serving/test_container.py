@@ -46,9 +46,8 @@ def test_what_it_copies_is_there_and_sent_to_the_builder() -> None:
     sent = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert {f"!{name}" for name in names} == {line for line in sent if line.startswith("!")}
     assert {"pyproject.toml", project()["readme"], *project()["license-files"]} <= names
-    requirements = next(name for name in names if "requirements" in name)
     installed = [rest for word, rest in instructions() if word == "RUN"]
-    assert any(f"-r /opt/malmoi/{requirements.split('/')[1]}" in line for line in installed)
+    assert any("-c /opt/malmoi/constraints.txt" in line for line in installed)
 
 
 def test_it_starts_the_command_on_the_port_that_it_shows_and_asks() -> None:
