@@ -20,6 +20,7 @@ COMMANDS = {
         "malmoi.commands.labels",
         "list, import, export or back up labels of the app",
     ),
+    "models": ("malmoi.commands.models", "fetch a released model, or show which there are"),
     "cache": ("malmoi.commands.cache", "show or remove the copies that runs keep"),
     "doctor": ("malmoi.commands.doctor", "say what is installed, found and missing"),
     "tokenizer": ("", "train a tokenizer, or compare some"),

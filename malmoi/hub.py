@@ -67,6 +67,8 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         near = names_like(name)
         place = f"{home().absolute()}{'' if home().is_dir() else ', which is not there'}"
         hint = f"did you mean {' or '.join(near)}?" if near else "check the name"
+        if name.startswith("malmoi-") and not near:
+            hint = f"malmoi models get {name} brings a released model"
         raise InputError(
             f"expected {flag}, the name of a run or a released model in {place}, a folder or a "
             f"Hub id, found {wanted}: nothing here has that name, and the Hugging Face Hub cannot "
