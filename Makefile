@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# One more than there are cores: many tests wait for commands, servers and browsers of their own.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4)))
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -41,7 +43,7 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 	@$(BIN)/streamlit run app/main.py
 
 test: .venv/installed-test lint  ## Run lint and all tests
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and the journeys: 90 s
 	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal
