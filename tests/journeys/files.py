@@ -164,7 +164,7 @@ def _write_one(
             cells[label_column] = ""
         if file.encoding == "cp949" and file.form in TEXT_FORMS:
             cells = {
-                name: _in_cp949(cell) if isinstance(cell, str) else cell
+                name: in_cp949(cell) if isinstance(cell, str) else cell
                 for name, cell in cells.items()
             }
         made.rows.append(cells)
@@ -217,7 +217,7 @@ def _dirty_text(text: str, dirt: set[str], chance: random.Random, file: DirtyFil
     return text
 
 
-def _in_cp949(text: str) -> str:
+def in_cp949(text: str) -> str:
     """What this encoding can hold of it."""
     return text.encode("cp949", "ignore").decode("cp949")
 
@@ -244,7 +244,7 @@ def _write_lines(
         dirty = _dirty_text(text, dirt, chance, file)
         if "long cell" in dirt:
             dirty = (dirty + " 길게 ") * 500
-        made.rows.append({"text": _in_cp949(dirty) if file.encoding == "cp949" else dirty})
+        made.rows.append({"text": in_cp949(dirty) if file.encoding == "cp949" else dirty})
     lines = [row["text"] for row in made.rows]
     made.left_out = _add_blanks(lines, dirt, chance)
     _encoded(file, "\n".join(lines) + "\n", dirt, path)

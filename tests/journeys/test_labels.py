@@ -17,12 +17,27 @@ from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore
 from malmoi.text.cleaning.cleaner import clean_text
-from tests.journeys.files import DIRT, MAY_BE_REFUSED, ODD_LABELS, DirtyFile
+from tests.journeys.files import (
+    DIRT,
+    MAY_BE_REFUSED,
+    ODD_LABELS,
+    TEXT_FORMS,
+    DirtyFile,
+    in_cp949,
+)
 from tests.journeys.laws import journey, must_be_read, render, run, table_of
 from tests.journeys.strategies import SENTENCES, files, journeys
 
 TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 LOCAL = Person(name="지은", is_local=True)
+
+
+def _label_names(file: DirtyFile) -> list[str]:
+    """The labels of the file as it can hold them: CP949 has no emoji."""
+    names = [ODD_LABELS[one] if "odd labels" in file.dirt else one for one in SENTENCES]
+    if file.encoding == "cp949" and file.form in TEXT_FORMS:
+        names = [in_cp949(name) for name in names]
+    return [normal_label(name) for name in names]
 
 
 @cache
@@ -37,12 +52,12 @@ def _empty_database() -> bytes:
 
 def _project(home: Path, name: str, file: DirtyFile) -> tuple[ProjectAccess, str]:
     """A project in a database of its own, and the database."""
-    names = [ODD_LABELS[one] if "odd labels" in file.dirt else one for one in SENTENCES]
+    names = _label_names(file)
     (home / f"{name}.db").write_bytes(_empty_database())
     url = f"sqlite:///{home}/{name}.db"
     new = NewProject(
         name=name,
-        labels=[ProjectLabel(name=normal_label(one)) for one in names],
+        labels=[ProjectLabel(name=one) for one in names],
         kind="single",
         settings=ProjectSettings(text_order="plain"),
     )
@@ -104,8 +119,7 @@ def _exported_texts(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
 def _label_all(access: ProjectAccess, file: DirtyFile) -> Counter[str]:
     """Give every text a label by the card's messages, some of them with an undo or twice."""
     given: Counter[str] = Counter()
-    names = [normal_label(ODD_LABELS.get(one, one)) for one in SENTENCES]
-    names = names if "odd labels" in file.dirt else list(SENTENCES)
+    names = _label_names(file)
     have: list[int] = []
     for turn in range(100):
         message: dict[str, Any] = {"sequence": turn, "scope": "", "acts": [], "wants": True}

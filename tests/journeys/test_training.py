@@ -8,7 +8,7 @@ import pandas as pd
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from malmoi.labels.names import normal_label
-from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.cleaning.cleaner import clean_text, reason_to_drop
 from tests.journeys.files import DirtyFile, Written
 from tests.journeys.laws import Done, journey, must_be_read, render, run, table_of
 from tests.journeys.strategies import SENTENCES, files, journeys
@@ -127,7 +127,9 @@ def test_an_encoder_is_pretrained_on_any_file(file: DirtyFile) -> None:
 
 
 def _too_little(written: Written) -> bool:
-    return len({clean_text(text) for text in written.texts}) < 3
+    cleaned = {text: clean_text(text) for text in written.texts}
+    kept = {clean for text, clean in cleaned.items() if reason_to_drop(text, clean) is None}
+    return len(kept) < 3
 
 
 @journeys(10, file=files(least=8, most=20))
