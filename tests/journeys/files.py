@@ -277,7 +277,8 @@ def _grid(file: DirtyFile, made: Written, dirt: set[str], chance: random.Random)
                 made.rows[number] = dict(zip(columns[:cut], cells[:cut], strict=True))
                 grid[number] = cells[:cut]
     if "long rows" in dirt:
-        grid[chance.randrange(len(grid))] += ["넘친 칸", 7]
+        cells = grid[chance.randrange(len(grid))]
+        cells += [None] * (len(columns) - len(cells)) + ["넘친 칸", 7]
     if "header again" in dirt:
         grid.insert(chance.randint(1, len(grid)), list(columns))
         made.left_out += 1
