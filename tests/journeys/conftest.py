@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     ElectraConfig,
     ElectraForPreTraining,
@@ -13,29 +12,14 @@ from transformers import (
 )
 
 from tests.journeys.strategies import SENTENCES
+from tests.malmoi.finetune.conftest import make_tokenizer
 
 # Names of labels as people choose them.
 LABELS = ("긍정", "별로, 안 사요", "😀 그냥 그래요")
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    letters = sorted({c for texts in SENTENCES.values() for text in texts for c in text} - {" "})
-    pieces = [*special, *letters, *(f"##{letter}" for letter in letters)]
-    tokenizer = Tokenizer(
-        models.WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]")
-    )
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
+    return make_tokenizer(text for texts in SENTENCES.values() for text in texts)
 
 
 def _config(tokenizer: PreTrainedTokenizerFast, **more: object) -> ElectraConfig:

@@ -62,10 +62,11 @@ def save_labels(
         )
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """One token a character, split by words."""
+def make_tokenizer(texts: Iterable[str] | None = None) -> PreTrainedTokenizerFast:
+    """One token a character of these texts, by default of `separable`; split by words."""
+    texts = [text for text, _ in separable()] if texts is None else texts
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    characters = sorted({character for text, _ in separable() for character in text} - {" "})
+    characters = sorted({character for text in texts for character in text} - {" "})
     pieces = [*special, *characters, *(f"##{character}" for character in characters)]
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
