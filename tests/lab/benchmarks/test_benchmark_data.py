@@ -1,9 +1,6 @@
 """Benchmarks find public texts where `malmoi fetch` writes them, and say in one line what lacks."""
 
 import importlib
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +8,6 @@ import pytest
 
 from lab.benchmarks.data import HATE_TRAIN, NEWS_COMMENTS, PETITIONS, QUESTIONS, DataSettings
 from malmoi.errors import InputError
-
-ROOT = Path(__file__).parents[3]
 
 
 def write(path: Path) -> Path:
@@ -59,14 +54,3 @@ def test_no_benchmark_passes_over_data_that_lack(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"below {tmp_path / 'data'}, found none; "):
             module.main(getattr(module, settings)(**places))
         assert not any(tmp_path.iterdir()), name
-
-
-def test_a_benchmark_without_its_data_ends_with_2(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-
-    command = [sys.executable, "-m", "lab.benchmarks.quality.score", "--tasks", "nsmc", "--linear"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "ratings_train.txt" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -63,28 +63,6 @@ def test_damaged_results_are_one_line(downstream: ModuleType, tmp_path: Path) ->
             downstream.Results(path)
 
 
-def test_rows_are_told_by_weights_and_shape(downstream: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 2}')
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    ours = downstream.identity_of(tmp_path)
-    assert ours == {"weights_sha256": hashlib.sha256(b"weights").hexdigest()}
-    (tmp_path / "model.safetensors").write_bytes(b"others")
-    assert downstream.identity_of(tmp_path) != ours
-    shape = downstream.identity_of(tmp_path, random_weights=True)
-    assert shape["shape"].startswith("2 x ")
-    assert downstream.identity_of("beomi/KcELECTRA-base-v2022") == {}
-
-
-def test_a_setting_that_is_new_counts_as_none_in_older_files(
-    downstream: ModuleType, tmp_path: Path
-) -> None:
-    path = tmp_path / "results.json"
-    downstream.Results(path, preset="tiny").add({"arm": "a"})
-    downstream.Results(path, preset="tiny", tokenizer=None)
-    with pytest.raises(InputError, match="tokenizer mine in"):
-        downstream.Results(path, preset="tiny", tokenizer="mine")
-
-
 def test_the_recorded_results_can_be_gone_on_with(downstream: ModuleType) -> None:
     sizes: dict[str, object] = {"train_size": 20_000, "dev_size": 20_000}
     pretrained = sizes | {"epochs": 3, "corpus": "reviews_rated.tsv.gz", "preset": "tiny"}
@@ -149,47 +127,6 @@ def test_scores_belong_to_weights_and_are_of_one_setting(
     (encoder / "config.json").write_text('{"model_type": "electra", "num_hidden_layers": 2}')
     assert measure("1e-4", random_weights=True)[8:] == [("test", 0, ""), ("test", 1, "")]
     assert json.loads(output.read_text())["runs"][8]["shape"].startswith("2 x ")
-
-
-def test_choices_are_made_on_dev_parts_of_one_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quality = importlib.import_module("lab.benchmarks.quality.score")
-    rows = quality.Rows(texts=[f"글 {n}" for n in range(60)], targets=np.arange(60) % 3)
-    task = {
-        "hate": replace(
-            quality.TASKS["hate"], train=lambda data: rows, test=lambda data: rows, needs=()
-        )
-    }
-    monkeypatch.setattr(quality, "TASKS", task)
-    parts: list[tuple[int, int]] = []
-
-    def fit(comparison: object, learn: Any, test: Any, *given: Any, **rest: Any) -> dict[str, Any]:
-        parts.append((len(learn.texts), len(test.texts)))
-        return {"macro_f1": float(len(parts))}
-
-    monkeypatch.setattr(quality, "_fit", fit)
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-
-    def measure(**flags: Any) -> None:
-        output = tmp_path / "quality.json"
-        flags |= {"model": str(tmp_path), "tasks": "hate", "seeds": 0, "output": output}
-        quality.main(quality.QualitySettings(**flags))
-
-    measure(learning_rates="1e-4,3e-4", dev_size=3, dev_train_size=5)
-    measure(learning_rates="1e-4,3e-4", dev_size=3, dev_train_size=5)
-    measure(learning_rates="1e-4,3e-4,5e-4")
-    measure(learning_rates="1e-4,3e-4,5e-4")
-    assert parts == [(5, 3)] * 2 + [(48, 12)] * 3
-    # A task with a dev file is chosen on that, whole, after learning from the training file.
-    dev = quality.Rows(texts=["글"] * 7, targets=np.zeros(7, dtype=np.int64))
-    monkeypatch.setitem(task, "hate", replace(task["hate"], dev=lambda data: dev))
-    parts.clear()
-    # Those on a part of the training file were other rows, though of the same rates.
-    measure(learning_rates="1e-4,3e-4", dev_train_size=50)
-    measure(learning_rates="1e-4,3e-4", dev_train_size=50, dev_size=3)
-    assert parts == [(50, 7)] * 2
 
 
 @pytest.fixture
@@ -271,92 +208,3 @@ def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for() -> None:
     assert len({" ".join(flags) for flags in arms}) == len({frozenset(flags) for flags in arms})
     for flags in arms:
         check(config_of_flags("--corpus", "texts.txt", *flags))
-
-
-def test_students_learn_from_what_teachers_say_and_meet_the_test_file_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    module = importlib.import_module("lab.benchmarks.quality.self_training")
-    good, bad = ("정말 재밌어요", "또 보고 싶네요"), ("너무 지루해요", "돈이 아까워요")
-    texts = [f"{(bad, good)[n % 2][n % 3 % 2]} {n}" for n in range(80)]
-    rows = module.Rows(texts=texts, targets=np.arange(80) % 2)
-    # A review to choose by that stands in the training file twice, and among the rated ones.
-    order = np.random.default_rng(0).permutation(80)
-    rows.texts[order[-1]] = rows.texts[order[0]]
-    test = module.Rows(texts=texts[:10], targets=rows.targets[:10])
-    looks: list[Any] = []
-
-    def read_test(data: Path) -> Any:
-        looks.append(test)
-        return test
-
-    nsmc = module.TASKS["nsmc"]
-    task = replace(nsmc, train=lambda data: rows, test=read_test, needs=())
-    monkeypatch.setattr(module, "TASKS", {"nsmc": task})
-    others = [f"{text}!" for text in texts[:30]]
-    rated = tmp_path / "nsmc" / "reviews_rated.tsv"
-    rated.parent.mkdir()
-    lines = [f"{n}\t1\t2\t5\t{text}\n" for n, text in enumerate([*others, *texts])]
-    rated.write_text("id\tmovie_id\tdate\trating\tdocument\n" + "".join(lines), encoding="utf-8")
-    made: list[str] = []
-
-    def note(name: str) -> None:
-        make = getattr(module, name)
-
-        def noted(*given: Any) -> Any:
-            made.append(name)
-            return make(*given)
-
-        monkeypatch.setattr(module, name, noted)
-
-    note("_fit")
-    note("_linear")
-    output = tmp_path / "results.json"
-
-    def measure(**flags: Any) -> list[dict[str, Any]]:
-        model = str(ROOT / "checkpoints" / "malmoi-small")
-        flags = {
-            "student_seeds": "0,1",
-            "teacher_seeds": "0",
-            "dev_size": 20,
-            "unlabelled": 30,
-        } | flags
-        flags = {"epochs": 4, "batch_size": 8} | flags
-        places = {"data": tmp_path, "work": tmp_path / "work", "results": output}
-        places["model"] = model
-        module.main(module.SelfTrainingSettings(**places, **flags))
-        found: list[dict[str, Any]] = json.loads(output.read_text())["runs"]
-        return found
-
-    found = module._reviews(module.SelfTrainingSettings(data=tmp_path, dev_size=20, unlabelled=30))
-    assert len(found.labelled.texts) == 59 and set(found.others) == set(others)
-    assert not set(found.dev.texts) & {*found.labelled.texts, *found.others}
-    with pytest.raises(InputError, match=r"expected a student in .*; train it without --test"):
-        measure(test=True)
-    # Another process may train the teachers of other seeds.
-    assert [row["arm"] for row in measure(student_seeds="")] == ["encoder"]
-    arms = ["encoder", "linear", *["teacher"] * len(module.SHARES), "student", "student"]
-    done = measure()
-    assert [row["arm"] for row in done] == arms
-    assert all(row["dev_accuracy"] >= 80 for row in done)
-    assert made == ["_fit", "_linear", "_fit", "_fit"]
-    capsys.readouterr()
-    assert measure() == done and capsys.readouterr().out.count("trained already") == 2
-    assert len(made) == 4 and not looks
-    students = tmp_path.glob("work/*/1")
-    scored = measure(test=True)
-    assert [row["seed"] for row in scored[len(done) :]] == [0, 1]
-    assert all(row["part"] == "test" for row in scored[len(done) :])
-    assert measure(test=True) == scored and len(looks) == 1
-    assert (next(students) / "model.safetensors").is_file()
-    # Others than these.
-    with pytest.raises(InputError, match="expected a student in"):
-        measure(test=True, batch_size=32)
-    # One that was stopped before its score was written is asked, not trained again.
-    setting = json.loads(output.read_text())["setting"]
-    output.write_text(json.dumps({"setting": setting, "runs": []}))
-    assert [row["arm"] for row in measure()] == arms and len(made) == 4
-    # Pseudo-labels of other texts are others.
-    rows.texts[order[-2]] += "."
-    with pytest.raises(InputError, match="expected results with texts_sha256"):
-        measure(test=True)

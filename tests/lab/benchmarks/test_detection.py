@@ -8,21 +8,8 @@ import pytest
 import torch
 from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
-from lab.benchmarks.quality.detection import MASKED, DetectionSettings, _figures, main
-from malmoi.pretrain.data.masking import choose_masked
+from lab.benchmarks.quality.detection import DetectionSettings, _figures, main
 from tests.malmoi.finetune.conftest import make_tokenizer, tiny_config
-
-
-def test_a_fraction_of_each_text_is_masked_and_at_least_one_token() -> None:
-    maskable = torch.ones(400, 42, dtype=torch.bool)
-    maskable[:, 0] = maskable[:, -1] = False  # [CLS] and [SEP]
-    maskable[:200, 3:] = False
-    masked = choose_masked(maskable, MASKED, torch.Generator().manual_seed(0))
-    assert not (masked & ~maskable).any()
-    assert masked[:200].sum(dim=1).unique().tolist() == [1]
-    assert masked[200:].sum(dim=1).unique().tolist() == [6]  # 15% of 40
-    per_place = masked[200:, 1:-1].float().mean(dim=0)
-    assert per_place.min() > 0.05 and per_place.max() < 0.27
 
 
 def test_figures_of_one_who_knows_and_of_one_who_says_the_base_rate() -> None:

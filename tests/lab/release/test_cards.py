@@ -1,7 +1,6 @@
 """The cards of the released models: their numbers are those of the records and results."""
 
 import importlib
-import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 from malmoi.errors import InputError
-from tests.lab.release.conftest import ROOT, write_json, write_records, write_weights
+from tests.lab.release.conftest import write_json, write_records, write_weights
 
 
 @pytest.fixture
@@ -104,30 +103,6 @@ def test_figures_are_of_todays_weights_and_texts(measured: ModuleType, released:
         write_weights(released / "malmoi-small", weights)
         encoder = card_of(released)
         assert "Not measured yet." in encoder and "38.50" not in encoder
-
-
-def test_the_linear_rival_is_that_of_todays_texts(measured: ModuleType, released: Path) -> None:
-    def row_of(task: str, linear: float) -> dict[str, Any]:
-        row = {"part": "test", "task": task, "encoder": measured.LINEAR, "macro_f1": linear}
-        return row | {"texts_sha256": measured.file_sha256(measured.OWN_TEXTS[task])}
-
-    written = {"written": {"texts": 9, "macro_f1": 0.7}}
-    report = released / "malmoi-small-reviews" / "report.json"
-    write_json(report, json.loads(report.read_text()) | {"by_origin": written})
-    rows = [row_of("memos", 81.11), row_of("written", 70.1)]
-    write_json(measured.QUALITY, {"runs": rows})
-    assert "| 0.8100 | 0.0141 | 0.8111 |" in card_of(released, "malmoi-small-memos")
-    assert "| 0.8100 | 0.8111 | 10 |" in card_of(released)
-    assert "| written | 9 | 0.7000 |  | 0.7010 |" in card_of(released, "malmoi-small-reviews")
-    # Texts that have been mended since are others.
-    write_json(measured.QUALITY, {"runs": [row | {"texts_sha256": "0" * 64} for row in rows]})
-    assert "0.8111" not in card_of(released, "malmoi-small-memos")
-    assert "0.7010" not in card_of(released, "malmoi-small-reviews")
-    # That of the committed results.
-    results = json.loads(
-        (ROOT / "lab" / "benchmarks" / "results" / "quality.json").read_text("utf-8")
-    )
-    assert measured.LINEAR in {run["encoder"] for run in results["runs"]}
 
 
 @pytest.mark.parametrize(

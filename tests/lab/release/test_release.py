@@ -17,7 +17,6 @@ from malmoi.errors import InputError
 from malmoi.flags import parse_flags
 from malmoi.pretrain.config.settings import PretrainSettings, read_config
 from malmoi.text.corpus.clean_corpus import corpus_hash
-from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
 from tests.lab.release.conftest import (
     CORPUS,
     RATED,
@@ -181,20 +180,6 @@ def test_a_check_repeats_the_flags_and_the_texts_of_the_record(
         release.make(settings)
 
 
-def test_hashes_are_of_the_files_that_were_read_and_lead_back_to_their_sources(
-    release: ModuleType, tmp_path: Path
-) -> None:
-    files = {
-        name: FetchedFile(url="", sha256=f"of {name}", size=1) for name in ("val.tsv", "test.tsv")
-    }
-    (tmp_path / "kote").mkdir()
-    about = {"source": "kote", "homepage": "", "licence": "", "citation": ""}
-    write_fetched(tmp_path / "kote", Fetched(**about, files=files))
-    hashes = release.hashes_of(tmp_path, ["kote"])
-    assert hashes == {"val.tsv": "of val.tsv"}
-    assert release.sources_of(["reviews_rated.tsv.gz", *hashes]) == ("kote",)
-
-
 def test_every_loss_that_the_record_has_is_compared(
     release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,45 +211,6 @@ def test_every_loss_that_the_record_has_is_compared(
         release.compare_losses(curve, all_risen, steps=500)
     with pytest.raises(InputError, match="up to step 40 in both, found them up to 20 in"):
         release.compare_losses(losses(), losses(), steps=40)
-
-
-def test_stages_are_gone_on_with_by_the_settings_they_were_made_with(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, work = write_reviews(tmp_path / "data", RATED), tmp_path / "work"
-
-    def keep(**flags: Any) -> None:
-        release._keep_settings(release.ReleaseSettings(data=data, work=work, **flags))
-
-    # A check makes a corpus, which a release of any settings may use.
-    keep(check=True)
-    (work / "corpus").mkdir()
-    keep(tokens=1e6, reviews_per_label=1_000)
-    keep(tokens=1e6, reviews_per_label=40)  # nothing was made with 1,000
-    (work / "reviews.csv").touch()
-    with pytest.raises(
-        InputError, match=r"reviews\.csv made with reviews_per_label 41, .* with 40;"
-    ):
-        keep(tokens=1e6, reviews_per_label=41)
-    (work / "encoder").mkdir()
-    with pytest.raises(
-        InputError, match=r"encoder made with tokens 2000000\.0, .* 1000000\.0; give"
-    ):
-        keep(tokens=2e6, reviews_per_label=40)
-    with monkeypatch.context() as patch:
-        patch.setattr(release, "RECIPE", ["--set", "objective.bag_weight=9"])
-        with pytest.raises(
-            InputError, match=r"with encoder_flags --set objective.bag_weight=9 .*; this recipe"
-        ):
-            keep(tokens=1e6, reviews_per_label=40)
-    keep(tokens=1e6, reviews_per_label=40)
-    keep(check=True)
-    write_reviews(data, RATED[1:])
-    with pytest.raises(InputError, match=r"corpus made with reviews_sha256 .*, found it made with"):
-        keep(check=True)
-    (work / "settings.json").unlink()
-    with pytest.raises(InputError, match=r"found it made with an unknown one; .* by --work"):
-        keep()
 
 
 def test_a_release_appears_whole_or_not_at_all(

@@ -4,7 +4,6 @@ import errno
 import json
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -21,11 +20,8 @@ from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from tests.lab.release.conftest import (
     RATED,
-    REPORT,
     ROOT,
-    write_json,
     write_reviews,
-    written_reviews,
 )
 from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
@@ -114,34 +110,3 @@ def test_what_is_no_rating_is_refused_and_nothing_written(
     with pytest.raises(InputError, match=r"1,000 reviews rated 1 to 4 in .*, found 120; lower"):
         release.rated_reviews(settings)
     assert not (tmp_path / "work").exists()
-
-
-def test_written_and_rated_reviews_are_scored_apart(release: ModuleType, tmp_path: Path) -> None:
-    written = list(written_reviews().items())[:30]
-    rows = [{"text": text, "label": label, "predicted": label} for text, label in written]
-    for n, label in enumerate(RATINGS):
-        rows.append({"text": f"영화 감상 {n}", "label": label, "predicted": "긍정"})
-    pd.DataFrame(rows).to_csv(tmp_path / "predictions.csv", index=False, encoding="utf-8-sig")
-    scores = release.scores_by_origin(tmp_path / "predictions.csv")
-    assert scores["written"] == {"texts": 30, "macro_f1": 1.0}
-    # One of three right, all called 긍정: F1 of 0.5, 0 and 0.
-    assert scores["rated"] == {"texts": 3, "macro_f1": pytest.approx(1 / 6)}
-
-
-def test_the_review_classifier_may_learn_from_the_written_ones_alone(
-    release: ModuleType, cards: ModuleType, tmp_path: Path, released: Path
-) -> None:
-    settings = release.ReleaseSettings(
-        data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", reviews_per_label=0
-    )
-    settings.check_values()
-    table = pd.read_csv(release.rated_reviews(settings), keep_default_na=False)
-    assert dict(zip(table["text"], table["label"], strict=True)) == written_reviews()
-    table["predicted"] = table["label"]
-    table.to_csv(tmp_path / "predictions.csv")
-    scores = release.scores_by_origin(tmp_path / "predictions.csv")
-    assert scores == {"written": {"texts": len(table), "macro_f1": 1.0}}
-    write_json(released / "malmoi-small-reviews" / "report.json", REPORT | {"by_origin": scores})
-    release.make(replace(settings, output=released, cards=True))
-    card = (released / "malmoi-small-reviews" / "README.md").read_text(encoding="utf-8")
-    assert f"| written | {len(table):,} | 1.0000 |" in card and "| rated |" not in card

@@ -15,10 +15,8 @@ from transformers import AutoModelForSequenceClassification, ElectraForSequenceC
 
 from malmoi import devices
 from malmoi.errors import InputError
-from malmoi.inference.batching import batches_by_length
 from malmoi.inference.classifier import CALIBRATION, Classifier
 from malmoi.model_folders import find_classifiers
-from malmoi.text.cleaning.cleaner import clean_text
 from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 
@@ -37,38 +35,12 @@ def some_texts() -> list[str]:
     return [*texts, "", "   ", "ㅋㅋㅋㅋㅋㅋ", "😀👍🏽", "x" * 500, texts[0]]
 
 
-def test_batches_give_what_one_by_one_gives(
-    classifier: Classifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("malmoi.inference.torch_engine.TOKENS_IN_BATCH", {"cpu": 100})
-    texts = some_texts()
-    together = classifier.predict(texts)
-    alone = [classifier.predict([text])[0] for text in texts]
-    for one, other in zip(together, alone, strict=True):
-        # bf16 products depend a little on the shape of the batch.
-        assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)
-    assert len({prediction.label for prediction in together}) > 1
-
-
 def test_what_was_cut_says_so(classifier: Classifier) -> None:
     # A window is 64 tokens, and 64 of them are read.
     tokens = [separable()[0][0].split()[0], "글"]
     words = [" ".join(tokens * 100), " ".join(tokens * 2000)]
     found = classifier.predict(["", *tokens, *words, tokens[0]])
     assert [prediction.cut for prediction in found] == [False, False, False, False, True, False]
-
-
-def test_equals_the_stock_model_in_float32(
-    classifier: Classifier, classifier_directory: Path
-) -> None:
-    texts = some_texts()
-    model = AutoModelForSequenceClassification.from_pretrained(classifier_directory).eval()
-    tokenizer = make_tokenizer()
-    for text, prediction in zip(texts, classifier.predict(texts), strict=True):
-        inputs = tokenizer(clean_text(text), return_tensors="pt", truncation=True, max_length=64)
-        with torch.inference_mode():
-            expected = torch.softmax(model(**inputs).logits[0], -1).tolist()
-        assert list(prediction.probabilities.values()) == pytest.approx(expected, abs=0.05)
 
 
 def test_name_labels_and_probabilities(classifier: Classifier) -> None:
@@ -138,15 +110,6 @@ def test_progress_ends_at_the_number_of_texts(classifier: Classifier) -> None:
     classifier.predict(some_texts(), progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1] == (len(some_texts()), len(some_texts()))
-
-
-def test_batches_hold_every_place_once() -> None:
-    for lengths in ([], [1], [5, 1, 3, 3, 1], [500, 2, 2], list(range(1, 60))):
-        batches = list(batches_by_length(lengths, 64))
-        assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
-        for batch in batches:
-            tokens = len(batch) * max(lengths[place] for place in batch)
-            assert tokens <= 64 or len(batch) == 1
 
 
 def message(path: Path | str, *engine: str) -> str:

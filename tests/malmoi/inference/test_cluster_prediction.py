@@ -1,6 +1,5 @@
 """`malmoi predict --cluster ray`: the rows of one process, whatever dies on the way."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -214,11 +213,6 @@ def test_parts_hold_every_row_once_and_in_order(
     assert not ends or found["source_file"].to_pylist() == files
 
 
-def test_a_part_grows_with_the_table_and_is_a_whole_number_of_units() -> None:
-    sizes = [parquet_parts._rows_in_part(rows) for rows in (1, 10**6, 10**7, 340 * 10**6)]
-    assert sizes == [10_000, 10_000, 40_000, 100_000]
-
-
 def test_long_texts_make_small_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_parts, "CHARACTERS_IN_UNIT", 1_000)
     cut = cut_of(write_files(tmp_path / "in", ["가나다라마" * 60] * 10))
@@ -236,14 +230,6 @@ def test_rows_that_hold_no_text_are_left_out_where_that_is_asked_for(
     with pytest.raises(InputError, match=r"a\.parquet:1: expected text or a number in the cell"):
         list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
     assert list(read_units(cut.parts[0], cut.schema, skip_bad_rows=True)) == []
-
-
-def test_a_damaged_page_is_named(tmp_path: Path, comments: list[str]) -> None:
-    folder = write_files(tmp_path / "in", list(comments))
-    cut = cut_of(folder)
-    damage(folder / "0.parquet")
-    with pytest.raises(InputError, match=r"0\.parquet: expected a Parquet file, found a damaged"):
-        list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
 
 
 def test_a_file_that_lost_rows_is_named(tmp_path: Path, comments: list[str]) -> None:
@@ -316,25 +302,3 @@ def test_an_address_without_a_cluster_flag(predict: Predict, tmp_path: Path) -> 
     flags = [tmp_path, f"--output={tmp_path / 'x.csv'}", "--model=x", "--address=a:1"]
     code, _, errors = predict(*flags)
     assert code == 2 and "--address a:1 is for --cluster ray; give both or neither" in errors
-
-
-def test_no_ray_and_no_cluster_are_one_line(
-    predict: Predict,
-    classifier_directory: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    data = write_files(tmp_path / "in", ["가나다"])
-    flags = [data, f"--output={tmp_path / 'out'}", f"--model={classifier_directory}"]
-    flags.append("--cluster=ray")
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "ray", None)
-        code, _, errors = predict(*flags)
-    assert code == 2 and errors.count("\n") == 1
-    assert "expected the package ray for a cluster, found none" in errors
-    assert "'.[cluster]'" in errors
-    pytest.importorskip("ray", reason="ray is not installed (the [cluster] extra)")
-    code, _, errors = predict(*flags, "--address=127.0.0.1:1")
-    assert code == 2 and errors.count("\n") == 1
-    assert "expected a Ray cluster at --address, found nothing at 127.0.0.1:1" in errors
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]

@@ -241,21 +241,6 @@ def test_a_stream_is_read_a_little_ahead_only(
     stream.close()
 
 
-def test_the_first_results_of_a_stream_come_soon(classifier_directory: Path) -> None:
-    taken = 0
-
-    def endless() -> Any:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield f"꿈에서 {taken}번 날았다"
-
-    stream = Classifier.load(classifier_directory).predict_iter(endless())
-    next(stream)
-    assert taken < 1_000
-    stream.close()
-
-
 def test_what_a_stream_gave_before_it_failed_is_predicted(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,12 +276,6 @@ def test_threads_are_counted(classifier_directory: Path) -> None:
     for threads in (0, -1, 1.5, "2"):
         with pytest.raises(InputError, match="expected threads, a number from 1 on"):
             Classifier.load(classifier_directory, threads=threads)
-
-
-def test_one_text_is_no_stream(classifier_directory: Path) -> None:
-    for bad in ("꿈", b"a"):
-        with pytest.raises(InputError, match=r"found one text; write \[text\]"):
-            list(Classifier.load(classifier_directory).predict_iter(bad))
 
 
 def test_what_yields_no_texts_is_no_stream(classifier_directory: Path) -> None:
@@ -486,26 +465,6 @@ def test_a_model_that_was_trained_again_is_another_export(
     weights = copied / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
     assert entry_path(copied) != entry_path(classifier_directory)
-
-
-def test_prediction_with_an_export_imports_neither_torch_nor_transformers(
-    classifier_directory: Path, shared_cache: Path
-) -> None:
-    Classifier.load(classifier_directory, "onnx-int8")
-    code = (
-        "import sys; from pathlib import Path; from malmoi import Classifier, cache; "
-        f"cache.CACHE = Path({str(shared_cache)!r}); "
-        f"c = Classifier.load({str(classifier_directory)!r}, 'onnx-int8'); "
-        "print(c.predict(['꿈에서 날았다'])[0].label); "
-        "print(*{name.split('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    label, modules = done.stdout.splitlines()
-    assert label in LABELS
-    heavy = {"torch", "transformers", "pandas", "scipy", "sklearn", "onnx", "huggingface_hub"}
-    assert not heavy & set(modules.split())
 
 
 class TestAuto:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -136,7 +135,7 @@ def test_every_format_out(predict: Predict, tmp_path: Path) -> None:
     assert cells[1][1:4] == [1, 0.5, True]
 
 
-@pytest.mark.parametrize("kind", ["json", "csv.gz", "csv.zst", "jsonl.gz", "json.zst", "JSONL.ZST"])
+@pytest.mark.parametrize("kind", ["csv.gz", "json.zst", "JSONL.ZST"])
 def test_what_is_written_is_read_again(kind: str, predict: Predict, tmp_path: Path) -> None:
     """Texts of several lines, with quotes, tabs and formulas, through both and back."""
     data, output, again = tmp_path / "in.jsonl", tmp_path / f"out.{kind}", tmp_path / "again.jsonl"
@@ -157,30 +156,6 @@ def test_what_cannot_be_compressed_is_refused(predict: Predict, tmp_path: Path) 
     for name in ("out.gz", "out.xlsx.gz", "out.parquet.zst", "out.tsv"):
         code, _, errors = predict(data, f"--output={tmp_path / name}")
         assert code == 2 and "expected --output with the ending .csv, .xlsx" in errors, name
-
-
-def test_every_format_and_encoding_in(predict: Predict, tmp_path: Path) -> None:
-    texts = [text for text, _ in separable()[:6]]
-    folder = tmp_path / "in"
-    folder.mkdir()
-    body = "text,n\n" + "".join(f"{text},{n}\n" for n, text in enumerate(texts))
-    (folder / "a.csv").write_bytes(body.encode("cp949"))
-    (folder / "b.csv").write_bytes(body.encode("utf-16"))
-    (folder / "c.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    pq.write_table(pa.table({"text": texts, "n": range(6)}), folder / "d.parquet")
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    for row in [["text", "n"], *([text, n] for n, text in enumerate(texts))]:
-        book.active.append(row)
-    book.save(folder / "e.xlsx")
-    (folder / "f.json").write_text(json.dumps([{"text": text} for text in texts]))
-    code, _, errors = predict(folder, f"--output={tmp_path / 'out.jsonl'}")
-    assert (code, errors) == (0, "")
-    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
-    assert [row["text"] for row in found] == texts * 6
-    labels = [row["label"] for row in found]
-    assert labels == labels[:6] * 6
 
 
 def test_any_number_of_workers_gives_the_same_rows(
@@ -223,20 +198,6 @@ def test_what_is_finished_is_not_done_again(
     assert sum(seen) == 23 - 5 * kept
     assert [row["번호"] for row in read_csv(output)] == [str(n) for n in range(23)]
     assert not (tmp_path / ".out.csv.work").exists()
-
-
-def test_another_input_begins_anew(
-    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_units: None
-) -> None:
-    data, output = write_table(tmp_path / "in.csv", some_rows()), tmp_path / "out.csv"
-    monkeypatch.setattr(
-        table_prediction, "_assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-    )
-    assert predict(data, f"--output={output}")[0] == 130
-    monkeypatch.undo()
-    write_table(data, some_rows(7))
-    assert predict(data, f"--output={output}")[0] == 0
-    assert len(read_csv(output)) == 7
 
 
 def test_an_input_that_changes_meanwhile_is_one_line_and_labelled_anew(
@@ -373,14 +334,6 @@ def test_bad_lines_of_a_pipe_are_left_out_and_counted(
     assert errors.splitlines()[-1] == "3 rows that could not be read, left out"
 
 
-def test_files_to_standard_output(predict: Predict, tmp_path: Path) -> None:
-    data = write_table(tmp_path / "in.csv", some_rows(7))
-    code, printed, errors = predict(data, "--output=-")
-    assert code == 0 and "texts from column 'text'" in errors
-    found = [json.loads(line) for line in printed.splitlines()]
-    assert [row["번호"] for row in found] == [str(n) for n in range(7)]
-
-
 def test_several_labels_pairs_and_values(
     predict: Predict,
     tmp_path: Path,
@@ -496,15 +449,6 @@ def test_more_rows_than_a_sheet_holds(
     data = write_table(tmp_path / "in.csv", some_rows(4))
     code, _, errors = predict(data, f"--output={tmp_path / 'out.xlsx'}")
     assert code == 2 and "an Excel sheet holds 4 rows" in errors
-
-
-def test_bad_rows_are_left_out_where_that_is_asked_for(predict: Predict, tmp_path: Path) -> None:
-    data, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    data.write_text('{"text": "꿈에서"}\n{"text": \n{"text": "내일"}\n', encoding="utf-8")
-    assert predict(data, f"--output={output}")[0] == 2
-    code, printed, _ = predict(data, f"--output={output}", "--skip-bad-rows")
-    assert code == 0 and "1 rows that could not be read, left out" in printed
-    assert len(output.read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_texts_longer_than_a_cell_of_excel_are_told(predict: Predict, tmp_path: Path) -> None:

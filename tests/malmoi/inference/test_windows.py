@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from malmoi.inference.batching import TokenizedTexts, tokenize_all
-from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.stock import load_stock
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.inference.windows import MOST_WINDOWS, Frame, in_windows, window_starts
@@ -116,44 +116,6 @@ def test_every_engine_averages_the_logits_of_the_windows(
     probabilities = [list(one.probabilities.values()) for one in found]
     assert np.abs(np.array(probabilities) - np.array(expected)).max() < TOLERANCE[engine]
     assert not any(one.cut for one in found)
-
-
-def test_what_stands_at_the_end_counts(classifier_directory: Path) -> None:
-    classifier = Classifier.load(classifier_directory, "torch-fp32")
-    (dream, _), (day, _), *_ = separable()
-    begun, turned = classifier.predict([dream + " 글" * 80, dream + " 글" * 80 + f" {day}" * 9])
-    assert begun.probabilities != pytest.approx(turned.probabilities, abs=1e-3)
-
-
-@pytest.mark.parametrize("engine", ["torch-fp32", "onnx-fp32"])
-def test_order_and_batches_change_nothing(
-    engine: str, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    classifier = Classifier.load(classifier_directory, engine)
-    short = [text for text, _ in separable()]
-    given = [text for both in zip(long_texts(), short, strict=False) for text in both]
-    alone = [classifier.predict([text])[0] for text in given]
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 3)
-    for together in (classifier.predict(given), list(classifier.predict_iter(iter(given)))):
-        for one, other in zip(alone, together, strict=True):
-            assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
-    texts = list({text: None for text in given})
-    done: list[int] = []
-    classifier.predict(texts, progress=lambda count, _: done.append(count))
-    assert done[-1] == len(texts) and done == sorted(done)
-
-
-def test_the_temperature_divides_the_mean(classifier_directory: Path, tmp_path: Path) -> None:
-    stock = load_stock(classifier_directory)
-    stock.model.save_pretrained(tmp_path)
-    stock.tokenizer.save_pretrained(tmp_path)
-    (tmp_path / CALIBRATION).write_text('{"temperature": 2.0}')
-    plain = Classifier.load(classifier_directory, "torch-fp32").predict(long_texts())
-    soft = Classifier.load(tmp_path, "torch-fp32").predict(long_texts())
-    for one, other in zip(plain, soft, strict=True):
-        roots = np.sqrt(list(one.probabilities.values()))
-        expected = roots / roots.sum()
-        assert list(other.probabilities.values()) == pytest.approx(expected, abs=1e-4)
 
 
 def test_k_fold_predicts_as_the_classifier_does(classifier_directory: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -115,23 +114,6 @@ def test_with_malmoi_which_exports_nothing_again(released_folder: Path) -> None:
     for engine in engines:
         expected = probabilities(RELEASED, engine, TEXTS)
         assert np.abs(found[engine] - expected).max() < 1e-5, engine
-
-
-def test_malmoi_reads_its_networks_without_torch(released_folder: Path) -> None:
-    code = (
-        "import sys; from malmoi import Classifier; "
-        f"classifier = Classifier.load({str(released_folder)!r}, 'onnx-int8'); "
-        "print(classifier.predict(['최고예요'])[0].label); "
-        "print('torch' in sys.modules or 'transformers' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[3],
-    )
-    assert done.stdout.split() == ["긍정", "False"]
 
 
 def test_networks_that_are_not_of_the_model_are_not_taken(

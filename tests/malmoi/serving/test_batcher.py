@@ -15,8 +15,6 @@ from malmoi.serving.batcher import (
     TEXTS_IN_BATCH,
     TEXTS_IN_TURN,
     Batcher,
-    OverloadedError,
-    WorkerEndedError,
 )
 from tests.malmoi.finetune.conftest import separable
 from tests.malmoi.serving.conftest import ENGINE
@@ -159,41 +157,6 @@ def test_what_nobody_waits_for_any_more_is_not_computed(watched: Watched) -> Non
 
     run(batcher, ask())
     assert watched.asked == [TEXTS[:1], TEXTS[2:3]]
-
-
-def test_more_requests_than_may_wait_are_refused(watched: Watched) -> None:
-    batcher = Batcher(watched, 2)
-    watched.go.clear()
-
-    async def ask() -> None:
-        waiting = [asyncio.create_task(batcher.predict(TEXTS[:1])) for _ in range(2)]
-        await asyncio.sleep(0.01)
-        assert batcher.full
-        with pytest.raises(OverloadedError):
-            await batcher.predict(TEXTS[:1])
-        watched.go.set()
-        await asyncio.gather(*waiting)
-        assert not batcher.full and await batcher.predict(TEXTS[:1])
-
-    run(batcher, ask())
-
-
-def test_when_nobody_computes_any_more_every_request_is_told_so(watched: Watched) -> None:
-    def defect(texts: int) -> None:
-        raise RuntimeError("a defect")
-
-    batcher = Batcher(watched, 100, on_batch=defect)
-
-    async def ask() -> list[Any]:
-        requests = (batcher.predict([text]) for text in TEXTS[:3])
-        return await asyncio.gather(*requests, return_exceptions=True)
-
-    async def ask_twice() -> list[Any]:
-        return await ask() + await ask()
-
-    found = run(batcher, ask_twice())
-    assert [type(each) for each in found] == [WorkerEndedError] * 6
-    assert batcher.unanswered == 0
 
 
 def test_a_request_at_fault_does_not_spoil_the_others(watched: Watched) -> None:

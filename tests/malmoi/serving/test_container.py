@@ -61,19 +61,6 @@ def test_it_starts_the_command_on_the_port_that_it_shows_and_asks() -> None:
     assert f"'127.0.0.1', {settings.port}," in health_command()[-1]
 
 
-def test_its_user_is_a_number_and_not_root() -> None:
-    user, group = last("USER").split(":")
-    assert int(user) > 0 and int(group) > 0
-
-
-def test_its_python_is_one_that_the_project_takes() -> None:
-    bases = {rest.split()[0] for word, rest in instructions() if word == "FROM"}
-    (base,) = bases
-    version = base.removeprefix("python:").removesuffix("-slim")
-    minimum = project()["requires-python"].removeprefix(">=")
-    assert tuple(map(int, version.split("."))) >= tuple(map(int, minimum.split(".")))
-
-
 def test_a_busy_container_is_healthy_and_one_that_computes_no_more_is_not() -> None:
     statuses: Iterator[int | None] = iter((200, 503, 500, None))
 

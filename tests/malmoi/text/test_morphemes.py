@@ -108,16 +108,6 @@ def test_a_text_that_makes_the_analyser_fail_is_counted() -> None:
     assert (found.keywords[0].word, found.texts, found.failed) == ("영화", 2, 1)
 
 
-def test_spacing_correction_changes_spaces_only() -> None:
-    for text, expected in (
-        ("아버지가방에들어가신다", "아버지가 방에 들어가신다"),
-        ("", ""),
-        ("이미 잘 띄어 쓴 글", "이미 잘 띄어 쓴 글"),
-        ("너무재밌어요" + "ㅋ" * 30 + "진짜재밌음", "너무 재밌어요" + "ㅋ" * 30 + "진짜 재밌음"),
-    ):
-        assert correct_spacing(text) == expected
-
-
 def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Careless:
         def space(self, text: str) -> str:
@@ -126,15 +116,6 @@ def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(morphemes, "_kiwi", lambda process: Careless())
     with pytest.raises(AnalyserError, match="more than spaces"):
         correct_spacing("재밌어요")
-
-
-def test_sentences() -> None:
-    laugh = "ㅋ" * 30
-    text = f"재밌었다 정말로 최고예요{laugh} 또 보고싶다. 끝!"
-    assert split_sentences(text) == ["재밌었다", f"정말로 최고예요{laugh}", "또 보고싶다.", "끝!"]
-    assert split_sentences("  ") == []
-    # 됀 is 되 and ㄴ다 to Kiwi: it ends one sentence and begins the next with the same syllable.
-    assert split_sentences("후회됀다. 알아보고 볼 걸") == ["후회됀다.", "알아보고 볼 걸"]
 
 
 def test_sentences_that_lose_a_part_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

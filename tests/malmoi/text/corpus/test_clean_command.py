@@ -219,17 +219,6 @@ def test_inputs_with_files_of_one_name_keep_apart(clean_here: Clean, tmp_path: P
     assert list(json.loads((output / "_report.json").read_text())["sources"]) == sources
 
 
-def test_the_sample_corpora_are_clean_input(clean_here: Clean, tmp_path: Path) -> None:
-    folders = [COMMENTS.with_name(name) for name in ("comments", "reviews", "memos")]
-    code, out, err = clean_here(*folders, "--output", tmp_path / "c")
-    assert (code, err) == (0, "") and "cleaning 7 files" in out
-    report = json.loads((tmp_path / "c" / "_report.json").read_text(encoding="utf-8"))
-    # The data cards beside them are no texts, and no text is a copy of another.
-    assert not [name for name in report["sources"] if name.endswith(".md")]
-    reasons = {reason for reason, texts in report["dropped"].items() if texts}
-    assert reasons == {"too-short", "no-hangul"}
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -58,21 +58,6 @@ def test_nothing_and_halves_of_characters_are_counted_too() -> None:
     assert counted("\ud83d", "\ud83d", "\x00")["duplicates"] == 1
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("text,label\n재밌다,긍정\n별로,부정\n최고,긍정\n뭐지,\n", encoding="utf-8")
-    assert main(["stats", str(path), "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert summary["labels"] == {"긍정": 2, "부정": 1}
-    assert summary["labelled texts"] == 3
-    assert "rejections" not in summary
-    assert main(["stats", str(path)]) == 0
-    lines = capsys.readouterr().out.split("\n")
-    assert "texts: 4" in lines
-    assert "  긍정: 2" in lines
-    assert "  Hangul: 100.00%" in lines
-
-
 def test_rejections_of_a_clean_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("재밌다\n", encoding="utf-8")
     report = tmp_path / REPORT_NAME

@@ -48,24 +48,6 @@ def test_texts_before_and_after() -> None:
     ]
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text(
-        "변할 것이 하나도 없는 문장\n재밌다ㅋㅋㅋㅋㅋ\u200b [b]정말로[/b]\n짧다\n", encoding="utf-8"
-    )
-    assert main(["sample", str(path)]) == 0
-    assert capsys.readouterr().out == (
-        "before  변할 것이 하나도 없는 문장\n"
-        "after   변할 것이 하나도 없는 문장\n"
-        "before  재밌다ㅋㅋㅋㅋㅋ\\u200b [b]정말로[/b]\n"
-        "after   재밌다ㅋㅋ [b]정말로[/b]\n"
-        "before  짧다\n"
-        "dropped (too-short)\n"
-    )
-    assert main(["sample", str(path), "--changed-only", "--size", "1"]) == 0
-    assert "변할" not in capsys.readouterr().out
-
-
 def test_long_and_broken_texts_are_shown_on_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,14 +11,10 @@ from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.text.public.catalog import SOURCES, find_source
 from malmoi.text.public.description import PublicSource, RemoteFile
-from malmoi.text.public.fetch_progress import FetchProgress
-from malmoi.text.public.fetching import fetch_source
-from malmoi.text.public.kote import EMOTIONS
 from malmoi.text.public.repository_files import ARCHIVE
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
 
-MIRROR = Path(__file__).parents[5] / "shared" / "data"
 FILES = [(source, file) for source in SOURCES.values() for file in source.files]
 
 
@@ -281,52 +276,6 @@ def test_need_label_is_refused_where_texts_have_none(tmp_path: Path) -> None:
 def test_a_misspelt_source_is_answered_with_the_nearest() -> None:
     with pytest.raises(InputError, match="found 'kotee'; did you mean kote"):
         find_source("kotee")
-
-
-# Rows as the mirror's README.md counts them; of pairs, both texts.
-MIRRORED = {
-    "nsmc": {"ratings_train.txt": 150_000, "ratings_test.txt": 50_000},
-    "kote": {"val.tsv": 5_000, "test.tsv": 5_000},
-    "korean_hate_speech": {
-        "labeled/train.tsv": 7_896,
-        "labeled/dev.tsv": 471,
-        "unlabeled/unlabeled_comments_5.txt": 33_893,
-    },
-    "kmhas": {"kmhas_valid.txt": 8_776, "kmhas_test.txt": 21_939},
-    "korsts": {"sts-train.tsv": 2 * 5_749, "sts-dev.tsv": 2 * 1_500, "sts-test.tsv": 2 * 1_379},
-    "question_pair": {"train.tsv": 2 * 6_136, "dev.tsv": 2 * 682, "test.tsv": 2 * 758},
-    "chatbot": {"ChatbotData.csv": 2 * 11_823},
-    "petitions": {
-        **{"petitions_2017-08.jsonl": 662, "petitions_2019-04.jsonl": 494},
-        **{"petitions_2019-05.jsonl": 714, "petitions_2019-06.jsonl": 572},
-        **{"petitions_2019-07.jsonl": 610, "petitions_2019-08.jsonl": 639},
-    },
-}
-LABELS = {
-    "nsmc": {"긍정", "부정"},
-    "korean_hate_speech": {"hate", "offensive", "none", None},
-    "korsts": {None},
-    "question_pair": {None},
-    "chatbot": {"일상다반사", "이별(부정)", "사랑(긍정)"},
-}
-
-
-@pytest.mark.skipif(not MIRROR.is_dir(), reason="the mirror ../shared/data is not here")
-@pytest.mark.parametrize("name", MIRRORED)
-def test_the_mirror_is_fetched_and_read_to_the_last_row(name: str, tmp_path: Path) -> None:
-    progress = FetchProgress()
-    outcome = fetch_source(SOURCES[name], tmp_path, progress=progress, mirror=MIRROR)
-    assert set(outcome.fetched) == set(MIRRORED[name])
-    records = list(iter_records(tmp_path))
-    assert Counter(record.source for record in records) == MIRRORED[name]
-    if not outcome.missing:
-        assert len(records) == SOURCES[name].texts
-    if name in LABELS:
-        assert {record.label for record in records} == LABELS[name]
-    if name == "kote":
-        parts = {part for record in records for part in str(record.label).split(",")}
-        assert parts == set(EMOTIONS)
-    assert fetch_source(SOURCES[name], tmp_path, progress=progress, mirror=MIRROR).kept
 
 
 def test_pretraining_reads_a_fetched_folder(

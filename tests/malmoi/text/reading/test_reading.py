@@ -4,8 +4,6 @@ import gzip
 import io
 import logging
 import os
-from collections import Counter
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +18,6 @@ from malmoi.errors import InputError
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from malmoi.text.reading.records import iter_records, load_table
 from malmoi.text.record import Record
-
-SHARED = Path(__file__).parents[5] / "shared" / "data"
 
 ROWS = [
     ("a1", "꿈을 꿨다 ㅋㅋ", "꿈"),
@@ -178,11 +174,6 @@ def test_csv_with_line_breaks_in_fields(tmp_path: Path) -> None:
     ]
 
 
-def test_long_csv_field(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", f'text\n"{"가" * 1_000_000}"\n')
-    assert [len(record.text) for record in iter_records(path)] == [1_000_000]
-
-
 def test_labels_that_are_numbers(tmp_path: Path) -> None:
     for suffix in (".parquet", ".xlsx"):
         labels: list[float | None] = [1.0, 0.5, None, 3]
@@ -203,12 +194,6 @@ def test_labels_that_are_numbers(tmp_path: Path) -> None:
         assert found[0].id == f"a{suffix}:{first}"
 
 
-def test_xlsx_rows_of_other_widths(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xlsx", xlsx([["label", "text"], ["꿈"], ["꿈", "비행"]]))
-    assert [record.text for record in iter_records(path)] == ["", "비행"]
-    assert list(load_table("a.xlsx", path.read_bytes()).columns) == ["label", "text"]
-
-
 def test_jsonl_whose_keys_change(tmp_path: Path) -> None:
     lines = [
         '{"text": "가", "label": true}',
@@ -224,14 +209,6 @@ def test_jsonl_whose_keys_change(tmp_path: Path) -> None:
     ]
     table = load_table("a.jsonl", path.read_bytes())
     assert list(table["id"]) == ["", "7", ""]
-
-
-def test_parquet_in_many_batches(tmp_path: Path) -> None:
-    table = pa.table({"other": [[1]] * 10_000, "text": [f"글 {n}" for n in range(10_000)]})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3_000)
-    found = list(iter_records(tmp_path / "a.parquet"))
-    assert [record.text for record in found] == table["text"].to_pylist()
-    assert (found[0].id, found[-1].id) == ("a.parquet:1", "a.parquet:10000")
 
 
 def test_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -262,22 +239,6 @@ def test_reading_streams(tmp_path: Path) -> None:
     assert next(stream).text == "가"
     with pytest.raises(InputError, match=r"a\.tsv:3: expected 2 fields"):
         next(stream)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no shared data at {SHARED}")
-def test_real_corpora() -> None:
-    ratings = Counter(r.label for r in iter_records(SHARED / "nsmc" / "ratings_test.txt"))
-    assert ratings == {"0": 25_000, "1": 25_000}
-    comments = list(iter_records(SHARED / "comments"))
-    by_source = Counter(record.source for record in comments)
-    assert by_source["kmhas_valid.tsv"] == 8_776
-    assert by_source["korean_hate_speech_unlabeled_5.txt"] == 33_893
-    assert "1. 8넘의 문재앙" in {record.text for record in comments}
-    reviews = list(islice(iter_records(SHARED / "nsmc" / "reviews_rated.tsv.gz"), 1_000))
-    assert len(reviews) == 1_000
-    assert reviews[0].text == "영화 전개가 내내 싱겁고 무난하다."
-    petitions = islice(iter_records(SHARED / "petitions"), 10)
-    assert all(record.text for record in petitions)
 
 
 def test_blank_rows_of_an_upload_keep_their_place() -> None:

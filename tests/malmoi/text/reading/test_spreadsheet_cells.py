@@ -16,7 +16,6 @@ from malmoi.text.reading.records import iter_records, load_table
 from malmoi.text.reading.spreadsheet_cells import guarded, unguarded
 from malmoi.text.table_writing import table_writer
 
-NSMC = Path(__file__).parents[5] / "shared" / "data" / "nsmc" / "ratings_train.txt"
 FORMULAS = [
     "=1+1",
     "=cmd|'/C calc'!A0",
@@ -48,15 +47,6 @@ def runs_something(cell: str) -> bool:
     return False
 
 
-def nsmc_reviews() -> list[str]:
-    if not NSMC.is_file():
-        pytest.skip("no NSMC beside the repository: nothing to read real reviews from")
-    lines = NSMC.read_text(encoding="utf-8").splitlines()[1:]
-    found = [text for text in (line.split("\t")[1] for line in lines) if text[:1] in tuple("=+-@")]
-    assert len(found) > 50
-    return found
-
-
 def through_csv(cells: list[str]) -> list[str]:
     """Written as a table for people, read as an upload."""
     file = io.StringIO(newline="")
@@ -86,12 +76,6 @@ def test_every_text_comes_back_but_for_nul(cell: str) -> None:
 def test_a_file_gives_back_its_texts() -> None:
     cells = [*FORMULAS, *HARMLESS]
     assert through_csv(cells) == cells
-
-
-def test_real_reviews_come_back() -> None:
-    reviews = nsmc_reviews()
-    assert through_csv(reviews) == reviews
-    assert not any(runs_something(guarded(review)) for review in reviews)
 
 
 def test_rejects_run_nothing_and_can_be_read_again(tmp_path: Path) -> None:

@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pandas as pd
 import pytest
 
-from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_records, load_table
 from malmoi.text.reading.sources import find_sources
 from malmoi.text.reading.whole_rows import iter_whole_rows
-
-CASES = Path(__file__).parents[5] / "shared" / "cases" / "reading"
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -69,12 +65,6 @@ def notes_of(path: Path, **options: Any) -> tuple[ReadingNotes, str]:
     notes = ReadingNotes(say=said.append)
     list(iter_records(path, options=ReadOptions(**options), notes=notes))
     return notes, "\n".join(said)
-
-
-def test_blank_lines_are_left_out_and_counted(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.txt", "좋아요\n\n  \n별로예요\n".encode())
-    assert "2 blank lines" in notes_of(path)[1]
-    assert "blank" not in notes_of(write(tmp_path / "b.txt", "좋아요\n별로\n".encode()))[1]
 
 
 HEADER: list[object] = ["no", "text", "score"]
@@ -232,22 +222,6 @@ def test_columns_of_one_name_are_told_by_their_numbers(tmp_path: Path) -> None:
     assert texts(path, text_column="3") == ["둘째 답", "넷째 답"]
 
 
-def test_a_header_written_again_is_no_row(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", "제목,본문\n가,하나\n제목,본문\n나,둘\n제목,본문\n다,셋\n")
-    assert texts(path) == ["하나", "둘", "셋"]
-    assert "2 headers repeated" in notes_of(path)[1]
-    rows = [["제목", "본문"], ["가", "하나"], ["제목", "본문"], ["나", "둘"]]
-    assert texts(write(tmp_path / "a.xlsx", book({"장": rows}))) == ["하나", "둘"]
-
-
-def test_a_quoted_line_break_in_a_tsv_is_part_of_the_text(tmp_path: Path) -> None:
-    one = pd.DataFrame({"text": ["첫 줄\n둘째 줄", '"혼자', "보통 글"]})
-    path = write(tmp_path / "a.tsv", one.to_csv(sep="\t", index=False))
-    assert texts(path) == one["text"].tolist()
-    two = write(tmp_path / "b.tsv", 'id\ttext\tlabel\n1\t"첫 줄\n둘째 줄"\t1\n2\t"혼자\t0\n')
-    assert texts(two) == ["첫 줄\n둘째 줄", '"혼자']
-
-
 def test_files_without_texts_are_left_out_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "text\n글 하나\n")
     write(tmp_path / "b.csv", "text\n")
@@ -353,17 +327,6 @@ def test_a_column_name_is_shown_whole(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", f'때,"{name}",별점\n1,발표가 많아서 좋았습니다,5\n')
     assert name in refusal(path)
     assert texts(path, text_column=name) == ["발표가 많아서 좋았습니다"]
-
-
-def test_pandas_opens_a_clean_corpus(tmp_path: Path) -> None:
-    source = write(
-        tmp_path / "a.csv", "text,n\n첫째로 아주 좋은 글입니다,1\n둘째로 나쁜 글이에요,2\n"
-    )
-    assert main(["clean", str(source), "--output", str(tmp_path / "clean")]) == 0
-    frame = pd.read_parquet(tmp_path / "clean")
-    assert sorted(frame["text"]) == ["둘째로 나쁜 글이에요", "첫째로 아주 좋은 글입니다"]
-    report = json.loads((tmp_path / "clean" / "_report.json").read_text(encoding="utf-8"))
-    assert report["reading"]["files"][0]["text"] == "text"
 
 
 def test_uneven_rows_below_a_known_header_are_told_and_not_taken_for_texts(tmp_path: Path) -> None:
@@ -560,12 +523,3 @@ SHAPES: dict[str, tuple[dict[str, Any], int | str]] = {
     "30_form.csv": ({}, "(필수)"),
     "31_headerless.tsv": ({"no_header": True}, 2),
 }
-
-
-@pytest.mark.skipif(not CASES.is_dir(), reason=f"no cases at {CASES}")
-def test_the_shapes_that_went_wrong() -> None:
-    for name, options, wanted in [(n, *o) for n, o in SHAPES.items()]:
-        if isinstance(wanted, str):
-            assert wanted in refusal(CASES / name, **options)
-        else:
-            assert len(read(CASES / name, **options)) == wanted
