@@ -15,12 +15,11 @@ READMES = [ROOT / "README.md", ROOT / "README.ko.md"]
 DOCUMENTS = sorted(
     [*READMES, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")]
     + [*(ROOT / "checkpoints").glob("*/README.md"), *(ROOT / "corpora").glob("*/README.md")]
+    + [*(ROOT / "lab").glob("**/*.md")]
 )
-# The log names files as they were called on the day.
-OF_TODAY = [path for path in DOCUMENTS if (ROOT / "docs" / "log") not in path.parents]
 PICTURE_BYTES = 300_000
 _LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^()\s]+)\)")
-_ROOMS = "malmoi|tokenizer|pretrain|finetune|app|release|benchmarks|tests|docs|corpora|checkpoints"
+_ROOMS = "malmoi|tokenizer|pretrain|finetune|app|lab|tests|docs|corpora|checkpoints"
 _PATH = re.compile(rf"(?<![\w/.-])(?:{_ROOMS})/[\w./-]*\w\.(?:py|md|toml|json|csv|tsv|txt|png)\b")
 
 
@@ -63,7 +62,7 @@ def test_links_lead_to_files_and_headings() -> None:
 def test_paths_that_are_named_exist() -> None:
     found = [
         (named(path), name)
-        for path in OF_TODAY
+        for path in DOCUMENTS
         for name in set(_PATH.findall(path.read_text(encoding="utf-8")))
     ]
     # NAME is the reader's to choose.
@@ -73,7 +72,7 @@ def test_paths_that_are_named_exist() -> None:
 def test_documents_are_of_a_readable_size_and_name_no_folder_beside_the_repository() -> None:
     texts = {named(path): path.read_text(encoding="utf-8") for path in DOCUMENTS}
     assert not [name for name, text in texts.items() if len(text.splitlines()) >= 600]
-    assert not [named(path) for path in OF_TODAY if "../shared" in texts[named(path)]]
+    assert not [named(path) for path in DOCUMENTS if "../shared" in texts[named(path)]]
 
 
 def test_the_index_leads_to_every_page() -> None:
@@ -110,7 +109,7 @@ def test_every_command_of_malmoi_is_described() -> None:
 
 def test_every_extra_that_a_document_names_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    texts = [path.read_text(encoding="utf-8") for path in OF_TODAY]
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
     named_extras = {name for text in texts for name in re.findall(r"'\.\[([\w,]+)\]'", text)}
     extras = {extra for each in named_extras for extra in each.split(",")}
     assert extras and extras <= project["optional-dependencies"].keys()
@@ -126,7 +125,7 @@ def test_a_readme_is_short_and_begins_with_the_three_commands(path: Path) -> Non
 
 
 def test_pictures_are_small_and_used() -> None:
-    texts = "".join(path.read_text(encoding="utf-8") for path in OF_TODAY)
+    texts = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
     pictures = sorted((ROOT / "docs" / "pictures").iterdir())
     assert pictures
     for picture in pictures:
