@@ -7,7 +7,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4))
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check journeys faults golden lint format bench app release clean
+.PHONY: help demo test check journeys faults golden messages lint format bench app release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -57,6 +57,9 @@ faults: .venv/installed-test  ## Put known faults in, one at a time, and expect 
 
 golden: .venv/installed-test  ## Say what no longer comes out as in tests/golden (ACCEPT=1, KEEP=DIR: its README)
 	@$(BIN)/python -m tests.golden $(if $(ACCEPT),--accept) $(if $(KEEP),--keep $(KEEP))
+
+messages: .venv/installed-test  ## Bring the Korean sentences up to date with those of the code
+	@$(BIN)/python -m tests.messages
 
 lint: .venv/installed-test  ## Check style and types
 	@$(BIN)/ruff check .

@@ -102,23 +102,18 @@ def kept_result(
     if (
         known is not None
         and known.change != change
-        and again.button(
-            say("다시 계산", "Compute again"), key=f"again-{name}", icon=":material/refresh:"
-        )
+        and again.button(say("Compute again"), key=f"again-{name}", icon=":material/refresh:")
     ):
         _results().forget(of_what, change)
         known = None
     if known is None:
-        with st.spinner(say("계산하는 중입니다…", "Computing…")):
+        with st.spinner(say("Computing…")):
             known = _results().make(key, change, compute)
     said = local_time(known.computed_at).strftime("%m-%d %H:%M")
     line.caption(
-        say(f"{said} 기준입니다.", f"As of {said}.")
+        say("As of {said}.", said=said)
         if known.change == change
-        else say(
-            f"{said} 기준입니다. 그 뒤로 라벨이나 설정이 바뀌었습니다.",
-            f"As of {said}. Labels or settings have changed since.",
-        )
+        else say("As of {said}. Labels or settings have changed since.", said=said)
     )
     value: Result = known.value
     return value

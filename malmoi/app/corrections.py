@@ -15,7 +15,7 @@ import streamlit as st
 from malmoi.app.batch import Corrections, SavedLabel
 from malmoi.app.explanation import explain
 from malmoi.app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
-from malmoi.app.language import language, number_of, say
+from malmoi.app.language import language, say
 from malmoi.app.plain_text import escaped
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
@@ -146,13 +146,7 @@ def offer_saving(
     try:
         saved = save(visit, place, corrections, predicted, about)
     except InputError as error:
-        explain(
-            say(
-                "저장하거나 취소하지 못한 라벨이 있습니다.",
-                "Some labels were not saved or taken back.",
-            ),
-            error,
-        )
+        explain(say("Some labels were not saved or taken back."), error)
         return
     st.session_state[f"told_{key}"] = saved
     # The button is to say what waits now.
@@ -252,17 +246,10 @@ def _take_back(
 def _button(new: int, emptied: int) -> str:
     """What it says, by how many labels are to be saved and taken back."""
     if not emptied:
-        return (
-            say(f"고친 라벨 {new:,}개 저장", f"Save {number_of(new, 'correction')}")
-            if new
-            else say("고친 라벨 저장", "Save corrections")
-        )
+        return say("Save {new:correction}", new=new) if new else say("Save corrections")
     if not new:
-        return say(f"저장한 라벨 {emptied:,}개 취소", f"Take {number_of(emptied, 'label')} back")
-    return say(
-        f"고친 라벨 {new:,}개 저장, {emptied:,}개 취소",
-        f"Save {number_of(new, 'correction')}, take {emptied:,} back",
-    )
+        return say("Take {emptied:label} back", emptied=emptied)
+    return say("Save {new:correction}, take {emptied:,} back", new=new, emptied=emptied)
 
 
 def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
@@ -277,10 +264,10 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         names = escaped(", ".join(sorted(set(unknown))))
         st.caption(
             say(
-                f"라벨 {len(unknown):,}개는 이 작업에 없는 라벨({names})이라 저장하지 않습니다. 그 "
-                "라벨이 있는 작업을 열거나 칸을 고쳐 주세요.",
-                f"Labels that are not saved, for this project does not have them ({names}): "
-                f"{len(unknown):,}. Open one that has, or correct the cells.",
+                "Labels that are not saved, for this project does not have them ({names}): "
+                "{count:,}. Open one that has, or correct the cells.",
+                names=names,
+                count=len(unknown),
             )
         )
     saved = corrections.saved_in(place.id)
@@ -295,8 +282,9 @@ def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
         names = escaped(", ".join(sorted({person for _, person in others})))
         st.caption(
             say(
-                f"비운 칸의 라벨 {len(others):,}개는 다른 사람({names})이 붙여서 그대로 둡니다.",
-                f"Labels of emptied cells that stay, as {names} gave them: {len(others):,}.",
+                "Labels of emptied cells that stay, as {names} gave them: {count:,}.",
+                names=names,
+                count=len(others),
             )
         )
 
@@ -308,15 +296,12 @@ def tell_saved(key: str) -> None:
         return
     saved, emptied = told
     if saved:
-        st.success(
-            say(f"라벨 {saved:,}개를 저장했습니다.", f"{number_of(saved, 'label')} saved."),
-            icon=":material/check:",
-        )
+        st.success(say("{saved:label} saved.", saved=saved), icon=":material/check:")
     if emptied:
         st.success(
             say(
-                f"라벨 {emptied:,}개를 취소했습니다. 글은 라벨 없이 작업에 남습니다.",
-                f"Labels taken back: {emptied:,}. The texts stay in the project unlabelled.",
+                "Labels taken back: {emptied:,}. The texts stay in the project unlabelled.",
+                emptied=emptied,
             ),
             icon=":material/undo:",
         )

@@ -21,8 +21,8 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
         stem: of the files' names.
     """
     limit = say(
-        f"Excel은 한 칸에 {EXCEL_CELL:,}자까지 담습니다. 더 긴 글은 잘립니다.",
-        f"A cell of Excel holds {EXCEL_CELL:,} characters; longer texts are cut.",
+        "A cell of Excel holds {characters:,} characters; longer texts are cut.",
+        characters=EXCEL_CELL,
     )
     kinds: list[tuple[str, str, Callable[[pd.DataFrame], bytes], str, str | None]] = [
         ("XLSX", ".xlsx", to_xlsx, XLSX_MIME, limit),
@@ -31,7 +31,7 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
     row = st.container(horizontal=True)
     for name, suffix, write, mime, note in kinds:
         row.download_button(
-            say(f"{name} 내려받기", f"Download {name}"),
+            say("Download {name}", name=name),
             partial(_file, write, table),
             f"{stem}{suffix}",
             mime,

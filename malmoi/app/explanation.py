@@ -20,7 +20,7 @@ def explain(sentence: str, error: InputError) -> None:
     """
     logger.warning("%s", error)
     st.error(sentence)
-    with st.expander(say("자세한 내용", "Details")):
+    with st.expander(say("Details")):
         st.code(for_visitors(error), language=None, wrap_lines=True)
 
 

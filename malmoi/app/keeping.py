@@ -90,32 +90,21 @@ def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
     try:
         return task_with_labels(labels)
     except InputError as error:
-        explain(
-            say(
-                "지침을 읽을 수 없습니다. 작업의 task.toml을 고쳐 주세요.",
-                "The guideline cannot be read. Mend the task's task.toml.",
-            ),
-            error,
-        )
+        explain(say("The guideline cannot be read. Mend the task's task.toml."), error)
         return None
 
 
 def tell_place(place: Place) -> None:
     """Say where labels of this page go."""
     if place.access is None:
-        st.text(
-            say(
-                f"저장하면 새 작업이 만들어집니다: {place.name}",
-                f"Saving makes the new project {place.name}",
-            )
-        )
+        st.text(say("Saving makes the new project {name}", name=place.name))
     else:
-        st.text(say(f"저장하는 작업: {place.name}", f"Saved in the project {place.name}"))
+        st.text(say("Saved in the project {name}", name=place.name))
     if place.instead_of is not None:
         st.text(
             say(
-                f"열린 작업 ‘{place.instead_of}’에는 이 모델의 라벨을 저장할 수 없습니다.",
-                f"The open project {place.instead_of} cannot take the labels of this model.",
+                "The open project {project} cannot take the labels of this model.",
+                project=place.instead_of,
             )
         )
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 import streamlit as st
 
+from malmoi.messages import Phrase
+
 Language = Literal["ko", "en"]
 LANGUAGE = "language"
 NAMES: dict[Language, str] = {"ko": "한국어", "en": "English"}
@@ -17,14 +19,9 @@ def language() -> Language:
     return "en" if chosen == "en" else "ko"
 
 
-def number_of(number: int, noun: str) -> str:
-    """An English count: "1 text", "2,000 texts". The noun is one that takes an s for several."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def say(korean: str, english: str) -> str:
-    """One of two sentences that say the same."""
-    return english if language() == "en" else korean
+def say(sentence: str, /, **facts: object) -> str:
+    """An English sentence in the visitor's language, with its facts; see `malmoi.messages`."""
+    return Phrase(sentence, **facts).in_language(language())
 
 
 def say_choice_again(key: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from malmoi.app.batch import to_csv
 from malmoi.app.explanation import explain
-from malmoi.app.language import say
+from malmoi.app.language import language, say
 from malmoi.app.plain_text import escaped
 from malmoi.errors import InputError
 
@@ -24,10 +24,7 @@ def draw_left_out(lines: Sequence[str], count: int) -> None:
         count: of all that were left out, which may be more.
     """
     st.warning(
-        say(
-            f"빈칸이거나 읽을 수 없어 뺀 행이나 파일이 {count:,}개 있습니다.",
-            f"Rows or files left out, as they are empty or cannot be read: {count:,}.",
-        ),
+        say("Rows or files left out, as they are empty or cannot be read: {count:,}.", count=count),
         icon=":material/report:",
     )
     table = left_out_table(lines)
@@ -41,9 +38,7 @@ def draw_left_out(lines: Sequence[str], count: int) -> None:
         },
     )
     if count > len(lines):
-        st.caption(
-            say(f"앞의 {len(lines):,}개만 보입니다.", f"Only the first {len(lines):,} are shown.")
-        )
+        st.caption(say("Only the first {shown:,} are shown.", shown=len(lines)))
 
 
 def explain_file(sentence: str, error: InputError) -> None:
@@ -65,7 +60,7 @@ def explain_file(sentence: str, error: InputError) -> None:
 def offer_left_out(lines: Sequence[str]) -> None:
     """The same, to be downloaded as CSV."""
     st.download_button(
-        say("뺀 행 목록 내려받기 (CSV)", "Download the list (CSV)"),
+        say("Download the list (CSV)"),
         lambda: to_csv(left_out_table(lines)),
         "left_out.csv",
         "text/csv",
@@ -82,7 +77,7 @@ def left_out_table(lines: Sequence[str]) -> pd.DataFrame:
         found = _PLACED.match(line)
         place, why = (found[1], found[2]) if found else ("", line)
         rows.append((place, reason_of(why)))
-    return pd.DataFrame(rows, columns=[say("자리 (파일:줄)", "Place"), say("까닭", "Reason")])
+    return pd.DataFrame(rows, columns=[say("Place"), say("Reason")])
 
 
 _REASONS = (
@@ -117,5 +112,5 @@ def reason_of(english: str) -> str:
     """The reason as a visitor reads it; one that is not known here as the log has it."""
     for pattern, korean in _REASONS:
         if found := re.search(pattern, english):
-            return say(korean.format(*found.groups()), english)
+            return korean.format(*found.groups()) if language() == "ko" else english
     return english

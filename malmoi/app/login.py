@@ -37,25 +37,17 @@ def logged_in() -> Person | None:
             _offer_to_log_out(address)
             return person
     st.error(
-        say(
-            "로그인한 계정에 확인된 전자우편 주소가 없습니다. 관리자에게 물어보세요.",
-            "The account has no verified e-mail address. Ask your administrator.",
-        ),
+        say("The account has no verified e-mail address. Ask your administrator."),
         icon=":material/no_accounts:",
     )
-    st.button(say("다른 계정으로", "Another account"), on_click=st.logout)
+    st.button(say("Another account"), on_click=st.logout)
     return None
 
 
 def _ask_to_log_in() -> None:
     st.title("말모이", anchor=False)
-    st.markdown(
-        say(
-            "여럿이 라벨을 붙이는 곳입니다. 초대받은 계정으로 로그인해 주세요.",
-            "A team labels texts here. Log in with the account that was invited.",
-        )
-    )
-    if st.button(say("로그인", "Log in"), type="primary", icon=":material/login:"):
+    st.markdown(say("A team labels texts here. Log in with the account that was invited."))
+    if st.button(say("Log in"), type="primary", icon=":material/login:"):
         try:
             st.login()
         except StreamlitAPIException as error:  # a setting is missing, or Authlib
@@ -65,4 +57,4 @@ def _ask_to_log_in() -> None:
 def _offer_to_log_out(address: str) -> None:
     with st.sidebar:
         st.text(address)
-        st.button(say("로그아웃", "Log out"), icon=":material/logout:", on_click=st.logout)
+        st.button(say("Log out"), icon=":material/logout:", on_click=st.logout)

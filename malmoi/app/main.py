@@ -35,19 +35,16 @@ def main(script: str = __file__) -> None:
         return
     try:
         # What follows takes long to import the first time: the page stands before that.
-        with st.spinner(say("여는 중입니다…", "Opening…")):
+        with st.spinner(say("Opening…")):
             navigation = importlib.import_module("malmoi.app.navigation")
         navigation.draw()
     except InputError as error:
-        explain(say("입력을 처리할 수 없습니다.", "The input cannot be used."), error)
+        explain(say("The input cannot be used."), error)
     except Exception:
         # Streamlit's own page for this is in English. Its control flow is not an Exception.
         logger.exception("unexpected error")
         st.error(
-            say(
-                "예상하지 못한 문제가 생겼습니다. 새로 고침해 보고, 계속되면 로그를 보내 주세요.",
-                "Something unexpected happened. Load the page again; if it goes on, send the log.",
-            )
+            say("Something unexpected happened. Load the page again; if it goes on, send the log.")
         )
     finally:
         page_drawn.set()

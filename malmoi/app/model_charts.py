@@ -26,20 +26,15 @@ def confusion_chart(report: FoldReport) -> alt.LayerChart | alt.FacetChart:
         x=alt.X(
             "predicted:N",
             sort=None,
-            title=say("모델의 라벨", "Predicted"),
+            title=say("Predicted"),
             axis=alt.Axis(labelAngle=0 if len(names) < 7 else -45, labelLimit=120),
         ),
-        y=alt.Y(
-            "given:N",
-            sort=None,
-            title=say("사람의 라벨", "Given"),
-            axis=alt.Axis(labelLimit=160),
-        ),
+        y=alt.Y("given:N", sort=None, title=say("Given"), axis=alt.Axis(labelLimit=160)),
         tooltip=[
-            alt.Tooltip("given:N", title=say("사람", "Given")),
-            alt.Tooltip("predicted:N", title=say("모델", "Predicted")),
-            alt.Tooltip("texts:Q", title=say("글 수", "Texts"), format=","),
-            alt.Tooltip("share:Q", title=say("비율", "Share"), format=".1%"),
+            alt.Tooltip("given:N", title=say("Given")),
+            alt.Tooltip("predicted:N", title=say("Predicted")),
+            alt.Tooltip("texts:Q", title=say("Number of texts"), format=","),
+            alt.Tooltip("share:Q", title=say("Share"), format=".1%"),
         ],
     )
     cells = base.mark_rect().encode(
@@ -75,8 +70,8 @@ def label_bars(reports: Mapping[str, FoldReport]) -> alt.Chart:
                 legend=alt.Legend(title=None, orient="top", labelLimit=300),
             ),
             tooltip=[
-                alt.Tooltip("model:N", title=say("모델", "Model")),
-                alt.Tooltip("label:N", title=say("라벨", "Label")),
+                alt.Tooltip("model:N", title=say("Model")),
+                alt.Tooltip("label:N", title=say("Label")),
                 alt.Tooltip("f1:Q", title="F1", format=".3f"),
             ],
         )

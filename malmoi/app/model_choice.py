@@ -62,19 +62,15 @@ def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
     changed = stamp(path)
     try:
         with st.spinner(
-            say(
-                "모델을 읽는 중입니다… 처음 한 번은 가장 빠른 계산 방식을 재느라 30초쯤 걸립니다.",
-                "Loading the model… The first time the engines are compared, for half a minute.",
-            )
+            say("Loading the model… The first time the engines are compared, for half a minute.")
         ):
             classifier = load_model(str(path), changed)
     except InputError as error:
         explain(
             say(
-                f"모델 ‘{display_name(path)}’을(를) 읽을 수 없습니다. 왼쪽에서 다른 모델을 "
-                "고르거나, `python finetune/kfold.py`로 다시 만들어 주세요.",
-                f"The model {display_name(path)} cannot be read. Choose another one on the left, "
-                "or make it again by `python finetune/kfold.py`.",
+                "The model {name} cannot be read. Choose another one on the left, or make it "
+                "again by `python finetune/kfold.py`.",
+                name=display_name(path),
             ),
             error,
         )
@@ -107,9 +103,7 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
     first = known[0] if known else model_name(models[preferred(models, labels)])
     st.session_state[MODEL] = first
     with st.sidebar:
-        name = st.selectbox(
-            say("모델", "Model"), list(paths), format_func=shown.__getitem__, key=MODEL
-        )
+        name = st.selectbox(say("Model"), list(paths), format_func=shown.__getitem__, key=MODEL)
         _tell_others(missing)
     st.session_state[_KEPT] = name
     write_to_address(MODEL, name)
@@ -122,8 +116,8 @@ def _tell_others(missing: str | None) -> None:
         name = escaped(short_name(missing))
         st.warning(
             say(
-                f"주소에 있는 모델 ‘{name}’은(는) 이 목록에 없어 다른 모델을 열었습니다.",
-                f"The model of the address, {name}, is not in this list; another one is open.",
+                "The model of the address, {name}, is not in this list; another one is open.",
+                name=name,
             ),
             icon=":material/help:",
         )
@@ -131,10 +125,9 @@ def _tell_others(missing: str | None) -> None:
         names = ", ".join(escaped(display_name(path)) for path in others)
         st.caption(
             say(
-                f"글 하나에 라벨 하나를 붙이는 모델만 여기서 씁니다. 다른 모델({names})은 "
-                "`malmoi predict` 명령으로 쓰세요.",
-                f"Only models that give one label to one text work here; use the others ({names}) "
+                "Only models that give one label to one text work here; use the others ({names}) "
                 "by the command `malmoi predict`.",
+                names=names,
             )
         )
 
@@ -148,17 +141,10 @@ def _describe(path: Path, classifier: Classifier, models: Sequence[Path]) -> Non
     with st.sidebar:
         st.text(", ".join(classifier.labels))
         if (report := fold_report(path)) is not None:
-            st.caption(
-                say(
-                    f"교차 검증 F1 {report.f1:.2f} (1에 가까울수록 잘 맞힙니다)",
-                    f"Cross-validated F1 {report.f1:.2f} (1 is perfect)",
-                )
-            )
+            st.caption(say("Cross-validated F1 {f1:.2f} (1 is perfect)", f1=report.f1))
         tell_better(path, models)
         engine = classifier.engine
-        st.caption(
-            say(f"이 컴퓨터에서 {engine} 방식으로 계산합니다.", f"Computed here by {engine}.")
-        )
+        st.caption(say("Computed here by {engine}.", engine=engine))
 
 
 def tell_better(path: Path, models: Sequence[Path]) -> None:
@@ -170,10 +156,11 @@ def tell_better(path: Path, models: Sequence[Path]) -> None:
     name = escaped(display_name(other))
     st.warning(
         say(
-            f"같은 라벨을 붙이는 모델 ‘{name}’의 F1({theirs.f1:.2f})이 이 모델({mine.f1:.2f})보다 "
-            "높습니다.",
-            f"The model {name}, of the same labels, has the higher F1: {theirs.f1:.2f}, and this "
-            f"one {mine.f1:.2f}.",
+            "The model {name}, of the same labels, has the higher F1: {theirs:.2f}, and this one "
+            "{mine:.2f}.",
+            name=name,
+            theirs=theirs.f1,
+            mine=mine.f1,
         ),
         icon=":material/trending_down:",
     )
@@ -182,32 +169,19 @@ def tell_better(path: Path, models: Sequence[Path]) -> None:
 def show_missing_model() -> None:
     """Say how to come by a model."""
     st.warning(
-        say(
-            "아직 모델이 없습니다. 아래 명령으로 하나 만드세요.",
-            "There is no model yet. Make one by these commands.",
-        ),
+        say("There is no model yet. Make one by these commands."),
         icon=":material/model_training:",
     )
-    st.markdown(
-        say(
-            "가장 쉬운 길: 저장소에 들어 있던 모델을 되살립니다.",
-            "The easiest way: bring back the models of the repository.",
-        )
-    )
+    st.markdown(say("The easiest way: bring back the models of the repository."))
     st.code("git checkout -- checkpoints", language="bash")
-    st.markdown(
-        say(
-            "직접 만들기: 댓글로 사전 학습을 하고, 리뷰 감정으로 미세 조정합니다.",
-            "Your own: pre-train on comments, fine-tune on the sentiment of reviews.",
-        )
-    )
+    st.markdown(say("Your own: pre-train on comments, fine-tune on the sentiment of reviews."))
     st.code(
         "python pretrain/run.py --corpus corpora/comments\n"
         "python finetune/kfold.py --labels 긍정,부정,중립",
         language="bash",
     )
-    st.markdown(say("다 되면 아래 단추를 누르세요.", "Then press this button."))
-    st.button(say("다시 찾기", "Look again"), icon=":material/refresh:")
+    st.markdown(say("Then press this button."))
+    st.button(say("Look for models again"), icon=":material/refresh:")
 
 
 def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:

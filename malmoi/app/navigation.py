@@ -12,6 +12,7 @@ from malmoi.app.language import say
 from malmoi.app.login import logged_in, needs_login
 from malmoi.app.visit import SIDEBAR, Visit, draw_sidebar
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,21 +20,20 @@ class AppPage:
     """A page: `malmoi.app.views.MODULE.show(visit)`, under `/MODULE` in the address."""
 
     module: str
-    korean: str
-    english: str
+    title: str
     icon: str
 
 
 PAGES = (
-    AppPage(module="projects", korean="작업", english="Projects", icon="folder_open"),
-    AppPage(module="labelling", korean="라벨링", english="Labelling", icon="label"),
-    AppPage(module="review", korean="검수", english="Review", icon="rule"),
-    AppPage(module="explore", korean="살펴보기", english="Explore", icon="manage_search"),
-    AppPage(module="status", korean="현황", english="Status", icon="monitoring"),
-    AppPage(module="single", korean="한 건 분류", english="One text", icon="edit_note"),
-    AppPage(module="file", korean="파일 분류", english="File", icon="table"),
-    AppPage(module="models", korean="모델", english="Models", icon="neurology"),
-    AppPage(module="settings", korean="설정", english="Settings", icon="settings"),
+    AppPage(module="projects", title=Phrase("Projects"), icon="folder_open"),
+    AppPage(module="labelling", title=Phrase("Labelling"), icon="label"),
+    AppPage(module="review", title=Phrase("Review"), icon="rule"),
+    AppPage(module="explore", title=Phrase("Explore"), icon="manage_search"),
+    AppPage(module="status", title=Phrase("Status"), icon="monitoring"),
+    AppPage(module="single", title=Phrase("One text"), icon="edit_note"),
+    AppPage(module="file", title=Phrase("File"), icon="table"),
+    AppPage(module="models", title=Phrase("Models"), icon="neurology"),
+    AppPage(module="settings", title=Phrase("Settings"), icon="settings"),
 )
 
 _DRAWN = "pages"
@@ -52,18 +52,12 @@ def draw() -> None:
         # Outside of any page, so that what is chosen there stays when the page changes.
         visit = draw_sidebar(person)
     except InputError as error:
-        explain(
-            say(
-                "라벨을 저장할 데이터베이스를 열 수 없습니다.",
-                "The database of labels cannot be opened.",
-            ),
-            error,
-        )
+        explain(say("The database of labels cannot be opened."), error)
         return
     pages = {
         page.module: st.Page(
             _drawing(page.module, visit),
-            title=say(page.korean, page.english),
+            title=say(page.title),
             icon=f":material/{page.icon}:",
             url_path=_name_in_address(page.module),
             default=page.module == _DEFAULT,
@@ -73,7 +67,7 @@ def draw() -> None:
     st.session_state[_DRAWN] = pages
     other_name = st.Page(
         _drawing(_DEFAULT, visit),
-        title=say(PAGES[0].korean, PAGES[0].english),
+        title=say(PAGES[0].title),
         url_path=_DEFAULT,
         visibility="hidden",
     )

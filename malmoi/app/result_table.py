@@ -18,7 +18,7 @@ from malmoi.app.corrections import (
 )
 from malmoi.app.downloads import offer_table
 from malmoi.app.keeping import place_for, tell_place
-from malmoi.app.language import number_of, say, say_choice_again
+from malmoi.app.language import say, say_choice_again
 from malmoi.app.visit import Visit
 from malmoi.free_names import free_name
 
@@ -60,11 +60,12 @@ def show_result(
 def _tell_counts(result: BatchResult) -> None:
     done = len(result.table) - len(result.empty_rows)
     rate = done / max(result.seconds, 1e-6)
-    took = f"{result.seconds:.1f}초" if result.seconds >= 1 else f"{1000 * result.seconds:.0f} ms"
     st.success(
         say(
-            f"{done:,}건을 {took}에 분류했습니다(초당 {rate:,.0f}건).",
-            f"{number_of(done, 'text')} in {result.seconds:.1f} s ({rate:,.0f} a second).",
+            "{done:text} in {seconds:.1f} s ({rate:,.0f} a second).",
+            done=done,
+            seconds=result.seconds,
+            rate=rate,
         ),
         icon=":material/check:",
     )
@@ -73,24 +74,22 @@ def _tell_counts(result: BatchResult) -> None:
         more = " …" if len(result.empty_rows) > _LISTED_ROWS else ""
         st.warning(
             say(
-                f"글이 비었거나 주소·태그뿐인 행이 {len(result.empty_rows):,}개 있습니다. 예측을 "
-                f"비운 채로 그대로 두었습니다: {listed}{more}번째 행",
-                f"Rows without text, or with addresses and tags only: {len(result.empty_rows):,}. "
-                f"They stay without a label: {listed}{more}",
+                "Rows without text, or with addresses and tags only: {rows:,}. They stay without "
+                "a label: {listed}{more}",
+                rows=len(result.empty_rows),
+                listed=listed,
+                more=more,
             )
         )
     if result.cut:
         st.info(
-            say(
-                f"긴 글 {result.cut:,}건은 언어 모델이 앞부분만 읽고 예측했습니다.",
-                f"The encoder read only the beginning of {number_of(result.cut, 'long text')}.",
-            ),
+            say("The encoder read only the beginning of {cut:long text}.", cut=result.cut),
             icon=":material/content_cut:",
         )
     if len(result.counts) > _SHOWN_COUNTS:
         counts = {
-            say("라벨", "Label"): list(result.counts),
-            say("건수", "Texts"): list(result.counts.values()),
+            say("Label"): list(result.counts),
+            say("Number of texts"): list(result.counts.values()),
         }
         st.dataframe(pd.DataFrame(counts), hide_index=True, key="file_counts")
         return
@@ -103,20 +102,20 @@ def _tell_counts(result: BatchResult) -> None:
 def _choose_rows(result: BatchResult, key: str) -> pd.DataFrame:
     """The rows of one page, of all rows in the order that was asked for."""
     orders = {
-        "file": say("파일 순서", "As in the file"),
-        "low": say("확신도 낮은 순", "Least sure first"),
-        "high": say("확신도 높은 순", "Surest first"),
+        "file": say("As in the file"),
+        "low": say("Least sure first"),
+        "high": say("Surest first"),
     }
     first, second, third = st.columns([2, 3, 1])
     say_choice_again(f"order_{key}")
     order = first.selectbox(
-        say("순서", "Order"), list(orders), format_func=orders.__getitem__, key=f"order_{key}"
+        say("Order"), list(orders), format_func=orders.__getitem__, key=f"order_{key}"
     )
     wanted = second.multiselect(
-        say("라벨", "Labels"),
+        say("Labels"),
         list(result.counts),
         key=f"only_{key}",
-        placeholder=say("모두", "All"),
+        placeholder=say("All"),
     )
     table = result.table
     if wanted:
@@ -128,7 +127,7 @@ def _choose_rows(result: BatchResult, key: str) -> pd.DataFrame:
         )
     pages = max(1, -(-len(table) // _ROWS))
     page = third.number_input(
-        say(f"쪽 (모두 {pages:,})", f"Page (of {pages:,})"),
+        say("Page (of {pages:,})", pages=pages),
         min_value=1,
         max_value=pages,
         key=f"page_{key}_{order}_{'|'.join(wanted)}",
@@ -160,7 +159,7 @@ def _offer_corrections(
         placeholder="",
         column_config={
             editor.right: st.column_config.SelectboxColumn(
-                say("맞는 라벨", "Right label"), options=list(place.labels), width="medium"
+                say("Right label"), options=list(place.labels), width="medium"
             ),
             column: st.column_config.TextColumn(width="large"),
             **{
@@ -191,4 +190,4 @@ def _offer_corrections(
 
 
 def _right_column(table: pd.DataFrame) -> str:
-    return free_name(say("맞는 라벨", "Right label"), table.columns)
+    return free_name(say("Right label"), table.columns)

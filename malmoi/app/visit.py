@@ -60,10 +60,7 @@ class Visit:
         """The open project; where there is none, the page says how to begin one."""
         if self.open_project is None:
             st.info(
-                say(
-                    "아직 작업이 없습니다. ‘작업’에서 새로 만들어 주세요.",
-                    "There is no project yet. Make one on the page Projects.",
-                ),
+                say("There is no project yet. Make one on the page Projects."),
                 icon=":material/folder_open:",
             )
         return self.open_project
@@ -145,13 +142,10 @@ def _ask_for_project(names: list[str]) -> str | None:
     missing = take_from_address(PROJECT, names)
     # Said outright: the browser would go on showing one that was put away.
     st.session_state.setdefault(PROJECT, names[0])
-    name = st.selectbox(say("작업", "Project"), names, key=PROJECT)
+    name = st.selectbox(say("Project"), names, key=PROJECT)
     if missing is not None:
         st.warning(
-            say(
-                f"작업 ‘{escaped(missing)}’은(는) 없거나 볼 수 없습니다.",
-                f"There is no project {escaped(missing)}, or it is not yours to see.",
-            ),
+            say("There is no project {name}, or it is not yours to see.", name=escaped(missing)),
             icon=":material/search_off:",
         )
     write_to_address(PROJECT, name)
@@ -161,9 +155,9 @@ def _ask_for_project(names: list[str]) -> str | None:
 def _ask_for_name() -> str:
     take_from_address(NAME)
     name = st.text_input(
-        say("라벨 붙이는 사람", "Annotator"),
+        say("Annotator"),
         key=NAME,
-        placeholder=say("이름 (라벨마다 적힙니다)", "Name (kept with every label)"),
+        placeholder=say("Name (kept with every label)"),
         max_chars=_LONGEST_NAME,
     )
     name = (name or "").strip()[:_LONGEST_NAME].strip()
@@ -176,7 +170,7 @@ def _ask_for_language() -> None:
     # Not as the field's default, which Streamlit refuses beside what the address says.
     st.session_state.setdefault(LANGUAGE, "ko")
     chosen = st.segmented_control(
-        say("언어", "Language"),
+        say("Language"),
         list(NAMES),
         format_func=NAMES.__getitem__,
         key=LANGUAGE,

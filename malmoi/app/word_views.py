@@ -24,17 +24,15 @@ def show_words(chosen: ChosenModel, text: str, key: str) -> None:
         text: as it was given.
         key: names the result on the page.
     """
-    carried = say("결정을 이끈 낱말", "Words that carried it")
-    odd = say("어색한 낱말", "Words out of place")
+    carried = say("Words that carried it")
+    odd = say("Words out of place")
     view = st.segmented_control(
-        say("더 보기", "Look closer"),
+        say("Look closer"),
         [carried, odd],
         key=f"words_{key}",
         help=say(
-            "‘결정을 이끈 낱말’은 낱말을 하나씩 빼고 다시 분류합니다. ‘어색한 낱말’은 사전 학습한 "
-            "ELECTRA가 이 자리에 어울리지 않는다고 보는 낱말입니다.",
             "The first leaves each word out and classifies again. The second is what the "
-            "pre-trained ELECTRA finds unlikely in its place.",
+            "pre-trained ELECTRA finds unlikely in its place."
         ),
     )
     try:
@@ -43,16 +41,13 @@ def show_words(chosen: ChosenModel, text: str, key: str) -> None:
         elif view == odd:
             _show_out_of_place(text, key)
     except InputError as error:
-        explain(say("이 글은 살펴볼 수 없습니다.", "This text cannot be looked at."), error)
+        explain(say("This text cannot be looked at."), error)
 
 
 def _show_carried(found: Explanation, text: str, key: str) -> None:
     largest = max((abs(word.weight) for word in found.words), default=0.0) or 1.0
     st.text(
-        say(
-            f"‘{found.label}’ 쪽으로 이끈 낱말은 파란 실선, 반대쪽은 주황 점선입니다.",
-            f"For {found.label}: blue with a solid line; against it: orange, dotted.",
-        )
+        say("For {label}: blue with a solid line; against it: orange, dotted.", label=found.label)
     )
     draw_word_map(
         text,
@@ -68,8 +63,8 @@ def _show_carried(found: Explanation, text: str, key: str) -> None:
         key=f"carried_{key}",
     )
     if found.cut:
-        st.caption(say("앞부분의 낱말만 살폈습니다.", "Only words of the beginning were tried."))
-    with st.expander(say("숫자로 보기", "As numbers")):
+        st.caption(say("Only words of the beginning were tried."))
+    with st.expander(say("As numbers")):
         _show_weights(found.words)
 
 
@@ -78,8 +73,8 @@ def _show_weights(words: tuple[ExplainedWord, ...]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                say("낱말", "Word"): [word.text for word in order],
-                say("로그 오즈에 보탠 값", "Share of the log-odds"): [w.weight for w in order],
+                say("Word"): [word.text for word in order],
+                say("Share of the log-odds"): [w.weight for w in order],
             }
         ),
         hide_index=True,
@@ -95,12 +90,7 @@ def _show_out_of_place(text: str, key: str) -> None:
     path = find_encoder()
     name = path.parent.name if path.name == ENCODER else path.name
     pieces: list[Piece] = _discriminator(str(path)).out_of_place(text)
-    st.text(
-        say(
-            f"‘{name}’이(가) 다른 낱말이 있었으리라고 보는 만큼 진합니다.",
-            f"The darker, the surer is {name} that another word stood there.",
-        )
-    )
+    st.text(say("The darker, the surer is {name} that another word stood there.", name=name))
     marks: list[Mark] = []
     done = 0
     for piece in pieces:

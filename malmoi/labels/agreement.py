@@ -15,12 +15,13 @@ from sqlalchemy import select
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
 from malmoi.labels.project_models import PlaceRow
+from malmoi.messages import Phrase
 
 # By text: the choice of each annotator, any text that names it.
 Votes = Mapping[int, Mapping[str, str]]
 
-NO_SHARED = "no text has the labels of two annotators"
-ONE_LABEL = "all gave one label only, so agreement by chance is certain"
+NO_SHARED = Phrase("no text has the labels of two annotators")
+ONE_LABEL = Phrase("all gave one label only, so agreement by chance is certain")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,9 +35,9 @@ def choose_search(opened: OpenProject) -> Search:
     row = st.container(horizontal=True, vertical_alignment="bottom")
     take_from_address("explore_words")
     wanted = row.text_input(
-        say("글에 든 말", "Words in the text"),
+        say("Words in the text"),
         key="explore_words",
-        placeholder=say("예: 배송 빨라요", "Words, all of which the text has"),
+        placeholder=say("Words, all of which the text has"),
         max_chars=200,
         icon=":material/search:",
         width="stretch",
@@ -45,7 +45,7 @@ def choose_search(opened: OpenProject) -> Search:
     write_to_address("explore_words", wanted or "")
     say_choice_again("explore_state")
     chosen_state = row.selectbox(
-        say("상태", "State"),
+        say("State"),
         list(_states(sees_all)),
         format_func=_states(sees_all).__getitem__,
         key="explore_state",
@@ -53,16 +53,16 @@ def choose_search(opened: OpenProject) -> Search:
     )
     say_choice_again("explore_order")
     chosen_order = row.selectbox(
-        say("순서", "Order"),
+        say("Order"),
         list(_orders(sees_all, sees_model)),
         format_func=_orders(sees_all, sees_model).__getitem__,
         key="explore_order",
         width=240,
     )
-    with row.popover(say("필터", "Filters"), icon=":material/tune:", width="content"):
+    with row.popover(say("Filters"), icon=":material/tune:", width="content"):
         narrowed = _draw_filters(opened, sees_all, sees_model)
     if told := _told(opened, narrowed):
-        st.caption(say("필터: ", "Filters: ") + " · ".join(map(escaped, told)))
+        st.caption(say("Filters: ") + " · ".join(map(escaped, told)))
     return Search(
         words=wanted or "",
         state=chosen_state or None,  # type: ignore[arg-type]
@@ -73,30 +73,30 @@ def choose_search(opened: OpenProject) -> Search:
 
 def _states(sees_all: bool) -> dict[SearchState | str, str]:
     names: dict[SearchState | str, str] = {
-        "": say("모두", "All"),
-        "open": say("라벨이 더 필요함", "Needs labels"),
-        "labelled": say("라벨 있음", "Labelled"),
-        "skipped": say("건너뜀", "Skipped"),
+        "": say("All"),
+        "open": say("Needs labels"),
+        "labelled": say("Labelled"),
+        "skipped": say("Skipped"),
     }
     if sees_all:
-        names["disagreeing"] = say("의견이 갈림", "Disagreeing")
-        names["decided"] = say("검수에서 결정함", "Decided in review")
+        names["disagreeing"] = say("Disagreeing")
+        names["decided"] = say("Decided in review")
     else:
-        names["open"] = say("내 라벨이 없음", "Without my label")
-        names["labelled"] = say("내 라벨이 있음", "With my label")
+        names["open"] = say("Without my label")
+        names["labelled"] = say("With my label")
     return names
 
 
 def _orders(sees_all: bool, sees_model: bool) -> dict[SearchOrder, str]:
     names: dict[SearchOrder, str] = {
-        "imported": say("넣은 순서", "As imported"),
-        "newest": say("최근 라벨부터", "Newest label"),
+        "imported": say("As imported"),
+        "newest": say("Newest label"),
     }
     if sees_all:
-        names["doubt"] = say("검토: 틀렸을 듯한 라벨부터", "Likely errors first")
+        names["doubt"] = say("Likely errors first")
     if sees_model:
-        names["least sure"] = say("모델이 헷갈리는 글부터", "Model least sure first")
-        names["surest"] = say("모델이 확신하는 글부터", "Model surest first")
+        names["least sure"] = say("Model least sure first")
+        names["surest"] = say("Model surest first")
     return names
 
 
@@ -105,37 +105,29 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     for name, nothing in _NOTHING.items():
         st.session_state.setdefault(f"explore_{name}", nothing)
     titles = {label.name: label.title for label in opened.project.labels}
-    found: dict[str, Any] = {"label": _one(say("붙인 라벨", "Label given"), titles, "label")}
+    found: dict[str, Any] = {"label": _one(say("Label given"), titles, "label")}
     if sees_model:
-        title = say("모델이 제안한 라벨", "Label suggested")
+        title = say("Label suggested")
         found["suggested"] = _one(title, titles, "suggested")
         # Its two ends, by what its key holds.
-        scores: Any = st.slider(
-            say("모델의 점수 (%)", "Score of the model (%)"), 0, 100, key="explore_scores"
-        )
+        scores: Any = st.slider(say("Score of the model (%)"), 0, 100, key="explore_scores")
         low, high = scores
         found |= {"score_from": low / 100, "score_to": high / 100}
     if sees_all:
         found["annotator"] = _annotator(opened)
     found["source"] = st.text_input(
-        say("파일 이름에 든 말", "Part of the file's name"),
+        say("Part of the file's name"),
         key="explore_source",
-        placeholder=say("모두", "All"),
+        placeholder=say("All"),
         max_chars=200,
     ).strip()
-    dates = st.date_input(
-        say("라벨을 붙인 날", "Day of the label"),
-        key="explore_dates",
-        format="YYYY-MM-DD",
-    )
+    dates = st.date_input(say("Day of the label"), key="explore_dates", format="YYYY-MM-DD")
     found |= _days(dates)
-    found["flagged"] = st.checkbox(say("깃발이 있는 글만", "Flagged only"), key="explore_flagged")
-    found["noted"] = st.checkbox(say("메모가 있는 글만", "With a note only"), key="explore_noted")
-    found["at_random"] = st.checkbox(
-        say("무작위로 뽑힌 글만", "Drawn at random only"), key="explore_random"
-    )
+    found["flagged"] = st.checkbox(say("Flagged only"), key="explore_flagged")
+    found["noted"] = st.checkbox(say("With a note only"), key="explore_noted")
+    found["at_random"] = st.checkbox(say("Drawn at random only"), key="explore_random")
     st.button(
-        say("필터 지우기", "Clear the filters"),
+        say("Clear the filters"),
         key="explore_clear",
         icon=":material/filter_alt_off:",
         on_click=_clear,
@@ -148,15 +140,15 @@ def _told(opened: OpenProject, narrowed: dict[str, Any]) -> list[str]:
     titles = {label.name: label.title for label in opened.project.labels}
     low, high = (round(100 * narrowed.get(name, end)) for name, end in _SCORE_ENDS.items())
     told = {
-        say("라벨", "label"): titles.get(narrowed["label"] or ""),
-        say("제안", "suggested"): titles.get(narrowed.get("suggested") or ""),
-        say("점수", "score"): None if (low, high) == (0, 100) else f"{low}–{high}%",
-        say("사람", "annotator"): narrowed.get("annotator"),
-        say("파일", "file"): narrowed["source"],
-        say("날짜", "day"): say("정함", "chosen") if "since" in narrowed else None,
-        say("깃발", "flagged"): "✓" if narrowed["flagged"] else None,
-        say("메모", "noted"): "✓" if narrowed["noted"] else None,
-        say("무작위", "at random"): "✓" if narrowed["at_random"] else None,
+        say("label"): titles.get(narrowed["label"] or ""),
+        say("suggested"): titles.get(narrowed.get("suggested") or ""),
+        say("score"): None if (low, high) == (0, 100) else f"{low}–{high}%",
+        say("person"): narrowed.get("annotator"),
+        say("file"): narrowed["source"],
+        say("day"): say("chosen") if "since" in narrowed else None,
+        say("flagged"): "✓" if narrowed["flagged"] else None,
+        say("noted"): "✓" if narrowed["noted"] else None,
+        say("at random"): "✓" if narrowed["at_random"] else None,
     }
     return [f"{name} {value}" for name, value in told.items() if value]
 
@@ -173,9 +165,9 @@ def _one(title: str, names: dict[str, str], key: str) -> str | None:
     return st.selectbox(
         title,
         [None, *names],
-        format_func=lambda name: say("모두", "All") if name is None else names[name],
+        format_func=lambda name: say("All") if name is None else names[name],
         key=f"explore_{key}",
-        placeholder=say("모두", "All"),
+        placeholder=say("All"),
     )
 
 
@@ -183,10 +175,10 @@ def _annotator(opened: OpenProject) -> str | None:
     names = sorted(members(opened.access))
     # Who worked here without a login, or before, is no member: any name can be written.
     return st.selectbox(
-        say("라벨을 붙인 사람", "Annotator"),
+        say("Labelled by"),
         names,
         index=None,
-        placeholder=say("모두", "All"),
+        placeholder=say("All"),
         accept_new_options=True,
         key="explore_annotator",
     )

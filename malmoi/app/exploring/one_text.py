@@ -32,8 +32,8 @@ def draw_history(opened: OpenProject, text_id: int) -> None:
         _draw_model(history.found)
     acts, sources = st.tabs(
         [
-            say(f"이력 {len(history.acts)}", f"History ({len(history.acts)})"),
-            say(f"출처 {len(history.sources)}", f"Sources ({len(history.sources)})"),
+            say("History ({acts})", acts=len(history.acts)),
+            say("Sources ({sources})", sources=len(history.sources)),
         ]
     )
     with acts:
@@ -43,35 +43,35 @@ def draw_history(opened: OpenProject, text_id: int) -> None:
 
 
 def _draw_votes(found: FoundText) -> None:
-    st.caption(say("라벨", "Labels"))
+    st.caption(say("Labels"))
     for vote in found.votes:
         flag = " ⚑" if vote.flagged else ""
         note = f" · {vote.note}" if vote.note else ""
         st.text(f"{vote.annotator}: {joined(vote.labels, vote.skipped)}{flag}{note}")
     if found.adjudicated is not None:
-        title = say("검수 결정", "Decided")
+        title = say("Decision of review")
         st.text(f"{title}: {joined(found.adjudicated)} ({found.reviewer})")
     if not found.votes and found.adjudicated is None:
-        st.text(say("아직 없습니다.", "None yet."))
+        st.text(say("None yet."))
 
 
 def _draw_model(found: FoundText) -> None:
-    st.caption(say("모델", "Model"))
+    st.caption(say("Model"))
     view = found.view
     if view is None or view.label is None:
-        st.text(say("의견이 없습니다.", "It says nothing."))
+        st.text(say("It says nothing."))
         return
     for label, score in ((view.label, view.score), (view.second_label, view.second_score)):
         if label is not None:
             st.text(label if score is None else f"{label} {score:{_PERCENT}}")
     if view.doubt is not None:
         doubt = f"{view.doubt:{_PERCENT}}"
-        st.text(say(f"붙인 라벨이 틀렸을 가능성 {doubt}", f"Doubt of the label given {doubt}"))
+        st.text(say("Doubt of the label given {doubt}", doubt=doubt))
 
 
 def _draw_acts(history: TextHistory) -> None:
     if not history.acts:
-        st.caption(say("아직 한 일이 없습니다.", "Nothing has been done yet."))
+        st.caption(say("Nothing has been done yet."))
         return
     frame = pd.DataFrame(
         {
@@ -94,14 +94,14 @@ def _draw_acts(history: TextHistory) -> None:
         hide_index=True,
         key=f"explore_acts_{history.found.text_id}",
         column_config={
-            "when": column.TextColumn(say("언제", "When")),
-            "who": column.TextColumn(say("누가", "Who")),
-            "what": column.TextColumn(say("무엇을", "What")),
-            "labels": column.TextColumn(say("라벨", "Labels")),
-            "note": column.TextColumn(say("메모", "Note")),
-            "suggested": column.TextColumn(say("그때의 제안", "Suggested then")),
-            "seconds": column.NumberColumn(say("걸린 초", "Seconds"), format="%.1f"),
-            "guideline": column.NumberColumn(say("기준 판", "Guideline")),
+            "when": column.TextColumn(say("When")),
+            "who": column.TextColumn(say("Who")),
+            "what": column.TextColumn(say("What")),
+            "labels": column.TextColumn(say("Labels")),
+            "note": column.TextColumn(say("Note")),
+            "suggested": column.TextColumn(say("Suggested then")),
+            "seconds": column.NumberColumn(say("Seconds"), format="%.1f"),
+            "guideline": column.NumberColumn(say("Guideline version")),
         },
     )
 
@@ -112,17 +112,17 @@ def _written(moment: datetime) -> str:
 
 def _said(act: TextAct) -> str:
     names = {
-        "label": say("라벨", "label"),
-        "skip": say("건너뜀", "skip"),
-        "flag": say("깃발 올림", "flag up") if act.flagged else say("깃발 내림", "flag down"),
-        "note": say("메모", "note"),
-        "decide": say("검수 결정", "decision"),
-        "withdraw": say("결정 취소", "decision withdrawn"),
+        "label": say("label"),
+        "skip": say("skip"),
+        "flag": say("flag up") if act.flagged else say("flag down"),
+        "note": say("note"),
+        "decide": say("decision"),
+        "withdraw": say("decision withdrawn"),
     }
     if act.action == "undo":
         what = names.get(act.undoes or "", "")
-        return say(f"되돌림 ({what})", f"undo ({what})")
-    gone = say(" (지금은 아님)", " (no longer holds)") if act.undone else ""
+        return say("undo ({what})", what=what)
+    gone = say(" (no longer holds)") if act.undone else ""
     return f"{names[act.action]}{gone}"
 
 
@@ -140,7 +140,7 @@ def _draw_sources(history: TextHistory) -> None:
         [one.source, one.place, one.text or "", *(_cell(one.cells.get(name)) for name in cells)]
         for one in history.sources
     ]
-    named = [say("파일", "File"), say("행", "Row"), say("그 파일의 글", "Text there")]
+    named = [say("File name"), say("Row"), say("Text there")]
     frame = pd.DataFrame(rows, columns=[str(place) for place in range(len(named) + len(cells))])
     st.dataframe(
         frame,

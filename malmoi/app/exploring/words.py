@@ -8,7 +8,7 @@ import streamlit as st
 
 from malmoi.app.as_of import kept_result
 from malmoi.app.charts import bars
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.visit import OpenProject
 from malmoi.labels.project import PALETTE
 from malmoi.labels.typical_words import typical_words
@@ -21,20 +21,13 @@ def draw_words(opened: OpenProject) -> None:
     """Draw a chart and a table for each label."""
     found = kept_result(opened, "typical-words", lambda: typical_words(opened.access))
     if not found.words:
-        st.info(
-            say(
-                "라벨이 두 가지 이상 붙은 뒤에 볼 수 있습니다.",
-                "This takes texts with at least two different labels.",
-            )
-        )
+        st.info(say("This takes texts with at least two different labels."))
         return
     st.caption(
         say(
-            f"라벨이 있는 글 가운데 무작위로 뽑은 {found.texts:,}건에서, 그 라벨의 글에 유난히 "
-            "많은 명사·동사·형용사입니다 (로그 우도비, 클수록 뚜렷함).",
-            f"Nouns, verbs and adjectives that stand in the texts of a label more than in others, "
-            f"over {number_of(found.texts, 'labelled text')} drawn at random (log-likelihood "
-            "ratio).",
+            "Nouns, verbs and adjectives that stand in the texts of a label more than in others, "
+            "over {texts:labelled text} drawn at random (log-likelihood ratio).",
+            texts=found.texts,
         )
     )
     colors = {label.name: label.color for label in opened.project.labels}
@@ -42,11 +35,9 @@ def draw_words(opened: OpenProject) -> None:
     places = st.columns(min(3, len(found.words)))
     for place, (name, words) in enumerate(found.words.items()):
         with places[place % len(places)], st.container(border=True):
-            st.text(
-                say(f"{titles[name]} · 글 {words.texts:,}건", f"{titles[name]} ({words.texts:,})")
-            )
+            st.text(say("{label} ({texts:,})", label=titles[name], texts=words.texts))
             if not words.keywords:
-                st.caption(say("뚜렷한 낱말이 없습니다.", "No word stands out."))
+                st.caption(say("No word stands out."))
                 continue
             frame = pd.DataFrame(
                 {
@@ -55,13 +46,11 @@ def draw_words(opened: OpenProject) -> None:
                 }
             )
             st.altair_chart(
-                bars(
-                    frame, say("뚜렷함", "Ratio"), color=colors[name] or PALETTE[0], written=".1f"
-                ),
+                bars(frame, say("Ratio"), color=colors[name] or PALETTE[0], written=".1f"),
                 width="stretch",
-                alt=say("라벨별 낱말 막대그래프", "Words of the label as bars"),
+                alt=say("Words of the label as bars"),
             )
-            with st.expander(say("표로 보기", "As a table")):
+            with st.expander(say("As a table")):
                 _draw_table(words.keywords)
 
 
@@ -76,8 +65,8 @@ def _draw_table(keywords: Sequence["LabelKeyword"]) -> None:
         ),
         hide_index=True,
         column_config={
-            "word": st.column_config.TextColumn(say("낱말", "Word")),
-            "texts": st.column_config.NumberColumn(say("글", "Texts")),
-            "score": st.column_config.NumberColumn(say("뚜렷함", "Ratio"), format="%.1f"),
+            "word": st.column_config.TextColumn(say("Word")),
+            "texts": st.column_config.NumberColumn(say("Texts")),
+            "score": st.column_config.NumberColumn(say("Ratio"), format="%.1f"),
         },
     )

@@ -138,14 +138,12 @@ def _as_of_now(opened: OpenProject) -> Project:
 def _news(shown: Project, now: Project) -> str:
     """What somebody has changed since the page was drawn; "" where nothing that it shows."""
     if shown.labels != now.labels:
-        return say("라벨이 바뀌었습니다.", "The labels have changed.")
+        return say("The labels have changed.")
     if shown.guideline_version != now.guideline_version:
         version = now.guideline_version
-        return say(
-            f"지침이 {version}판으로 바뀌었습니다.", f"The guideline is now version {version}."
-        )
+        return say("The guideline is now version {version}.", version=version)
     if shown.settings != now.settings:
-        return say("작업의 설정이 바뀌었습니다.", "The settings of the project have changed.")
+        return say("The settings of the project have changed.")
     return ""
 
 

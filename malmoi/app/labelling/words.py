@@ -18,17 +18,14 @@ def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
         text = read_text(access, text_id)
         suggestion = suggestion_of(access, text_id)
         if suggestion is None:
-            return _none(text_id, say("이 글에는 제안이 없습니다.", "This text has no suggestion."))
+            return _none(text_id, say("This text has no suggestion."))
         label, model = suggestion
         path = model_named(model)
         if path is None:
-            return _none(
-                text_id,
-                say("제안한 모델을 지금은 읽을 수 없습니다.", "Its model cannot be read now."),
-            )
+            return _none(text_id, say("Its model cannot be read now."))
         found = load_model(str(path), stamp(path)).explain(text, label=label)
     except InputError as error:
-        sentence = say("근거를 찾을 수 없습니다:", "The words cannot be found:")
+        sentence = say("The words cannot be found:")
         return _none(text_id, f"{sentence} {for_visitors(error)}")
     return {
         "text_id": text_id,

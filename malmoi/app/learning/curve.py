@@ -38,10 +38,7 @@ def draw_curve(open_project: OpenProject) -> None:
         InputError: the database cannot be used.
     """
     if not learning.is_on():
-        st.info(
-            say("이 서버에서는 학습이 꺼져 있습니다.", "Learning is off on this server."),
-            icon=":material/info:",
-        )
+        st.info(say("Learning is off on this server."), icon=":material/info:")
     else:
         busy = learning.state(open_project).status != "idle"
         every = _SECONDS_WHILE_BUSY if busy else _SECONDS_WHILE_IDLE
@@ -57,7 +54,7 @@ def _draw_now(open_project: OpenProject) -> None:
     text, button = st.columns([2, 1], vertical_alignment="center")
     text.caption(_told(state))
     if button.button(
-        say("지금 배우기", "Learn now"),
+        say("Learn now"),
         icon=":material/school:",
         disabled=state.status != "idle",
         width="stretch",
@@ -66,11 +63,11 @@ def _draw_now(open_project: OpenProject) -> None:
         try:
             learning.learn_now(open_project)
         except InputError as error:
-            explain(say("배울 수 없습니다.", "It cannot learn."), error)
+            explain(say("It cannot learn."), error)
         st.rerun()
     _tell_what_is_wrong(state.result or {})
     if state.error is not None:
-        st.error(say("마지막 학습이 실패했습니다.", "The last round failed."))
+        st.error(say("The last round failed."))
         st.code(for_visitors(state.error), language=None, wrap_lines=True)
     busy = state.status != "idle"
     before, st.session_state["learning_was_busy"] = (
@@ -83,68 +80,54 @@ def _draw_now(open_project: OpenProject) -> None:
 
 def _told(state: learning.LearningState) -> str:
     if state.status == "running":
-        return say("배우는 중입니다…", "It is learning…")
+        return say("It is learning…")
     if state.status == "waiting":
-        return say("차례를 기다립니다…", "It is waiting its turn…")
+        return say("It is waiting its turn…")
     result = state.result
     if result is not None and result["status"] == "few":
         return _what_is_missing(result)
     if result is not None and result["status"] == "learnt":
         return say(
-            f"라벨 {result['labels']:,}개로 {result['seconds']:.0f}초 만에 배웠습니다.",
-            f"It learnt from {result['labels']:,} labels in {result['seconds']:.0f} s.",
+            "It learnt from {labels:,} labels in {seconds:.0f} s.",
+            labels=result["labels"],
+            seconds=result["seconds"],
         )
-    return say(
-        f"새 라벨 {LABELS_A_ROUND}개마다 저절로 배웁니다.",
-        f"It learns by itself after every {LABELS_A_ROUND} new labels.",
-    )
+    return say("It learns by itself after every {labels} new labels.", labels=LABELS_A_ROUND)
 
 
 def _what_is_missing(result: dict[str, Any]) -> str:
     if result["missing"]:
         return say(
-            f"배우려면 라벨이 {result['missing']}개 더 필요합니다 (지금 {result['labels']}개).",
-            f"Labels that it still needs: {result['missing']} ({result['labels']} so far).",
+            "Labels that it still needs: {missing} ({labels} so far).",
+            missing=result["missing"],
+            labels=result["labels"],
         )
     if result["left_out"]:
         return say(
-            f"아직 배울 수 있는 라벨이 없습니다. 붙은 글과 안 붙은 글이 {FEWEST_OF_LABEL}건씩 있는 "
-            "라벨부터 배웁니다.",
-            f"No label can be learnt yet. It takes {FEWEST_OF_LABEL} texts that have it, and "
-            f"{FEWEST_OF_LABEL} that do not.",
+            "No label can be learnt yet. It takes {fewest} texts that have it, and {fewest} that "
+            "do not.",
+            fewest=FEWEST_OF_LABEL,
         )
-    return say(
-        "지금까지 라벨이 한 종류뿐입니다. 다른 라벨이 하나라도 있어야 배웁니다.",
-        "All labels so far are the same. It needs at least one other.",
-    )
+    return say("All labels so far are the same. It needs at least one other.")
 
 
 def _tell_what_is_wrong(result: dict[str, Any]) -> None:
     """Labels that are not learnt, and a chosen model that cannot be asked."""
     if result.get("status") == "learnt" and result["left_out"]:
         st.text(
-            say(
-                f"글이 모자라 아직 배우지 않는 라벨 ({FEWEST_OF_LABEL}건부터): ",
-                f"Not learnt yet, for want of texts ({FEWEST_OF_LABEL} are enough): ",
-            )
+            say("Not learnt yet, for want of texts ({fewest} are enough): ", fewest=FEWEST_OF_LABEL)
             + ", ".join(result["left_out"])
         )
     problem = result.get("problem")
     if problem is None:
         return
     name = escaped(short_name(problem["model"]))
-    without = say("이 모델 없이 계속 배웁니다.", "Learning goes on without it.")
+    without = say("Learning goes on without it.")
     why = {
-        "gone": say(
-            f"고른 모델 ‘{name}’이(가) 지금은 없습니다.", f"The chosen model {name} is gone."
-        ),
-        "broken": say(
-            f"고른 모델 ‘{name}’을(를) 읽을 수 없습니다.",
-            f"The chosen model {name} cannot be read.",
-        ),
+        "gone": say("The chosen model {name} is gone.", name=name),
+        "broken": say("The chosen model {name} cannot be read.", name=name),
         "labels": say(
-            f"고른 모델 ‘{name}’은(는) 이 작업과 같은 라벨이 두 개가 안 됩니다.",
-            f"The chosen model {name} has fewer than two labels of this project.",
+            "The chosen model {name} has fewer than two labels of this project.", name=name
         ),
     }[problem["kind"]]
     st.warning(f"{why} {without}", icon=":material/warning:")
@@ -156,10 +139,9 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     if not versions:
         st.info(
             say(
-                f"아직 배운 적이 없습니다. 라벨 {LABELS_A_ROUND}개로 처음 배우고 나면 점수가 "
-                "여기에 나옵니다.",
-                "Nothing was learnt yet. The score will be here once "
-                f"{LABELS_A_ROUND} labels were learnt from.",
+                "Nothing was learnt yet. The score will be here once {labels} labels were learnt "
+                "from.",
+                labels=LABELS_A_ROUND,
             ),
             icon=":material/show_chart:",
         )
@@ -177,14 +159,14 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
         )
     )
     names = (
-        say("교차 검증", "Cross-validated"),
-        say("무작위 표본", "Random sample"),
-        say("고른 모델", "Chosen model"),
+        say("Cross-validated"),
+        say("Random sample"),
+        say("Chosen model"),
     )
     st.altair_chart(
         _chart(shown, expected, names),
         width="stretch",
-        alt=say("라벨 수에 따른 F1 곡선", "F1 by number of labels"),
+        alt=say("F1 by number of labels"),
     )
     _draw_table(versions, expected)
     _draw_words(versions[-1], expected)
@@ -205,7 +187,7 @@ def _chart(
     kinds = list(names[:shown])
     x = alt.X(
         "labels:Q",
-        title=say("라벨 수", "Labels"),
+        title=say("Number of labels"),
         scale=alt.Scale(zero=False),
         axis=alt.Axis(format=",d", tickMinStep=1),
     )
@@ -223,7 +205,7 @@ def _chart(
         color=color,
         tooltip=[
             alt.Tooltip("kind:N", title=" "),
-            alt.Tooltip("labels:Q", title=say("라벨 수", "Labels"), format=","),
+            alt.Tooltip("labels:Q", title=say("Number of labels"), format=","),
             alt.Tooltip("f1:Q", title="F1", format=".3f"),
         ],
     )
@@ -291,10 +273,10 @@ def _expected_layers(expected: Forecast, x: alt.X) -> list[Any]:
 
 def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None:
     labels, f1, sample, kind = (
-        say("라벨 수", "Labels"),
-        say("교차 검증 F1", "Cross-validated"),
-        say("표본 F1", "Sample"),
-        say("예상 F1", "Expected"),
+        say("Number of labels"),
+        say("Cross-validated F1"),
+        say("Sample"),
+        say("Expected"),
     )
     step = -(-len(versions) // _MOST_ROWS)
     rows = [
@@ -340,44 +322,32 @@ def _with_interval(version: ScoreVersion) -> str:
 def _draw_words(last: ScoreVersion, expected: Forecast | None) -> None:
     lines = [
         say(
-            "교차 검증은 모델이 고른 어려운 글도 세므로 실제보다 낮게 나오기 쉽습니다. 무작위 "
-            "표본의 점수가 정직합니다.",
             "Cross-validation counts the hard texts that the model chose, so it tends to be low. "
-            "The random sample is the honest score.",
+            "The random sample is the honest score."
         )
     ]
     if last.quality.sample_f1 is None:
         lines.append(
             say(
-                f"무작위 표본은 아직 {last.quality.sample_texts:,}건이라 재지 않았습니다 "
-                f"({FEWEST_OF_SAMPLE}건부터).",
-                f"The random sample has {last.quality.sample_texts:,} texts so far, and is "
-                f"measured from {FEWEST_OF_SAMPLE} on.",
+                "The random sample has {texts:,} texts so far, and is measured from {fewest} on.",
+                texts=last.quality.sample_texts,
+                fewest=FEWEST_OF_SAMPLE,
             )
         )
     if expected is None:
-        lines.append(
-            say(
-                f"예상은 점이 {FEWEST_POINTS}개 이상 있어야 합니다.",
-                f"A forecast needs at least {FEWEST_POINTS} points.",
-            )
-        )
+        lines.append(say("A forecast needs at least {points} points.", points=FEWEST_POINTS))
     elif expected.flat:
         lines.append(
             say(
-                "곡선이 거의 평평합니다. 라벨을 두 배로 늘려도 0.01도 오르지 않을 듯하니, 라벨을 "
-                "더 붙이기보다 ELECTRA 학습이나 지침을 손보는 편이 낫습니다.",
                 "The curve is nearly flat: twice the labels would bring less than 0.01. Train "
-                "ELECTRA or sharpen the guideline instead.",
+                "ELECTRA or sharpen the guideline instead."
             )
         )
     else:
         lines.append(
             say(
-                "예상은 교차 검증 점수를 멱법칙으로 이은 것입니다. 괄호는 예상에서는 90%, "
-                "표본에서는 95% 구간입니다.",
                 "The forecast continues the cross-validated scores by a power law. In brackets, "
-                "its interval of 90%, and of the sample that of 95%.",
+                "its interval of 90%, and of the sample that of 95%."
             )
         )
     st.caption(" ".join(lines))

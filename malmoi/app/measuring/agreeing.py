@@ -11,8 +11,6 @@ from malmoi.app.language import say
 from malmoi.app.measuring.behind import SHOWN, draw_texts
 from malmoi.app.visit import OpenProject
 from malmoi.labels.agreement import (
-    NO_SHARED,
-    ONE_LABEL,
     AgreementReport,
     Measure,
     agreement,
@@ -39,10 +37,8 @@ def draw_agreement(opened: OpenProject) -> None:
     if not report.alpha.texts:
         st.info(
             say(
-                "두 사람 이상이 라벨을 붙인 글이 아직 없습니다. 설정에서 글마다 필요한 사람 수를 "
-                "2명 이상으로 하면 일치도를 볼 수 있습니다.",
                 "No text has the labels of two people yet. Let each text have two annotators or "
-                "more in the settings to see how far they agree.",
+                "more in the settings to see how far they agree."
             ),
             icon=":material/group:",
         )
@@ -51,10 +47,8 @@ def draw_agreement(opened: OpenProject) -> None:
     if opened.project.kind == "multi":
         st.caption(
             say(
-                "글 하나에 라벨이 여러 개이므로, 고른 라벨이 모두 같을 때만 일치한 것으로 셉니다. "
-                "라벨 하나하나의 일치도는 아래 표에 있습니다.",
                 "Annotators agree on a text where all their labels are the same. The table below "
-                "has the agreement on each label.",
+                "has the agreement on each label."
             )
         )
     _draw_table(opened, _rows(opened, report))
@@ -67,15 +61,13 @@ def _draw_first(report: AgreementReport) -> None:
         "Krippendorff α",
         _number(report.alpha),
         help=say(
-            "1은 완전한 일치, 0은 우연과 같음. 0.8 이상이면 믿을 만하고, 0.667 아래면 기준을 다시 "
-            "보아야 합니다 (Krippendorff, Content Analysis).",
             "1 is perfect, 0 is chance. From 0.8 on it is reliable; below 0.667 look at the "
-            "guideline again (Krippendorff, Content Analysis).",
+            "guideline again (Krippendorff, Content Analysis)."
         ),
     )
     fleiss.metric("Fleiss κ", _number(report.fleiss))
-    texts.metric(say("둘 이상이 본 글", "Texts of two or more"), f"{len(report.alpha.texts):,}")
-    apart.metric(say("의견이 갈린 글", "Disagreeing"), f"{len(report.alpha.disagreed):,}")
+    texts.metric(say("Texts of two or more"), f"{len(report.alpha.texts):,}")
+    apart.metric(say("Texts of disagreement"), f"{len(report.alpha.disagreed):,}")
 
 
 def _number(measure: Measure) -> str:
@@ -84,7 +76,7 @@ def _number(measure: Measure) -> str:
 
 def _rows(opened: OpenProject, report: AgreementReport) -> list[_Row]:
     titles = {label.name: label.title for label in opened.project.labels}
-    everybody = say("전체", "All")
+    everybody = say("Overall")
     rows = [
         _Row(kind="Krippendorff α", name=everybody, measure=report.alpha),
         _Row(kind="Fleiss κ", name=everybody, measure=report.fleiss),
@@ -98,12 +90,7 @@ def _rows(opened: OpenProject, report: AgreementReport) -> list[_Row]:
 
 
 def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
-    st.caption(
-        say(
-            "행을 고르면 그 숫자에서 의견이 갈린 글이 아래에 보입니다.",
-            "Choose a row to see the texts behind it on which annotators differ.",
-        )
-    )
+    st.caption(say("Choose a row to see the texts behind it on which annotators differ."))
     frame = pd.DataFrame(
         {
             "name": [row.name for row in rows],
@@ -111,7 +98,7 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
             "value": [row.measure.value for row in rows],
             "texts": [len(row.measure.texts) for row in rows],
             "disagreed": [len(row.measure.disagreed) for row in rows],
-            "reason": [_reason(row.measure) for row in rows],
+            "reason": [say(row.measure.reason) if row.measure.reason else "" for row in rows],
         }
     )
     column = st.column_config
@@ -123,12 +110,12 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "name": column.TextColumn(say("누구 · 라벨", "Of")),
-            "kind": column.TextColumn(say("지표", "Measure")),
-            "value": column.NumberColumn(say("값", "Value"), format="%.2f"),
-            "texts": column.NumberColumn(say("함께 본 글", "Texts"), format="localized"),
-            "disagreed": column.NumberColumn(say("갈린 글", "Disagreeing"), format="localized"),
-            "reason": column.TextColumn(say("값이 없는 까닭", "Why there is no value")),
+            "name": column.TextColumn(say("Of")),
+            "kind": column.TextColumn(say("Measure")),
+            "value": column.NumberColumn(say("Value"), format="%.2f"),
+            "texts": column.NumberColumn(say("Texts in common"), format="localized"),
+            "disagreed": column.NumberColumn(say("Texts of disagreement"), format="localized"),
+            "reason": column.TextColumn(say("Why there is no value")),
         },
     )
     chosen = picked["selection"]["rows"]
@@ -144,16 +131,6 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
     )
 
 
-def _reason(measure: Measure) -> str:
-    if measure.reason is None:
-        return ""
-    known = {
-        NO_SHARED: say("두 사람이 함께 라벨을 붙인 글이 없음", NO_SHARED),
-        ONE_LABEL: say("모두 한 가지 라벨만 붙여 우연과 가를 수 없음", ONE_LABEL),
-    }
-    return known.get(measure.reason, say("둘이 함께 라벨을 붙인 글이 없음", measure.reason))
-
-
 def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
     """Which labels two people take for each other."""
     rows = [
@@ -163,9 +140,9 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
     ]
     if not rows:
         return
-    none = say("해당 없음", "none")  # of several labels
+    none = say("none")  # of several labels
     rows.sort(key=lambda row: -len(row[4]))
-    st.text(say("누가 무엇을 다르게 보았나", "Who took what for what"))
+    st.text(say("Who took what for what"))
     frame = pd.DataFrame(
         {
             "first": [f"{row[0]}: {row[1] or none}" for row in rows],
@@ -181,9 +158,9 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "first": st.column_config.TextColumn(say("한 사람", "One")),
-            "second": st.column_config.TextColumn(say("다른 사람", "The other")),
-            "texts": st.column_config.NumberColumn(say("글", "Texts"), format="localized"),
+            "first": st.column_config.TextColumn(say("One annotator")),
+            "second": st.column_config.TextColumn(say("The other")),
+            "texts": st.column_config.NumberColumn(say("Texts"), format="localized"),
         },
     )
     chosen = picked["selection"]["rows"]

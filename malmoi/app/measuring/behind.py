@@ -24,12 +24,7 @@ def draw_texts(title: str, texts: Sequence[ReviewedText], number: int, key: str)
     """
     st.text(title)
     if number > len(texts):
-        st.caption(
-            say(
-                f"{number:,}건 가운데 처음 {len(texts):,}건입니다.",
-                f"The first {len(texts):,} of {number:,}.",
-            )
-        )
+        st.caption(say("The first {shown:,} of {number:,}.", shown=len(texts), number=number))
     frame = pd.DataFrame(
         {
             "text": [shortened(one.text, 300) for one in texts],
@@ -50,8 +45,8 @@ def draw_texts(title: str, texts: Sequence[ReviewedText], number: int, key: str)
         height=min(38 + 35 * max(1, len(texts)), 320),
         key=key,
         column_config={
-            "text": st.column_config.TextColumn(say("글", "Text"), width="large"),
-            "votes": st.column_config.TextColumn(say("의견", "Votes"), width="medium"),
-            "decided": st.column_config.TextColumn(say("결정", "Decided")),
+            "text": st.column_config.TextColumn(say("Text"), width="large"),
+            "votes": st.column_config.TextColumn(say("Votes"), width="medium"),
+            "decided": st.column_config.TextColumn(say("Decision")),
         },
     )

@@ -8,7 +8,7 @@ import streamlit as st
 
 from malmoi.app.as_of import kept_result, local_time
 from malmoi.app.charts import bars, over_time
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.visit import OpenProject
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 from malmoi.labels.review import own_counts
@@ -23,12 +23,7 @@ def draw_work(opened: OpenProject) -> None:
     numbers = kept_result(opened, "numbers", lambda: project_numbers(opened.access))
     _draw_progress(opened, numbers)
     if not numbers.annotators:
-        st.info(
-            say(
-                "아직 라벨이 없습니다. ‘라벨링’에서 시작하면 여기에 속도와 분포가 보입니다.",
-                "There are no labels yet. Begin on the page Labelling.",
-            )
-        )
+        st.info(say("There are no labels yet. Begin on the page Labelling."))
         return
     pace, balance = st.columns(2)
     with pace, st.container(border=True):
@@ -44,21 +39,23 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
     st.progress(
         share,
         text=say(
-            f"글 {done.texts:,}건 가운데 {done.finished:,}건이 끝났습니다 ({share:.0%}).",
-            f"Finished: {done.finished:,} of {number_of(done.texts, 'text')} ({share:.0%}).",
+            "Finished: {finished:,} of {texts:text} ({share:.0%}).",
+            finished=done.finished,
+            texts=done.texts,
+            share=share,
         ),
     )
     # Not of what is kept: those who may review share that.
     own = own_counts(opened.access)
     metrics = [
-        (say("내 라벨", "My labels"), own.labelled),
-        (say("내가 건너뜀", "Skipped"), own.skipped),
+        (say("My labels"), own.labelled),
+        (say("Skipped by me"), own.skipped),
     ]
     if opened.allows("reviewer"):
         metrics += [
-            (say("의견 갈림", "Disagreeing"), done.disagreeing),
-            (say("검수 대기", "To review"), done.to_review),
-            (say("검수 결정", "Decided"), numbers.decided or 0),
+            (say("Disagreement"), done.disagreeing),
+            (say("To review"), done.to_review),
+            (say("Decision of review"), numbers.decided or 0),
         ]
     for place, (name, number) in zip(st.columns(len(metrics)), metrics, strict=True):
         place.metric(name, f"{number:,}")
@@ -66,11 +63,11 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
 
 def _draw_pace(numbers: ProjectNumbers) -> None:
     by = st.segmented_control(
-        say("속도", "Pace"),
+        say("Pace"),
         ("day", "hour"),
         format_func={
-            "day": say("날마다", "By day"),
-            "hour": say("시간마다", "By hour"),
+            "day": say("By day"),
+            "hour": say("By hour"),
         }.__getitem__,
         key="status_pace",
         default="day",
@@ -82,15 +79,11 @@ def _draw_pace(numbers: ProjectNumbers) -> None:
         hours = [one for one in hours if last - one.begins < timedelta(hours=_HOURS_SHOWN)]
     frame = _by_time(hours, by)
     if frame.empty:
-        st.caption(say("지난 60일 동안 붙인 라벨이 없습니다.", "No labels within 60 days."))
+        st.caption(say("No labels within 60 days."))
         return
-    title = say("라벨", "Labels")
-    st.altair_chart(
-        over_time(frame, title),
-        width="stretch",
-        alt=say("시간에 따른 라벨 수", "Labels over time"),
-    )
-    with st.expander(say("표로 보기", "As a table")):
+    title = say("Labels")
+    st.altair_chart(over_time(frame, title), width="stretch", alt=say("Labels over time"))
+    with st.expander(say("As a table")):
         frame = frame[frame["number"] > 0]
         table = frame.pivot_table(index="time", columns="name", values="number", fill_value=0)
         names = list(table.columns)
@@ -99,7 +92,7 @@ def _draw_pace(numbers: ProjectNumbers) -> None:
             table.reset_index().iloc[::-1],
             hide_index=True,
             column_config={
-                "time": st.column_config.TextColumn(say("언제", "When")),
+                "time": st.column_config.TextColumn(say("When")),
                 **{
                     str(place): st.column_config.NumberColumn(name, format="localized")
                     for place, name in enumerate(names)
@@ -131,7 +124,7 @@ def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
     titles = {label.name: label.title for label in opened.project.labels}
     labels = numbers.labels
     total = sum(labels.values())
-    st.text(say(f"라벨 분포 (모두 {total:,})", f"Balance of labels ({total:,})"))
+    st.text(say("Balance of labels ({total:,})", total=total))
     frame = pd.DataFrame(
         {
             "name": [titles.get(name, name) for name in labels],
@@ -140,29 +133,25 @@ def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
         }
     )
     st.altair_chart(
-        bars(frame, say("라벨", "Labels")),
+        bars(frame, say("Labels")),
         width="stretch",
-        alt=say("라벨 분포 막대그래프", "Balance of labels as bars"),
+        alt=say("Balance of labels as bars"),
     )
-    with st.expander(say("표로 보기", "As a table")):
+    with st.expander(say("As a table")):
         st.dataframe(
             frame,
             hide_index=True,
             column_config={
-                "name": st.column_config.TextColumn(say("라벨", "Label")),
-                "number": st.column_config.NumberColumn(say("수", "Number"), format="localized"),
-                "share": st.column_config.NumberColumn(say("비율", "Share"), format="%.1f%%"),
+                "name": st.column_config.TextColumn(say("Label")),
+                "number": st.column_config.NumberColumn(say("Number"), format="localized"),
+                "share": st.column_config.NumberColumn(say("Share"), format="%.1f%%"),
             },
         )
 
 
 def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
     people = numbers.annotators
-    st.text(
-        say("사람마다", "By annotator")
-        if opened.allows("reviewer")
-        else say("내가 한 일", "What I did")
-    )
+    st.text(say("By annotator") if opened.allows("reviewer") else say("What I did"))
     frame = pd.DataFrame(
         {
             "name": [one.name for one in people],
@@ -178,19 +167,19 @@ def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
         }
     )
     column = st.column_config
-    said = say("초 (최근 라벨 20,000건까지)", "Seconds, of the newest 20,000 labels")
+    said = say("Seconds, of the newest 20,000 labels")
     st.dataframe(
         frame,
         hide_index=True,
         # Of somebody whose labels were imported no seconds are known.
         placeholder="–",
         column_config={
-            "name": column.TextColumn(say("사람", "Annotator"), pinned=True),
-            "labelled": column.NumberColumn(say("라벨", "Labelled"), format="localized"),
-            "skipped": column.NumberColumn(say("건너뜀", "Skipped"), format="localized"),
-            "lower": column.NumberColumn(say("초 · 빠른 25%", "25%"), format="%.1f", help=said),
-            "median": column.NumberColumn(say("초 · 가운데", "Median"), format="%.1f", help=said),
-            "upper": column.NumberColumn(say("초 · 느린 25%", "75%"), format="%.1f", help=said),
+            "name": column.TextColumn(say("Person"), pinned=True),
+            "labelled": column.NumberColumn(say("Labels"), format="localized"),
+            "skipped": column.NumberColumn(say("Skipped"), format="localized"),
+            "lower": column.NumberColumn(say("25%"), format="%.1f", help=said),
+            "median": column.NumberColumn(say("Median"), format="%.1f", help=said),
+            "upper": column.NumberColumn(say("75%"), format="%.1f", help=said),
             **{
                 f"label {place}": column.NumberColumn(name, format="localized")
                 for place, name in enumerate(numbers.label_names)

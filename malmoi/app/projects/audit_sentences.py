@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.projects.settings_work import ORDERS
 from malmoi.labels.projects import AuditEntry
+from malmoi.messages import Phrase
 
 _SETTINGS = {
-    "annotators_per_text": ("글마다 사람 수", "annotators per text"),
-    "show_suggestion": ("모델의 제안 보이기", "show the suggestion"),
-    "text_order": ("글이 나오는 차례", "order of texts"),
-    "random_share": ("무작위로 섞는 비율", "random share"),
-    "model": ("모델", "model"),
-    "lease_seconds": ("잡아 두는 시간(초)", "lease (seconds)"),
+    "annotators_per_text": Phrase("annotators per text"),
+    "show_suggestion": Phrase("show the suggestion"),
+    "text_order": Phrase("order of texts"),
+    "random_share": Phrase("random share"),
+    "model": Phrase("model"),
+    "lease_seconds": Phrase("lease (seconds)"),
 }
 
 
@@ -24,50 +25,42 @@ def sentence(entry: AuditEntry) -> str:
     try:
         match entry.action:
             case "create":
-                return say("작업을 만들었습니다: ", "Made the project: ") + str(details["name"])
+                return say("Made the project: ") + str(details["name"])
             case "import":
                 return say(
-                    f"글을 가져왔습니다: {details['rows']:,}행, 새 글 {details['new_texts']:,}건, "
-                    f"뺀 행 {details['bad_rows']:,}개",
-                    f"Imported {number_of(details['rows'], 'row')}: "
-                    f"{number_of(details['new_texts'], 'new text')}, "
-                    f"{details['bad_rows']:,} left out",
+                    "Imported {rows:row}: {new_texts:new text}, {bad_rows:,} left out",
+                    rows=details["rows"],
+                    new_texts=details["new_texts"],
+                    bad_rows=details["bad_rows"],
                 )
             case "guideline":
-                return say(
-                    f"지침을 고쳤습니다: {details['version']}판",
-                    f"Changed the guideline: version {details['version']}",
-                )
+                return say("Changed the guideline: version {version}", version=details["version"])
             case "settings":
-                return say("진행 방식을 바꿨습니다: ", "Changed settings: ") + _settings(details)
+                return say("Changed settings: ") + _settings(details)
             case "labels":
-                return say("라벨을 바꿨습니다: ", "Changed labels: ") + _labels(details)
+                return say("Changed labels: ") + _labels(details)
             case "member":
                 return _member(details)
             case "archive":
-                return say("작업을 보관했습니다", "Archived the project")
+                return say("Archived the project")
             case "open again":
-                return say("작업을 다시 열었습니다", "Opened the project again")
+                return say("Opened the project again")
             case "adjudicate":
                 return _adjudication(details)
             case "relabel":
-                named = ", ".join(details["labels"]) or say("라벨 없음", "no label")
+                named = ", ".join(details["labels"]) or say("no label")
                 return say(
-                    f"글 {details['texts']:,}건의 라벨을 한꺼번에 정했습니다: {named}",
-                    f"Decided {number_of(details['texts'], 'text')} at once: {named}",
+                    "Decided {texts:text} at once: {named}", texts=details["texts"], named=named
                 )
             case "undo relabel":
                 return say(
-                    f"한꺼번에 정한 라벨을 되돌렸습니다: 글 {details['texts']:,}건",
-                    f"Took back what was decided at once: {number_of(details['texts'], 'text')}",
+                    "Took back what was decided at once: {texts:text}", texts=details["texts"]
                 )
     except (KeyError, TypeError, ValueError):
         pass
     # Written by another version.
     told = ", ".join(f"{name} {_told(value)}" for name, value in details.items())
-    return say(f"그 밖의 변경({entry.action})", f"Another change ({entry.action})") + (
-        f": {told}" if told else ""
-    )
+    return say("Another change ({action})", action=entry.action) + (f": {told}" if told else "")
 
 
 def _told(value: Any) -> str:
@@ -81,18 +74,18 @@ def _told(value: Any) -> str:
 def _settings(details: Mapping[str, Any]) -> str:
     parts = []
     for name, (before, after) in details.items():
-        title = say(*_SETTINGS[name]) if name in _SETTINGS else name
+        title = say(_SETTINGS[name]) if name in _SETTINGS else name
         parts.append(f"{title} {_value(name, before)} → {_value(name, after)}")
     return ", ".join(parts)
 
 
 def _value(name: str, value: Any) -> str:
     if isinstance(value, bool):
-        return say("예", "yes") if value else say("아니요", "no")
+        return say("yes") if value else say("no")
     if value is None:
-        return say("없음", "none")
+        return say("nothing")
     if name == "text_order" and value in ORDERS:
-        return say(*ORDERS[value])
+        return say(ORDERS[value])
     return f"{value:.0%}" if name == "random_share" else str(value)
 
 
@@ -102,35 +95,29 @@ def _labels(details: Mapping[str, Any]) -> str:
     for label in details["after"]:
         old, name = before.get(label["id"]), label["name"]
         if old is None:
-            parts.append(say(f"더함 {name}", f"added {name}"))
+            parts.append(say("added {name}", name=name))
         elif old["name"] != name:
             parts.append(f"{old['name']} → {name}")
         elif label["retired"] and not old["retired"]:
-            parts.append(say(f"그만 씀 {name}", f"retired {name}"))
+            parts.append(say("retired {name}", name=name))
         elif old["retired"] and not label["retired"]:
-            parts.append(say(f"다시 씀 {name}", f"offered again {name}"))
+            parts.append(say("offered again {name}", name=name))
         else:
-            parts.append(say(f"{name}의 색·키·뜻", f"colour, key or meaning of {name}"))
-    return ", ".join(parts) or say("차례만", "their order")
+            parts.append(say("colour, key or meaning of {name}", name=name))
+    return ", ".join(parts) or say("their order")
 
 
 def _member(details: Mapping[str, Any]) -> str:
     person, role = details["person"], details["role"]
     if role is None:
-        return say(f"사람을 뺐습니다: {person}", f"Removed {person}")
-    title = say(*ROLES[role])
-    return say(f"역할을 정했습니다: {person}, {title}", f"{person} is {title} now")
+        return say("Removed {person}", person=person)
+    title = say(ROLES[role])
+    return say("{person} is {title} now", person=person, title=title)
 
 
 def _adjudication(details: Mapping[str, Any]) -> str:
     labels = details["labels"]
     if labels is None:
-        return say(
-            f"글 {details['text']}의 결정을 거뒀습니다",
-            f"Withdrew the decision about text {details['text']}",
-        )
-    named = ", ".join(labels) or say("라벨 없음", "no label")
-    return say(
-        f"글 {details['text']}의 라벨을 정했습니다: {named}",
-        f"Decided text {details['text']}: {named}",
-    )
+        return say("Withdrew the decision about text {text}", text=details["text"])
+    named = ", ".join(labels) or say("no label")
+    return say("Decided text {text}: {named}", text=details["text"], named=named)

@@ -8,7 +8,7 @@ import streamlit as st
 from sqlalchemy.orm import Session
 
 from malmoi.app.explanation import explain
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.projects.imports import ImportOrder
 from malmoi.app.projects.new_project import make_project
 from malmoi.app.projects.preview import look_at
@@ -48,21 +48,13 @@ def _draw_tasks(visit: Visit) -> None:
     try:
         tasks = own_tasks()
     except InputError as error:
-        explain(
-            say(
-                "corpora의 task.toml을 읽을 수 없습니다.", "A task.toml in corpora cannot be read."
-            ),
-            error,
-        )
+        explain(say("A task.toml in corpora cannot be read."), error)
         return
     if not tasks:
         return
-    with st.expander(
-        say("준비된 작업으로 시작하기", "Begin with a task of corpora"),
-        icon=":material/library_books:",
-    ):
+    with st.expander(say("Begin with a task of corpora"), icon=":material/library_books:"):
         place = st.selectbox(
-            say("작업 (corpora의 task.toml)", "Task (task.toml in corpora)"),
+            say("Task (task.toml in corpora)"),
             range(len(tasks)),
             format_func=lambda one: f"{tasks[one].title} ({tasks[one].name})",
             key="begin_task",
@@ -70,21 +62,18 @@ def _draw_tasks(visit: Visit) -> None:
         task = tasks[place]
         st.text(", ".join(label.title for label in task.labels))
         name = st.text_input(
-            say("새 작업의 이름", "Name of the project"),
+            say("Name of the project"),
             task.name,
             key=f"begin-name-{task.name}",
             max_chars=200,
         )
         with_labels = st.toggle(
-            say("파일에 있는 라벨도 가져오기", "Import the labels of its file, too"),
+            say("Import the labels of its file, too"),
             value=True,
             key=f"begin-labels-{task.name}",
-            help=say(
-                "끄면 글만 가져와 처음부터 라벨을 붙입니다.",
-                "Without them, labelling begins from nothing.",
-            ),
+            help=say("Without them, labelling begins from nothing."),
         )
-        if st.button(say("작업으로 열기", "Open as a project"), key="begin-task-make"):
+        if st.button(say("Open as a project"), key="begin-task-make"):
             _make_of_task(visit, task, name or task.name, with_labels)
 
 
@@ -93,7 +82,7 @@ def _make_of_task(visit: Visit, task: TaskDefinition, name: str, with_labels: bo
         new = replace(new_project_of_task(task), name=name)
         order = order_of_task(task, with_labels=with_labels)
     except InputError as error:
-        explain(say("이 작업을 열 수 없습니다.", "This task cannot be opened."), error)
+        explain(say("This task cannot be opened."), error)
         return
     make_project(visit, new, order, _nothing)
 
@@ -124,31 +113,27 @@ def _draw_saved(visit: Visit) -> None:
     if not found:
         return
     with st.expander(
-        say("전에 저장한 라벨로 시작하기", "Begin with labels that were saved before"),
+        say("Begin with labels that were saved before"),
         icon=":material/inventory_2:",
     ):
         place = st.selectbox(
-            say("저장한 라벨", "Saved labels"),
+            say("Saved labels"),
             range(len(found)),
             format_func=lambda one: (
-                f"{', '.join(found[one].labels)} · "
-                + say(f"글 {found[one].texts:,}건", number_of(found[one].texts, "text"))
+                f"{', '.join(found[one].labels)} · " + say("{texts:text}", texts=found[one].texts)
             ),
             key="begin_saved",
         )
         name = st.text_input(
-            say("새 작업의 이름", "Name of the project"),
-            say("저장한 라벨", "saved labels"),
+            say("Name of the project"),
+            say("saved labels"),
             key=f"begin-saved-name-{place}",
             max_chars=200,
         )
         st.caption(
-            say(
-                "글과 라벨을 붙인 사람의 이름까지 옮깁니다. 먼저 저장한 것은 그대로 남습니다.",
-                "Texts come with their labels and who gave them. What was saved stays as it is.",
-            )
+            say("Texts come with their labels and who gave them. What was saved stays as it is.")
         )
-        if st.button(say("작업으로 만들기", "Make a project of it"), key="begin-saved-make"):
+        if st.button(say("Make a project of it"), key="begin-saved-make"):
             _make_of_saved(visit, found[place].labels, name or "")
 
 
@@ -156,7 +141,7 @@ def _make_of_saved(visit: Visit, labels: Sequence[str], name: str) -> None:
     try:
         new = NewProject(name=name, labels=[ProjectLabel(name=one) for one in labels])
     except InputError as error:
-        explain(say("이대로는 만들 수 없습니다.", "It cannot be made like this."), error)
+        explain(say("It cannot be made like this."), error)
         return
     make_project(visit, new, order_of_saved(visit, labels), _nothing)
 

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from malmoi.app.downloads import XLSX_MIME
 from malmoi.app.explanation import explain
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.projects.imports import draw_bar
 from malmoi.app.projects.running import Key, Running, works
 from malmoi.app.projects.uploads import UploadFolder
@@ -23,6 +23,7 @@ from malmoi.labels.final_labels import texts_of
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import Project
+from malmoi.messages import Phrase
 from malmoi.paths import label_database
 from malmoi.text.written_cells import EXCEL_CELL, CutCells
 
@@ -97,40 +98,32 @@ def draw_exports(visit: Visit, project: OpenProject) -> None:
     if not project.allows("reviewer"):
         # The store refuses as well; who cannot should not have to try.
         st.info(
-            say(
-                "내보내기는 검수자와 관리자가 합니다. 작업의 관리자에게 부탁해 주세요.",
-                "Reviewers and admins export. Ask an admin of the project.",
-            ),
+            say("Reviewers and admins export. Ask an admin of the project."),
             icon=":material/lock:",
         )
         return
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     kind: ExportKind = left.selectbox(
-        say("파일 종류", "Kind of file"),
+        say("Kind of file"),
         list(KINDS),
         format_func=lambda one: KINDS[one][0],
         key="export_kind",
     )
     for_tools = kind in ("label-studio", "doccano")
     everything = right.toggle(
-        say("라벨 없는 글도", "Texts without a label, too"),
+        say("Texts without a label, too"),
         value=for_tools,
         key=f"export_all_{for_tools}",
         disabled=for_tools,
-        help=say(
-            "Label Studio와 doccano 파일에는 언제나 모든 글이 들어갑니다.",
-            "Files for Label Studio and doccano always hold all texts.",
-        ),
+        help=say("Files for Label Studio and doccano always hold all texts."),
     )
-    if st.button(
-        say("파일 만들기", "Write the file"), type="primary", icon=":material/file_export:"
-    ):
+    if st.button(say("Write the file"), type="primary", icon=":material/file_export:"):
         try:
             start_export(project.access, kind, labelled_only=not everything).wait(_QUICK_SECONDS)
         except AccessError as error:
-            explain(say("이 작업을 내보낼 수 없습니다.", "You may not export this project."), error)
+            explain(say("You may not export this project."), error)
         except InputError as error:
-            explain(say("지금은 내보낼 수 없습니다.", "It cannot be exported now."), error)
+            explain(say("It cannot be exported now."), error)
     _draw_state(project)
     _explain_columns()
     _draw_training(visit, project)
@@ -143,7 +136,7 @@ def _draw_state(project: OpenProject) -> None:
     if running.is_on:
         _draw_running(project.access)
     elif running.error is not None:
-        explain(say("파일을 만들지 못했습니다.", "The file was not written."), running.error)
+        explain(say("The file was not written."), running.error)
     elif isinstance(running.result, WrittenExport):
         _offer(running.result, project.project.name)
 
@@ -154,8 +147,8 @@ def _draw_running(access: ProjectAccess) -> None:
     if running is None or not running.is_on:
         st.rerun()
     assert running is not None
-    draw_bar(running, say("파일을 만드는 중입니다", "Writing the file"))
-    if st.button(say("멈추기", "Stop"), icon=":material/stop_circle:"):
+    draw_bar(running, say("Writing the file"))
+    if st.button(say("Stop writing"), icon=":material/stop_circle:"):
         running.stop.set()
 
 
@@ -164,54 +157,42 @@ def _offer(done: WrittenExport, name: str) -> None:
     size = done.path.stat().st_size / 2**20
     if not done.texts:
         st.warning(
-            say(
-                "담을 글이 없습니다. 아직 라벨이 없다면 ‘라벨 없는 글도’를 켜고 다시 만드세요.",
-                "There is nothing in it. Without labels, ask for all texts and write it again.",
-            ),
+            say("There is nothing in it. Without labels, ask for all texts and write it again."),
             icon=":material/inbox:",
         )
         return
     if done.kind == "doccano":
         st.caption(
             say(
-                "doccano 파일에는 정해진 라벨만 있습니다. 의견이 갈린 글과 ‘해당 없음’인 글은 라벨 "
-                "없이 들어갑니다.",
                 "A file for doccano has decided labels only: none where people differ, nor of a "
-                "text that has none of the labels.",
+                "text that has none of the labels."
             )
         )
     if done.kind == "label-studio":
         st.caption(
             say(
-                "Label Studio에서 온 글은 그곳의 선택지(Choices) 이름으로 나갑니다. 글이 그 밖의 "
-                "것이라면 태그 이름을 Choices는 label, Text는 text로 해 두세요. 이메일로 "
-                "로그인한 사람은 그곳에도 먼저 등록해 두세요. 모르는 이메일이 있으면 파일을 받지 "
-                "않습니다.",
                 "Texts that came from Label Studio go back to the Choices of that project. Where "
                 "none did, the tags of the project there must be called label (Choices) and text "
                 "(Text). Add people with an e-mail address there first: it refuses a file with an "
-                "address that it does not know.",
+                "address that it does not know."
             )
         )
     st.success(
-        say(
-            f"{title} 파일에 글 {done.texts:,}건을 담았습니다 ({size:,.1f} MB).",
-            f"{title}: {number_of(done.texts, 'text')} ({size:,.1f} MB).",
-        ),
+        say("{title}: {texts:text} ({size:,.1f} MB).", title=title, texts=done.texts, size=size),
         icon=":material/check:",
     )
     if done.cuts:
         st.warning(
             say(
-                f"칸 {done.cuts:,}개가 {EXCEL_CELL:,}자에서 잘렸습니다. Excel은 한 칸에 그보다 긴 "
-                "글을 담지 못합니다. 모두 담으려면 CSV나 JSONL로 만드세요.",
-                f"{number_of(done.cuts, 'cell')} cut at {EXCEL_CELL:,} characters, which is all "
-                "that Excel holds; write CSV or JSONL to keep all.",
+                "{cells:cell} cut at {characters:,} characters, which is all that Excel holds; "
+                "write CSV or JSONL to keep all.",
+                cells=done.cuts,
+                characters=EXCEL_CELL,
             ),
             icon=":material/content_cut:",
         )
     st.download_button(
-        say("내려받기", "Download"),
+        say("Download"),
         done.path.read_bytes,
         f"{_file_stem(name)}{'-doccano' if done.kind == 'doccano' else ''}{ending}",
         mime,
@@ -228,64 +209,41 @@ def _file_stem(name: str) -> str:
 
 def _explain_columns() -> None:
     columns = [
-        ("text", "글", "the text"),
-        (
-            "label",
-            "정해진 라벨: 검수자가 정한 것, 없으면 모두나 절반 넘게 고른 것",
-            "the decided label: a reviewer's, else that of all or of more than half",
-        ),
-        (
-            "decided_by",
-            "누가 정했는지: review(검수), all(모두 같음), majority(절반 넘음)",
-            "who decided: review, all, majority",
-        ),
-        ("adjudicated_label, reviewer", "검수자가 정한 라벨과 검수자", "a reviewer's decision"),
-        ("votes", "사람마다 붙인 라벨 (JSON)", "the label of each annotator (JSON)"),
-        ("flagged_by, notes", "표시한 사람, 남긴 메모", "flags and notes"),
+        ("text", Phrase("the text")),
+        ("label", Phrase("the decided label: a reviewer's, else that of all or of more than half")),
+        ("decided_by", Phrase("who decided: review, all, majority")),
+        ("adjudicated_label, reviewer", Phrase("a reviewer's decision")),
+        ("votes", Phrase("the label of each annotator (JSON)")),
+        ("flagged_by, notes", Phrase("flags and notes")),
         (
             "suggested_label, suggested_score, suggested_model",
-            "라벨을 붙일 때 화면에 보인 모델의 제안",
-            "what the model suggested on screen",
+            Phrase("what the model suggested on screen"),
         ),
-        (
-            "drawn",
-            "글이 나온 차례: plain(순서대로), scores(모델), random(무작위)",
-            "how the text was drawn: plain, scores, random",
-        ),
-        ("guideline_version", "그때의 지침 판", "version of the guideline then"),
-        ("seconds, labelled_at", "걸린 시간(초), 붙인 때(UTC)", "seconds it took, when (UTC)"),
-        ("text_id, source, row", "글 번호, 온 파일과 줄", "id, file and line of the text"),
+        ("drawn", Phrase("how the text was drawn: plain, scores, random")),
+        ("guideline_version", Phrase("version of the guideline then")),
+        ("seconds, labelled_at", Phrase("seconds it took, when (UTC)")),
+        ("text_id, source, row", Phrase("id, file and line of the text")),
     ]
-    with st.expander(say("열의 뜻", "What the columns mean"), icon=":material/table_chart:"):
+    with st.expander(say("What the columns mean"), icon=":material/table_chart:"):
         st.dataframe(
             {
-                say("열", "Column"): [name for name, _, _ in columns],
-                say("뜻", "Meaning"): [say(korean, english) for _, korean, english in columns],
+                say("Column"): [name for name, _ in columns],
+                say("Meaning"): [say(meaning) for _, meaning in columns],
             },
             hide_index=True,
         )
         st.caption(
             say(
-                "그 뒤로 올린 파일의 열이 이어집니다. 수식처럼 보이는 칸(=, + 등)은 표 프로그램이 "
-                "실행하지 못하게 앞에 보이지 않는 글자를 붙입니다. 다시 가져오면 원래대로입니다.",
                 "Behind them come the columns of the files. Cells that look like formulas get a "
                 "character in front that shows nothing, so that no program runs them; imported "
-                "again they are as before.",
+                "again they are as before."
             )
         )
 
 
 def _draw_training(visit: Visit, project: OpenProject) -> None:
-    with st.expander(
-        say("이 라벨로 모델 학습하기", "Train a model on these labels"),
-        icon=":material/model_training:",
-    ):
-        st.caption(
-            say(
-                "내보내지 않아도 데이터베이스에서 바로 읽어 학습합니다.",
-                "No export is needed: training reads the database itself.",
-            )
-        )
+    with st.expander(say("Train a model on these labels"), icon=":material/model_training:"):
+        st.caption(say("No export is needed: training reads the database itself."))
         st.code(training_command(visit, project.project), language="bash")
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.left_out import explain_file
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.imports import ImportOrder
@@ -17,6 +17,7 @@ from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
 from malmoi.app.views.file import how_read
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
+from malmoi.messages import Phrase
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
 
@@ -31,10 +32,10 @@ _KINDS = """
 }
 </style>
 """
-_ORIGINS: dict[FileOrigin, tuple[str, str]] = {
-    "table": ("표나 글 목록", "a table or a list of texts"),
-    "label-studio": ("Label Studio에서 내보낸 파일", "exported by Label Studio"),
-    "doccano": ("doccano에서 내보낸 파일", "exported by doccano"),
+_ORIGINS: dict[FileOrigin, str] = {
+    "table": Phrase("a table or a list of texts"),
+    "label-studio": Phrase("exported by Label Studio"),
+    "doccano": Phrase("exported by doccano"),
 }
 
 
@@ -81,32 +82,27 @@ def choose_texts(key: str) -> ChosenTexts:
         key: of this form; another key is an empty form.
     """
     how = st.segmented_control(
-        say("글", "Texts"),
+        say("Texts"),
         ("files", "pasted"),
         default="files",
         required=True,
         format_func={
-            "files": say("파일", "Files"),
-            "pasted": say("붙여 넣기", "Paste"),
+            "files": say("Files"),
+            "pasted": say("Paste"),
         }.__getitem__,
         key=f"texts-how-{key}",
     )
     if how == "pasted":
         text = st.text_area(
-            say("글 (한 줄에 하나)", "Texts (one a line)"),
+            say("Texts (one a line)"),
             key=f"texts-pasted-{key}",
             height=180,
-            placeholder=say(
-                "배송이 빨라요\n포장이 찢어져 왔어요", "Arrived fast\nThe box was torn"
-            ),
+            placeholder=say("Arrived fast\nThe box was torn"),
         )
         return ChosenTexts(files=_pasted(text or "", key))
-    st.html(_KINDS % say("또는 여기에 끌어다 놓기 · 200MB까지", "or drop them here · up to 200 MB"))
+    st.html(_KINDS % say("or drop them here · up to 200 MB"))
     uploads = st.file_uploader(
-        say(
-            "CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (압축한 .gz, .zst도)",
-            "CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (.gz and .zst, too)",
-        ),
+        say("CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (.gz and .zst, too)"),
         accept_multiple_files=True,
         key=f"texts-files-{key}",
     )
@@ -133,21 +129,14 @@ def _pasted(text: str, key: str) -> list[ChosenFile]:
         return []
     equal = len(lines) - len(set(lines))
     st.caption(
-        say(f"글 {len(lines):,}건", number_of(len(lines), "text"))
-        + (
-            say(
-                f" (같은 글 {equal:,}건은 하나로 합칩니다)",
-                f" (repeated, and kept once: {equal:,})",
-            )
-            if equal
-            else ""
-        )
+        say("{texts:text}", texts=len(lines))
+        + (say(" (repeated, and kept once: {equal:,})", equal=equal) if equal else "")
     )
     kept: dict[str, Any] = st.session_state.setdefault(_KEPT, {})
     name = f"pasted-{key}"
     if name not in kept or kept[name][0] != text:
         folder = UploadFolder()
-        source = folder.write(say("붙여 넣은 글.txt", "pasted.txt"), "\n".join(lines).encode())
+        source = folder.write(say("pasted.txt"), "\n".join(lines).encode())
         kept[name] = (text, KeptFile(source=source, folder=folder))
     # Whatever the lines look like, each of them is a text.
     way = WayOfReading(options=ReadOptions(delimiter="none"))
@@ -170,8 +159,7 @@ def _uploaded(uploads: Sequence[Any], key: str) -> ChosenTexts:
             one = _choose_columns(kept[name], name)
         except InputError as error:
             explain_file(
-                say("이 파일은 읽을 수 없어 뺍니다: ", "This file cannot be read: ")
-                + escaped(shown_name(upload.name)),
+                say("This file cannot be read: ") + escaped(shown_name(upload.name)),
                 error,
             )
             continue
@@ -200,7 +188,7 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
             return preview.columns[place]
 
         text = left.selectbox(
-            say("글이 있는 열", "Column of the texts"),
+            say("Column of the texts"),
             columns,
             index=preview.text,
             format_func=shown,
@@ -214,10 +202,7 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
         _show_sample(preview, text, label)
         no_header = False
         if origin == "table" and kept.source.format not in (".json", ".jsonl", ".parquet"):
-            no_header = st.checkbox(
-                say("첫 줄부터 글입니다 (열 이름이 없음)", "The first row is a text (no header)"),
-                key=no_header_key,
-            )
+            no_header = st.checkbox(say("The first row is a text (no header)"), key=no_header_key)
         way = preview.way(
             text=text, label=label, no_header=no_header, origin=origin, choices=choices
         )
@@ -228,18 +213,13 @@ def _choose_label_column(
     preview: FilePreview, text: int, place: DeltaGenerator, key: str
 ) -> int | None:
     chosen: int = place.selectbox(
-        say("라벨이 있는 열", "Column of labels"),
+        say("Column of labels"),
         [_NO_COLUMN, *(one for one in range(len(preview.columns)) if one != text)],
         format_func=lambda one: (
-            say("없음: 글만 가져옵니다", "None: texts only")
-            if one == _NO_COLUMN
-            else preview.columns[one]
+            say("None: texts only") if one == _NO_COLUMN else preview.columns[one]
         ),
         key=f"{key}-label",
-        help=say(
-            "고르면 그 열의 값을 내 이름으로 붙인 라벨로 함께 가져옵니다.",
-            "Its values come in as labels given by you.",
-        ),
+        help=say("Its values come in as labels given by you."),
     )
     return None if chosen == _NO_COLUMN else chosen
 
@@ -247,18 +227,11 @@ def _choose_label_column(
 def _choose_choices(names: Sequence[str], place: DeltaGenerator, key: str) -> str | None:
     """Which of the questions of a project in Label Studio; None for all of them."""
     return place.selectbox(
-        say("라벨이 있는 선택지 (Choices)", "Choices with the labels"),
+        say("Choices with the labels"),
         [*names, None],
-        format_func=lambda one: (
-            say("모두: 글 하나에 라벨 여러 개", "All: several labels a text")
-            if one is None
-            else one
-        ),
+        format_func=lambda one: say("All: several labels a text") if one is None else one,
         key=f"{key}-choices",
-        help=say(
-            "이 파일에는 선택지 묶음이 여러 개 있습니다. 고른 묶음의 라벨만 가져옵니다.",
-            "The file answers several questions. Only the labels of this one come in.",
-        ),
+        help=say("The file answers several questions. Only the labels of this one come in."),
     )
 
 
@@ -267,23 +240,20 @@ def _choose_origin(preview: FilePreview, key: str) -> FileOrigin:
         return "table"
     options: list[FileOrigin] = [preview.origin, "table"]
     chosen: FileOrigin = st.radio(
-        say("어떤 파일인가요?", "What kind of file is it?"),
+        say("What kind of file is it?"),
         options,
-        format_func=lambda one: say(*_ORIGINS[one]),
+        format_func=lambda one: say(_ORIGINS[one]),
         key=f"{key}-origin",
         horizontal=True,
-        help=say(
-            "다른 도구의 파일로 읽으면 그 안의 라벨도 함께 가져옵니다.",
-            "Read as another tool's file, its labels come in, too.",
-        ),
+        help=say("Read as another tool's file, its labels come in, too."),
     )
     return chosen
 
 
 def _show_list(preview: FilePreview) -> None:
-    st.caption(say("한 줄을 글 하나로 읽습니다.", "Each line is a text."))
+    st.caption(say("Each line is a text."))
     shown = [row[0] for row in preview.rows[:_SHOWN_ROWS]]
-    st.dataframe({say("글", "Text"): shown}, hide_index=True)
+    st.dataframe({say("Text"): shown}, hide_index=True)
     for line in how_read(preview.notes):
         st.caption(line)
 
@@ -302,24 +272,18 @@ def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:
         title = preview.header_below
         st.warning(
             say(
-                f"표의 {title}번째 행이 열 이름처럼 보입니다. 그 위의 제목 줄을 지우고 파일을 다시 "
-                "올려 주세요. 이대로 가져오면 열 이름도 글이 됩니다.",
-                f"Row {title} of the table looks like the header. Delete what is above it and "
+                "Row {title} of the table looks like the header. Delete what is above it and "
                 "upload the file again; as it is, the header becomes a text, too.",
+                title=title,
             ),
             icon=":material/table_rows:",
         )
     if not any(row[0].strip() for row in rows):
-        st.caption(
-            say(
-                "이 열의 앞부분이 비었습니다. 글이 있는 열인지 확인해 주세요.",
-                "The first cells of this column are empty. Is it the one with the texts?",
-            )
-        )
+        st.caption(say("The first cells of this column are empty. Is it the one with the texts?"))
     encoding = preview.notes.encoding
     lines = how_read(preview.notes)
     if encoding and encoding != "UTF-8":
-        lines.append(say(f"글자 인코딩: {encoding}", f"Encoding: {encoding}"))
+        lines.append(say("Encoding: {encoding}", encoding=encoding))
     if lines:
         st.caption(" · ".join(lines))
 

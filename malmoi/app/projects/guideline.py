@@ -36,7 +36,7 @@ def show_guideline(markdown: str, *, key: str = "") -> None:
             st.html(_TABLES)
             st.markdown(_PICTURE.sub(f"!{WORD_JOINER}", markdown))
     else:
-        st.caption(say("지침이 아직 없습니다.", "There is no guideline yet."))
+        st.caption(say("There is no guideline yet."))
 
 
 def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
@@ -52,15 +52,12 @@ def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
     """
     left, right = st.columns(2)
     text = left.text_area(
-        say("지침 (Markdown)", "Guideline (Markdown)"),
+        say("Guideline (Markdown)"),
         value,
         key=key,
         height=260,
         disabled=disabled,
-        placeholder=say(
-            "어떤 글에 어떤 라벨을 붙이는지, 헷갈릴 때는 어떻게 하는지 적습니다.",
-            "Which texts get which label, and what to do where it is hard to tell.",
-        ),
+        placeholder=say("Which texts get which label, and what to do where it is hard to tell."),
     )
     with right.container(height=290, border=True):
         show_guideline(text or "", key=key)

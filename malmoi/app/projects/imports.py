@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.learning import after_import, find_alike
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.projects.counts import count_again
@@ -154,25 +154,24 @@ def _draw_running(key: Key) -> None:
     if running is None or not running.is_on:
         st.rerun()
     assert running is not None
-    draw_bar(running, say("글을 가져오는 중입니다", "Importing texts"))
+    draw_bar(running, say("Importing texts"))
     st.caption(
         say(
-            "창을 닫거나 다른 화면으로 가도 이어집니다. 들어온 글에는 바로 라벨을 붙여도 됩니다.",
             "It goes on when you close the page or go to another one. Texts that have come in can "
-            "be labelled at once.",
+            "be labelled at once."
         )
     )
-    if st.button(say("가져오기 멈추기", "Stop the import"), icon=":material/stop_circle:"):
+    if st.button(say("Stop the import"), icon=":material/stop_circle:"):
         running.stop.set()
 
 
 def draw_bar(running: Running, what: str) -> None:
     """A bar of work on its way."""
     phases = {
-        "count": say("행을 세는 중", "counting rows"),
-        "texts": say("글", "texts"),
-        "labels": say("라벨", "labels"),
-        "export": say("글", "texts"),
+        "count": say("counting rows"),
+        "texts": say("texts"),
+        "labels": say("labels"),
+        "export": say("texts"),
     }
     phase = phases.get(running.phase, "")
     done, total = running.done, running.total
@@ -186,24 +185,20 @@ def draw_bar(running: Running, what: str) -> None:
 def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: bool) -> None:
     outcome = running.result
     if running.error is not None:
-        explain_file(
-            say("글을 가져오지 못했습니다.", "The texts were not imported."), running.error
-        )
+        explain_file(say("The texts were not imported."), running.error)
     elif isinstance(outcome, ImportOutcome):
         _draw_outcome(outcome)
     else:
         st.warning(
             say(
-                "가져오기를 멈췄습니다. 그때까지 들어온 글은 남아 있고, 같은 파일을 다시 올리면 "
-                "이어서 합니다.",
                 "The import was stopped. What had come in stays; give the same files again to go "
-                "on.",
+                "on."
             ),
             icon=":material/stop_circle:",
         )
     with st.container(horizontal=True):
         if leads_on and st.button(
-            say("라벨링하기", "Label"),
+            say("Start labelling"),
             key=f"label-{key[1]}",
             type="primary",
             icon=":material/play_arrow:",
@@ -215,33 +210,21 @@ def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: boo
             open_project(project.project.name, Destination.LABELLING)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
             offer_left_out(outcome.bad)
-        if st.button(say("확인", "Close"), key=f"seen-{key[1]}", icon=":material/done:"):
+        if st.button(say("OK"), key=f"seen-{key[1]}", icon=":material/done:"):
             works().forget(key)
             count_again()
             st.rerun()
 
 
 def _draw_outcome(outcome: ImportOutcome) -> None:
-    parts = [say(f"새 글 {outcome.new_texts:,}건", number_of(outcome.new_texts, "new text"))]
+    parts = [say("{new_texts:new text}", new_texts=outcome.new_texts)]
     if outcome.duplicates:
-        parts.append(
-            say(
-                f"이미 있던 글과 같은 행 {outcome.duplicates:,}개",
-                f"{number_of(outcome.duplicates, 'row')} whose text was there",
-            )
-        )
+        parts.append(say("{rows:row} whose text was there", rows=outcome.duplicates))
     if outcome.labels:
-        parts.append(say(f"라벨 {outcome.labels:,}개", number_of(outcome.labels, "label")))
+        parts.append(say("{labels:label}", labels=outcome.labels))
     if outcome.known:
-        parts.append(
-            say(
-                f"전에 가져온 파일 {outcome.known}개",
-                f"{number_of(outcome.known, 'file')} imported before",
-            )
-        )
+        parts.append(say("{files:file} imported before", files=outcome.known))
     if outcome.rows or outcome.known:
-        st.success(
-            say("가져왔습니다: ", "Imported: ") + ", ".join(parts) + ".", icon=":material/check:"
-        )
+        st.success(say("Imported: ") + ", ".join(parts) + ".", icon=":material/check:")
     if outcome.bad_count:
         draw_left_out(outcome.bad, outcome.bad_count)

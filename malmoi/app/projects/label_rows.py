@@ -57,17 +57,17 @@ def with_defaults(names: Sequence[str]) -> list[ProjectLabel]:
 def draw_heads(*, with_names: bool) -> None:
     """The names of the columns."""
     heads = [
-        say("색", "Colour"),
-        say("이름", "Name"),
-        say("보이는 이름", "Shown as"),
-        say("키", "Key"),
-        say("뜻", "Meaning"),
+        say("Colour"),
+        say("Name"),
+        say("Shown as"),
+        say("Key"),
+        say("Meaning"),
     ]
     places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS)
     for place, head in zip(places, heads, strict=False):
         place.caption(head)
     if with_names:
-        places[-1].caption(say("그만 쓰기", "Retire"))
+        places[-1].caption(say("Retire"))
 
 
 def edit_label(
@@ -84,33 +84,29 @@ def edit_label(
     places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS, vertical_alignment="center")
     hidden: Any = {"label_visibility": "collapsed", "disabled": disabled}
     color = places[0].color_picker(
-        say("색", "Colour"), label.color or PALETTE[0], key=f"{key}-color", **hidden
+        say("Colour"), label.color or PALETTE[0], key=f"{key}-color", **hidden
     )
     if with_names:
         name = places[1].text_input(
-            say("이름", "Name"), label.name, max_chars=200, key=f"{key}-name", **hidden
+            say("Name"), label.name, max_chars=200, key=f"{key}-name", **hidden
         )
     else:
         places[1].text(label.name)
         name = label.name
     title = places[2].text_input(
-        say("보이는 이름", "Shown as"),
+        say("Shown as"),
         "" if label.title == label.name else label.title,
         placeholder=label.name,
         key=f"{key}-title",
         **hidden,
     )
     letter = places[3].text_input(
-        say("키", "Key"), label.key or "", max_chars=1, key=f"{key}-key", **hidden
+        say("Key"), label.key or "", max_chars=1, key=f"{key}-key", **hidden
     )
-    meaning = places[4].text_input(
-        say("뜻", "Meaning"), label.meaning, key=f"{key}-meaning", **hidden
-    )
+    meaning = places[4].text_input(say("Meaning"), label.meaning, key=f"{key}-meaning", **hidden)
     retired = label.retired
     if with_names:
-        retired = places[5].checkbox(
-            say("그만 쓰기", "Retire"), label.retired, key=f"{key}-retired", **hidden
-        )
+        retired = places[5].checkbox(say("Retire"), label.retired, key=f"{key}-retired", **hidden)
     return replace(
         label,
         name=name or "",

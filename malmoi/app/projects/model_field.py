@@ -29,20 +29,15 @@ def choose_model(
     if len(known) == 1:
         return None
     chosen = st.selectbox(
-        say(
-            "처음부터 제안할 모델",
-            "Model that suggests from the start",
-        ),
+        say("Model that suggests from the start"),
         known,
         index=known.index(now or _NONE),
         format_func=lambda name: _shown(name, names),
         key=key,
         disabled=disabled,
         help=say(
-            "라벨이 모여 스스로 배우기 전까지 이 모델이 제안합니다. 그 뒤에는 둘 가운데 F1이 높은 "
-            "쪽이 제안합니다. 이 작업과 라벨이 두 개 이상 같은 모델만 고를 수 있습니다.",
             "It suggests until enough is labelled to learn from; after that whichever has the "
-            "higher F1. It must have at least two labels of this project.",
+            "higher F1. It must have at least two labels of this project."
         ),
     )
     return chosen if chosen in known and chosen != _NONE else None
@@ -50,8 +45,8 @@ def choose_model(
 
 def _shown(name: str, names: Mapping[str, str]) -> str:
     if name == _NONE:
-        return say("없음", "None")
+        return say("None")
     if name in names:
         return names[name]
     short = short_name(name)
-    return say(f"{short} (지금은 쓸 수 없음)", f"{short} (not usable now)")
+    return say("{short} (not usable now)", short=short)

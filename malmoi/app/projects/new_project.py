@@ -6,7 +6,7 @@ import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.found_models import names_for
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.file_choice import (
     ChosenFile,
@@ -31,11 +31,12 @@ from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.labels.names import nearly_equal
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TaskKind
+from malmoi.messages import Phrase
 
 _FORM = "new_project_form"
-_KINDS: dict[TaskKind, tuple[str, str]] = {
-    "single": ("하나만", "Exactly one"),
-    "multi": ("여러 개", "Any number"),
+_KINDS: dict[TaskKind, str] = {
+    "single": Phrase("Exactly one"),
+    "multi": Phrase("Any number"),
 }
 
 
@@ -45,16 +46,16 @@ def draw_new_project(visit: Visit) -> None:
     left, right = st.columns([2, 3])
     with left:
         name = st.text_input(
-            say("이름", "Name"),
+            say("Name"),
             key=f"{form}-name",
             max_chars=200,
-            placeholder=say("예: 가을 리뷰", "e.g. autumn reviews"),
+            placeholder=say("e.g. autumn reviews"),
         )
         typed = st.text_area(
-            say("라벨 (한 줄에 하나, 또는 쉼표로)", "Labels (one a line, or with commas)"),
+            say("Labels (one a line, or with commas)"),
             key=f"{form}-labels",
             height=138,
-            placeholder=say("긍정, 부정, 중립", "positive, negative, neutral"),
+            placeholder=say("positive, negative, neutral"),
         )
         of_files, make, wrong = st.container(), st.container(), st.container()
     with right:
@@ -69,7 +70,7 @@ def draw_new_project(visit: Visit) -> None:
         _warn_of_twins(names)
     # Beside the files, so that no number of them pushes it away.
     if not make.button(
-        say("만들고 라벨링 시작", "Make it and begin"),
+        say("Make it and begin"),
         type="primary",
         icon=":material/play_arrow:",
         key=f"{form}-make",
@@ -85,7 +86,7 @@ def draw_new_project(visit: Visit) -> None:
             name=name or "", labels=labels, kind=kind, guideline=guideline, settings=settings
         )
     except InputError as error:
-        explain(say("이대로는 만들 수 없습니다.", "It cannot be made like this."), error)
+        explain(say("It cannot be made like this."), error)
         return
     make_project(visit, new, as_order(chosen) if chosen else None, reset=_reset)
 
@@ -106,19 +107,16 @@ def make_project(
     except InputError as error:
         if any(project.name == new.name for project in visit.store.list(visit.person)):
             st.error(
-                say(
-                    "같은 이름의 작업이 있습니다. 다른 이름을 적어 주세요.",
-                    "There is a project of this name. Give another one.",
-                ),
+                say("There is a project of this name. Give another one."),
                 icon=":material/edit:",
             )
         else:
-            explain(say("작업을 만들 수 없습니다.", "The project cannot be made."), error)
+            explain(say("The project cannot be made."), error)
         return
     reset()
     to_label = order is not None
     if order is not None:
-        with st.spinner(say("글을 읽는 중입니다…", "Reading the texts…")):
+        with st.spinner(say("Reading the texts…")):
             running = start_import(access, order)
             running.wait(_PATIENCE)
         outcome = running.result
@@ -138,17 +136,13 @@ def _reset() -> None:
 def _missing(name: str, names: Sequence[str], kind: TaskKind, texts: ChosenTexts) -> str:
     """What still has to be filled in."""
     if not name.strip():
-        return say("이름을 적어 주세요.", "Give it a name.")
+        return say("Give it a name.")
     fewest = 1 if kind == "multi" else 2
     if len(names) < fewest:
-        return say(
-            f"라벨을 {fewest}개 이상 적어 주세요.", f"Give at least {number_of(fewest, 'label')}."
-        )
+        return say("Give at least {fewest:label}.", fewest=fewest)
     if texts.unreadable and not texts.files:
         return say(
-            "올린 파일을 하나도 읽을 수 없습니다. 다른 파일을 올리거나, 빼고 나서 글 없이 만들어 "
-            "주세요.",
-            "None of the files can be read. Give others, or take them out to begin without texts.",
+            "None of the files can be read. Give others, or take them out to begin without texts."
         )
     return ""
 
@@ -158,19 +152,13 @@ def _draw_more(
 ) -> tuple[list[ProjectLabel], TaskKind, str, ProjectSettings]:
     """All that has a good default, folded away."""
     labels = with_defaults(names)
-    with st.expander(
-        say(
-            "색과 키, 지침, 사람 수, 모델 (나중에도 바꿀 수 있습니다)",
-            "More (can be changed later)",
-        ),
-        icon=":material/tune:",
-    ):
+    with st.expander(say("More (can be changed later)"), icon=":material/tune:"):
         kind: TaskKind = st.segmented_control(
-            say("글 하나에 라벨", "Labels of a text"),
+            say("Labels of a text"),
             list(_KINDS),
             default="single",
             required=True,
-            format_func=lambda one: say(*_KINDS[one]),
+            format_func=lambda one: say(_KINDS[one]),
             key=f"{form}-kind",
         )
         if labels:
@@ -183,14 +171,14 @@ def _draw_more(
         guideline = edit_guideline("", key=f"{form}-guideline")
         left, right = st.columns(2, vertical_alignment="bottom")
         annotators = left.number_input(
-            say("글마다 몇 사람이 붙이나요?", "Annotators per text"),
+            say("How many annotators per text?"),
             min_value=1,
             max_value=100,
             value=1,
             key=f"{form}-annotators",
         )
         suggestion = right.toggle(
-            say("모델의 제안 보이기", "Show the model's suggestion"),
+            say("Show the model's suggestion"),
             value=True,
             key=f"{form}-suggestion",
         )
@@ -208,22 +196,19 @@ def _offer_labels_of_files(
     if not chosen:
         return
     if not st.button(
-        say("파일의 라벨을 목록에 넣기", "Take the labels of the file"),
+        say("Take the labels of the file"),
         icon=":material/playlist_add:",
         key=f"{form}-take",
-        help=say(
-            "라벨이 있는 열을 끝까지 읽어, 거기 있는 값을 라벨 목록에 더합니다.",
-            "Reads the column of labels to its end, and adds its values to the labels.",
-        ),
+        help=say("Reads the column of labels to its end, and adds its values to the labels."),
     ):
         return
     found = list(names)
     try:
-        with st.spinner(say("파일을 읽는 중입니다…", "Reading the file…")):
+        with st.spinner(say("Reading the file…")):
             for one in chosen:
                 found += label_values(one.kept.source, one.way, kind)
     except InputError as error:
-        explain(say("이 열에는 라벨이 없는 듯합니다.", "This is no column of labels."), error)
+        explain(say("This is no column of labels."), error)
         return
     st.session_state[_TAKEN] = (f"{form}-labels", as_typed(list(dict.fromkeys(found))))
     st.rerun()
@@ -242,4 +227,4 @@ def fill_taken_labels() -> None:
 def _warn_of_twins(names: Sequence[str]) -> None:
     for twins in nearly_equal(names):
         shown = " / ".join(map(escaped, twins))
-        st.caption(say("거의 같은 라벨이 있습니다: ", "Nearly equal labels: ") + shown)
+        st.caption(say("Nearly equal labels: ") + shown)

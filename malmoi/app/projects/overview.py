@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from malmoi.app.explanation import explain
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.counts import counted
 from malmoi.app.projects.opening import Destination, open_project
@@ -14,11 +14,12 @@ from malmoi.errors import InputError
 from malmoi.labels.people import Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import archive
+from malmoi.messages import Phrase
 
-ROLES: dict[Role, tuple[str, str]] = {
-    "annotator": ("라벨러", "annotator"),
-    "reviewer": ("검수자", "reviewer"),
-    "admin": ("관리자", "admin"),
+ROLES: dict[Role, str] = {
+    "annotator": Phrase("annotator"),
+    "reviewer": Phrase("reviewer"),
+    "admin": Phrase("admin"),
 }
 _AT_ONCE = 30
 _WIDTHS = (4.5, 3, 1.5, 2)
@@ -29,10 +30,7 @@ def draw_overview(visit: Visit) -> None:
     projects = visit.store.list(visit.person)
     if not projects:
         st.info(
-            say(
-                "아직 작업이 없습니다. 위의 ‘새 작업’에서 이름, 라벨, 글을 넣으면 바로 시작합니다.",
-                "There is no project yet. Under ‘New’, give a name, labels and texts to begin.",
-            ),
+            say("There is no project yet. Under ‘New’, give a name, labels and texts to begin."),
             icon=":material/folder_open:",
         )
     else:
@@ -44,7 +42,7 @@ def _draw_list(visit: Visit, projects: Sequence[Project]) -> None:
     wanted = ""
     if len(projects) > _AT_ONCE:
         wanted = st.text_input(
-            say(f"작업 {len(projects):,}개에서 찾기", f"Find one of {len(projects):,} projects"),
+            say("Find one of {projects:,} projects", projects=len(projects)),
             key="projects_find",
             icon=":material/search:",
         )
@@ -53,12 +51,7 @@ def _draw_list(visit: Visit, projects: Sequence[Project]) -> None:
         _draw_row(visit, project)
     if len(found) > _AT_ONCE:
         left = len(found) - _AT_ONCE
-        st.caption(
-            say(
-                f"{left:,}개가 더 있습니다. 이름으로 찾아 주세요.",
-                f"{left:,} more; find them by name.",
-            )
-        )
+        st.caption(say("{left:,} more; find them by name.", left=left))
 
 
 def _draw_row(visit: Visit, project: Project) -> None:
@@ -71,31 +64,28 @@ def _draw_row(visit: Visit, project: Project) -> None:
             key=f"open-{project.id}",
             type="tertiary",
             icon=":material/folder_open:" if is_open else ":material/folder:",
-            help=say("열고 라벨링으로 가기", "Open it and label"),
+            help=say("Open it and label"),
         ):
             open_project(project.name, Destination.LABELLING)
         share = done.finished / done.texts if done.texts else 0.0
         how_far = say(
-            f"글 {done.texts:,} · 끝남 {done.finished:,} ({share:.0%})",
-            f"{number_of(done.texts, 'text')} · {done.finished:,} finished ({share:.0%})",
+            "{texts:text} · {finished:,} finished ({share:.0%})",
+            texts=done.texts,
+            finished=done.finished,
+            share=share,
         )
-        bar.progress(
-            share, text=how_far if done.texts else say("아직 글이 없습니다", "No texts yet")
-        )
-        role.text(say(*ROLES[project.role]))
+        bar.progress(share, text=how_far if done.texts else say("No texts yet"))
+        role.text(say(ROLES[project.role]))
         if allows(project.role, "admin") and menu.button(
-            say("보관", "Archive"),
+            say("Archive"),
             key=f"archive-{project.id}",
-            help=say(
-                "목록에서 치웁니다. 글과 라벨은 모두 남고, 언제든 다시 엽니다.",
-                "Takes it out of the list. All stays, and it can be opened again.",
-            ),
+            help=say("Takes it out of the list. All stays, and it can be opened again."),
         ):
             _move(visit, project.id, away=True)
 
 
 def _draw_archived(visit: Visit) -> None:
-    if not st.toggle(say("보관한 작업도 보기", "Show archived projects"), key="projects_archived"):
+    if not st.toggle(say("Show archived projects"), key="projects_archived"):
         return
     away = [
         project
@@ -103,13 +93,13 @@ def _draw_archived(visit: Visit) -> None:
         if project.archived_at is not None
     ]
     if not away:
-        st.caption(say("보관한 작업이 없습니다.", "None is archived."))
+        st.caption(say("None is archived."))
     for project in away[:_AT_ONCE]:
         title, role, menu = st.columns([7, 1.6, 2], vertical_alignment="center")
         title.text(project.name)
-        role.text(say(*ROLES[project.role]))
+        role.text(say(ROLES[project.role]))
         if allows(project.role, "admin") and menu.button(
-            say("다시 열기", "Open again"),
+            say("Open again"),
             key=f"unarchive-{project.id}",
         ):
             _move(visit, project.id, away=False)
@@ -119,9 +109,7 @@ def _move(visit: Visit, project_id: int, *, away: bool) -> None:
     try:
         archive(visit.store.access(visit.person, project_id), away=away)
     except InputError as error:
-        explain(
-            say("이 작업은 관리자만 옮길 수 있습니다.", "Only admins can move this project."), error
-        )
+        explain(say("Only admins can move this project."), error)
         return
     if away and visit.open_project is not None and visit.open_project.project.id == project_id:
         # Else the next run would say that what the address names is not there.

@@ -7,8 +7,8 @@ import streamlit as st
 from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import say
 
-# Of a part: its name in Korean and in English, and its icon.
-Section = tuple[str, str, str]
+# Of a part: its name and its icon.
+Section = tuple[str, str]
 
 
 def choose_section(
@@ -27,7 +27,7 @@ def choose_section(
     # Set at every run: what another page's control of this key holds does not go over to this one.
     st.session_state[key] = held if held in offered else first
     chosen = st.segmented_control(
-        say("보기", "View"),
+        say("View"),
         list(offered),
         required=True,
         format_func=lambda one: _title(sections[one]),
@@ -40,5 +40,5 @@ def choose_section(
 
 
 def _title(section: Section) -> str:
-    korean, english, icon = section
-    return f":material/{icon}: {say(korean, english)}"
+    title, icon = section
+    return f":material/{icon}: {say(title)}"

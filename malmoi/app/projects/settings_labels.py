@@ -21,10 +21,8 @@ def draw_labels(project: OpenProject) -> None:
     may = project.allows("admin")
     st.caption(
         say(
-            "이름을 바꿔도 이미 붙인 라벨은 그대로 이어집니다. 그만 쓰는 라벨은 더 고를 수 없지만, "
-            "붙인 것은 남습니다.",
             "What was labelled follows a label that is renamed. One that is retired can no longer "
-            "be chosen; what was labelled with it stays.",
+            "be chosen; what was labelled with it stays."
         )
     )
     with st.form(f"labels-{project.project.id}", border=False):
@@ -40,12 +38,12 @@ def draw_labels(project: OpenProject) -> None:
             for label in project.project.labels
         ]
         added = st.text_input(
-            say("더할 라벨 (쉼표로 여러 개)", "Labels to add (with commas)"),
+            say("Labels to add (with commas)"),
             key=f"labels-add-{_mark(*project.project.labels)}",
             disabled=not may,
         )
         pressed = st.form_submit_button(
-            say("라벨 저장", "Save the labels"),
+            say("Save the labels"),
             type="primary",
             icon=":material/save:",
             disabled=not may,
@@ -66,17 +64,11 @@ def _save(project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[
     try:
         change_labels(project.access, labels)
     except AccessError as error:
-        explain(say("라벨은 관리자만 바꿀 수 있습니다.", "Only admins change labels."), error)
+        explain(say("Only admins change labels."), error)
     except InputError as error:
-        explain(
-            say(
-                "이대로는 저장할 수 없습니다. 이름이나 키가 겹치지 않는지 확인해 주세요.",
-                "It cannot be saved like this. Is a name or a key there twice?",
-            ),
-            error,
-        )
+        explain(say("It cannot be saved like this. Is a name or a key there twice?"), error)
     else:
-        st.toast(say("라벨을 저장했습니다.", "The labels are saved."), icon=":material/check:")
+        st.toast(say("The labels are saved."), icon=":material/check:")
         st.rerun()
 
 

@@ -25,23 +25,15 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
     if visit.person.is_local:
         st.info(
             say(
-                "로그인 없이 쓰고 있어, 이 컴퓨터에서 여는 사람은 모두 관리자입니다. 로그인을 켜면 "
-                "여기 적은 이메일과 역할로 들어옵니다.",
                 "The app runs without login: whoever opens it on this computer is an admin. With "
-                "login, people come in by the e-mail addresses and roles given here.",
+                "login, people come in by the e-mail addresses and roles given here."
             ),
             icon=":material/lock_open:",
         )
     try:
         found = members(project.access)
     except AccessError as error:
-        explain(
-            say(
-                "함께 하는 사람은 검수자와 관리자만 볼 수 있습니다.",
-                "Only reviewers and admins see who else works here.",
-            ),
-            error,
-        )
+        explain(say("Only reviewers and admins see who else works here."), error)
         return
     if (refused := st.session_state.pop(_REFUSED, None)) is not None:
         _explain_refusal(refused)
@@ -50,15 +42,12 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
         _draw_member(project, name, role, may)
     if may:
         _draw_new_member(project)
-    with st.expander(say("역할이 하는 일", "What roles may do"), icon=":material/badge:"):
+    with st.expander(say("What roles may do"), icon=":material/badge:"):
         st.markdown(
             say(
-                "- **라벨러**: 글에 라벨을 붙입니다. 남의 라벨은 보지 못합니다.\n"
-                "- **검수자**: 갈린 글을 정하고, 현황을 보고, 내보냅니다.\n"
-                "- **관리자**: 글을 더하고, 라벨·지침·진행 방식·사람을 바꿉니다.",
                 "- **annotator**: labels texts, without seeing the labels of others.\n"
                 "- **reviewer**: decides where annotators differ, sees the status, exports.\n"
-                "- **admin**: adds texts, changes labels, guideline, settings and members.",
+                "- **admin**: adds texts, changes labels, guideline, settings and members."
             )
         )
 
@@ -68,10 +57,10 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
     who.text(name)
     key = f"{project.project.id}-{name}-{role}"
     what.selectbox(
-        say("역할", "Role"),
+        say("Role"),
         list(ROLE_NAMES),
         index=ROLE_NAMES.index(role),
-        format_func=lambda one: say(*ROLES[one]),
+        format_func=lambda one: say(ROLES[one]),
         key=f"role-{key}",
         label_visibility="collapsed",
         disabled=not may,
@@ -79,7 +68,7 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
         args=(project, name, role, f"role-{key}"),
     )
     if away.button(
-        say("빼기", "Remove"),
+        say("Remove"),
         key=f"remove-{key}",
         icon=":material/person_remove:",
         disabled=not may,
@@ -91,18 +80,18 @@ def _draw_new_member(project: OpenProject) -> None:
     with st.form(f"member-{project.project.id}", clear_on_submit=True, border=False):
         who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
         name = who.text_input(
-            say("더할 사람 (로그인할 때는 이메일)", "Somebody new (the e-mail, with login)"),
+            say("Somebody new (the e-mail, with login)"),
             max_chars=320,
             placeholder="jieun@example.com",
         )
         role: Role = what.selectbox(
-            say("역할", "Role"), list(ROLE_NAMES), format_func=lambda one: say(*ROLES[one])
+            say("Role"), list(ROLE_NAMES), format_func=lambda one: say(ROLES[one])
         )
-        if add.form_submit_button(say("더하기", "Add"), icon=":material/person_add:"):
+        if add.form_submit_button(say("Add"), icon=":material/person_add:"):
             if (name or "").strip():
                 _set(project, name or "", role)
             else:
-                st.error(say("이름이나 이메일을 적어 주세요.", "Give a name or an e-mail."))
+                st.error(say("Give a name or an e-mail."))
 
 
 def _change_role(project: OpenProject, name: str, role: Role, key: str) -> None:
@@ -126,15 +115,9 @@ def _set(project: OpenProject, name: str, role: Role | None) -> None:
 
 def _explain_refusal(error: InputError) -> None:
     if isinstance(error, AccessError):
-        explain(say("사람은 관리자만 바꿀 수 있습니다.", "Only admins change members."), error)
+        explain(say("Only admins change members."), error)
     else:
-        explain(
-            say(
-                "바꿀 수 없습니다. 관리자가 한 사람은 남아야 합니다.",
-                "That cannot be: one admin must stay.",
-            ),
-            error,
-        )
+        explain(say("That cannot be: one admin must stay."), error)
 
 
 def draw_audit(project: OpenProject) -> None:
@@ -142,11 +125,11 @@ def draw_audit(project: OpenProject) -> None:
     try:
         entries = audit_trail(project.access, limit=_ENTRIES)
     except AccessError as error:
-        explain(say("기록은 관리자만 볼 수 있습니다.", "Only admins see the trail."), error)
+        explain(say("Only admins see the trail."), error)
         return
     frame = pd.DataFrame(
         [(_local(entry.created_at), entry.person, sentence(entry)) for entry in entries],
-        columns=[say("때", "When"), say("사람", "Who"), say("한 일", "What")],
+        columns=[say("When"), say("Who"), say("What")],
     )
     st.dataframe(
         frame,
@@ -158,7 +141,7 @@ def draw_audit(project: OpenProject) -> None:
         },
     )
     if len(entries) == _ENTRIES:
-        st.caption(say(f"최근 {_ENTRIES}건입니다.", f"The latest {_ENTRIES}."))
+        st.caption(say("The latest {entries}.", entries=_ENTRIES))
 
 
 def _local(moment: datetime, form: str = "%Y-%m-%d %H:%M") -> str:
@@ -173,10 +156,7 @@ def _local(moment: datetime, form: str = "%Y-%m-%d %H:%M") -> str:
 def draw_backup(visit: Visit) -> None:
     """How to keep a copy."""
     st.caption(
-        say(
-            "이 명령은 모두가 일하는 동안에도 데이터베이스 전체를 한순간의 모습으로 복사합니다.",
-            "This copies the whole database as it is at one moment, whoever works on it meanwhile.",
-        )
+        say("This copies the whole database as it is at one moment, whoever works on it meanwhile.")
     )
     # No backup is written over another one.
     file = _local(datetime.now(UTC), "backups/labels-%Y-%m-%d-%H%M%S")
@@ -186,9 +166,5 @@ def draw_backup(visit: Visit) -> None:
     else:
         st.code(f"pg_dump --format=custom --file={file}.dump {url.database}", language="bash")
     st.caption(
-        say(
-            "복사본으로 되돌리는 방법은 docs/how-to/label-team.md의 ‘Going back to a backup’에 "
-            "있습니다.",
-            "How to go back to a copy: docs/how-to/label-team.md, “Going back to a backup”.",
-        )
+        say("How to go back to a copy: docs/how-to/label-team.md, “Going back to a backup”.")
     )

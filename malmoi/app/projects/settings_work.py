@@ -15,11 +15,12 @@ from malmoi.errors import InputError
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import ProjectSettings, SettingsChange, TextOrder
 from malmoi.labels.projects import change_guideline, change_settings, guideline_of
+from malmoi.messages import Phrase
 
-ORDERS: dict[TextOrder, tuple[str, str]] = {
-    "plain": ("가져온 차례대로", "as they were imported"),
-    "scores": ("모델이 고른 차례 (일부는 무작위)", "as a model orders them, a share at random"),
-    "random": ("모두 무작위", "all at random"),
+ORDERS: dict[TextOrder, str] = {
+    "plain": Phrase("as they were imported"),
+    "scores": Phrase("as a model orders them, a share at random"),
+    "random": Phrase("all at random"),
 }
 
 
@@ -32,25 +33,22 @@ def draw_guideline(project: OpenProject) -> None:
     else:
         st.caption(
             say(
-                f"지금 {version}판입니다. 고치면 다음 판이 되고, 라벨마다 몇 판을 보고 붙였는지 "
-                "남습니다.",
-                f"This is version {version}. A change makes the next one; every label keeps the "
+                "This is version {version}. A change makes the next one; every label keeps the "
                 "version that it was given by.",
+                version=version,
             )
         )
         text = edit_guideline(
             project.project.guideline, key=f"guideline-{project.project.id}-{version}"
         )
-        if st.button(
-            say("지침 저장", "Save the guideline"), type="primary", icon=":material/save:"
-        ):
+        if st.button(say("Save the guideline"), type="primary", icon=":material/save:"):
             _save_guideline(project, text)
     if version > 1:
-        with st.expander(say("지난 판", "Earlier versions"), icon=":material/history:"):
+        with st.expander(say("Earlier versions"), icon=":material/history:"):
             chosen = st.selectbox(
-                say("판", "Version"),
+                say("Version"),
                 list(range(version - 1, 0, -1)),
-                format_func=lambda one: say(f"{one}판", f"version {one}"),
+                format_func=lambda one: say("version {one}", one=one),
                 key=f"guideline-version-{project.project.id}",
             )
             with st.container(border=True):
@@ -61,14 +59,11 @@ def _save_guideline(project: OpenProject, text: str) -> None:
     try:
         version = change_guideline(project.access, text)
     except AccessError as error:
-        explain(say("지침은 관리자만 고칠 수 있습니다.", "Only admins change it."), error)
+        explain(say("Only admins change it."), error)
     except InputError as error:
-        explain(say("지침을 저장할 수 없습니다.", "It cannot be saved."), error)
+        explain(say("It cannot be saved."), error)
     else:
-        st.toast(
-            say(f"지침 {version}판을 저장했습니다.", f"Version {version} is saved."),
-            icon=":material/check:",
-        )
+        st.toast(say("Version {version} is saved.", version=version), icon=":material/check:")
         st.rerun()
 
 
@@ -86,7 +81,7 @@ def draw_work(project: OpenProject) -> None:
             disabled=not may,
         )
         pressed = st.form_submit_button(
-            say("진행 방식 저장", "Save"), type="primary", icon=":material/save:", disabled=not may
+            say("Save the settings"), type="primary", icon=":material/save:", disabled=not may
         )
     if pressed:
         _save_work(project, now, changes)
@@ -95,19 +90,18 @@ def draw_work(project: OpenProject) -> None:
 def _people_and_time(now: ProjectSettings, mark: str, may: bool) -> SettingsChange:
     left, right = st.columns(2)
     annotators = left.number_input(
-        say("글마다 라벨을 붙이는 사람 수", "Annotators per text"),
+        say("Annotators per text"),
         min_value=1,
         max_value=100,
         value=now.annotators_per_text,
         key=f"work-annotators-{mark}",
         disabled=not may,
         help=say(
-            "두 사람부터는 서로의 라벨을 보지 않고 붙이고, 갈린 글은 검수에서 정합니다.",
-            "Two or more label without seeing each other; reviewers decide where they differ.",
+            "Two or more label without seeing each other; reviewers decide where they differ."
         ),
     )
     minutes = right.number_input(
-        say("글을 잡아 두는 시간 (분)", "Minutes for which a text is kept"),
+        say("Minutes for which a text is kept"),
         min_value=1 / 60,
         max_value=float(7 * 24 * 60),
         value=now.lease_seconds / 60,
@@ -115,10 +109,7 @@ def _people_and_time(now: ProjectSettings, mark: str, may: bool) -> SettingsChan
         format="%.0f" if now.lease_seconds % 60 == 0 else "%.2f",
         key=f"work-lease-{mark}",
         disabled=not may,
-        help=say(
-            "받은 글을 이 시간 안에 마치지 않으면 다른 사람에게 갑니다.",
-            "A text that is not done by then goes to somebody else.",
-        ),
+        help=say("A text that is not done by then goes to somebody else."),
     )
     return SettingsChange(annotators_per_text=int(annotators), lease_seconds=round(60 * minutes))
 
@@ -126,35 +117,29 @@ def _people_and_time(now: ProjectSettings, mark: str, may: bool) -> SettingsChan
 def _order_and_model(now: ProjectSettings, mark: str, may: bool) -> SettingsChange:
     left, right = st.columns(2)
     order: TextOrder = left.selectbox(
-        say("글이 나오는 차례", "Order of texts"),
+        say("Order of texts"),
         list(ORDERS),
         index=list(ORDERS).index(now.text_order),
-        format_func=lambda one: say(*ORDERS[one]),
+        format_func=lambda one: say(ORDERS[one]),
         key=f"work-order-{mark}",
         disabled=not may,
     )
     share = right.slider(
-        say("모델이 고른 차례에 무작위로 섞는 비율 (%)", "Share at random, of a model's order (%)"),
+        say("Share at random, of a model's order (%)"),
         0,
         100,
         round(100 * now.random_share),
         step=5,
         key=f"work-share-{mark}",
         disabled=not may,
-        help=say(
-            "무작위로 나온 글로만 모델의 실력을 치우침 없이 잽니다.",
-            "Only texts drawn at random tell how good a model is without bias.",
-        ),
+        help=say("Only texts drawn at random tell how good a model is without bias."),
     )
     suggestion = left.toggle(
-        say("라벨을 붙일 때 모델의 제안 보이기", "Show the model's suggestion"),
+        say("Show the model's suggestion while labelling"),
         now.show_suggestion,
         key=f"work-suggestion-{mark}",
         disabled=not may,
-        help=say(
-            "보면 빠르지만 제안에 끌리기 쉽습니다.",
-            "It is faster to see it, and easier to be led by it.",
-        ),
+        help=say("It is faster to see it, and easier to be led by it."),
     )
     return SettingsChange(text_order=order, random_share=share / 100, show_suggestion=suggestion)
 
@@ -168,11 +153,11 @@ def _save_work(project: OpenProject, now: ProjectSettings, changes: SettingsChan
     try:
         change_settings(project.access, **changed)
     except AccessError as error:
-        explain(say("관리자만 바꿀 수 있습니다.", "Only admins change this."), error)
+        explain(say("Only admins change this."), error)
     except InputError as error:
-        explain(say("이대로는 저장할 수 없습니다.", "It cannot be saved like this."), error)
+        explain(say("It cannot be saved like this."), error)
     else:
         if "model" in changed and learning.is_on():
             learning.learn_now(project)
-        st.toast(say("저장했습니다.", "Saved."), icon=":material/check:")
+        st.toast(say("Saved."), icon=":material/check:")
         st.rerun()

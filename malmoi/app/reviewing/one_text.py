@@ -22,8 +22,8 @@ Decide = Callable[[tuple[str, ...] | None, str], None]
 def joined(labels: Sequence[str], skipped: bool = False) -> str:
     """Labels in one line; what stands for none of them, or for a skip."""
     if skipped:
-        return say("건너뜀", "skipped")
-    return ", ".join(labels) or say("해당 없음", "none")
+        return say("skipped")
+    return ", ".join(labels) or say("none")
 
 
 def draw_text(
@@ -49,7 +49,7 @@ def draw_text(
         if draw_below is not None:
             draw_below()
     with right:
-        with st.expander(say("지침", "Guideline"), expanded=True, icon=":material/menu_book:"):
+        with st.expander(say("Guideline"), expanded=True, icon=":material/menu_book:"):
             _draw_guideline(opened)
         _draw_model(opened, text)
 
@@ -69,15 +69,17 @@ def _draw_votes(text: ReviewedText) -> None:
         who, what, why = st.columns([2, 2, 5])
         who.text(annotator)
         what.text(labels)
-        flag = say("⚑ 깃발 ", "⚑ flag ") if flagged else ""
+        flag = say("⚑ flag ") if flagged else ""
         why.text(f"{flag}{note}" or " ")
     if not rows:
-        st.caption(say("아직 아무도 라벨을 붙이지 않았습니다.", "Nobody has labelled it yet."))
+        st.caption(say("Nobody has labelled it yet."))
     if text.adjudicated is not None:
         st.text(
             say(
-                f"결정: {joined(text.adjudicated)} ({text.reviewer}) {text.decision_note}",
-                f"Decided: {joined(text.adjudicated)} ({text.reviewer}) {text.decision_note}",
+                "Decided: {labels} ({reviewer}) {note}",
+                labels=joined(text.adjudicated),
+                reviewer=text.reviewer,
+                note=text.decision_note,
             )
         )
 
@@ -104,15 +106,10 @@ def _draw_decision(opened: OpenProject, text: ReviewedText, decide: Decide) -> N
                 )
     else:
         _draw_several(labels, text, key, decide_as)
-    st.text_area(
-        say("결정의 까닭 (라벨을 누르기 전에)", "Why (before you choose a label)"),
-        key=note_key,
-        max_chars=10_000,
-        height=68,
-    )
+    st.text_area(say("Why (before you choose a label)"), key=note_key, max_chars=10_000, height=68)
     if text.adjudicated is not None:
         st.button(
-            say("결정 취소", "Withdraw the decision"),
+            say("Withdraw the decision"),
             key=f"review_withdraw_{key}",
             icon=":material/undo:",
             on_click=decide_as,
@@ -132,7 +129,7 @@ def _draw_several(
     # `chrome.js` knows its key.
     with st.container(key="review_several"):
         st.pills(
-            say("라벨", "Labels"),
+            say("Labels"),
             list(titles),
             selection_mode="multi",
             format_func=titles.__getitem__,
@@ -140,7 +137,7 @@ def _draw_several(
             key=chosen_key,
         )
         st.button(
-            say("이 라벨로 결정", "Decide so"),
+            say("Decide so"),
             key=f"review_decide_{key}",
             type="primary",
             shortcut="Enter",
@@ -159,17 +156,14 @@ def _draw_guideline(opened: OpenProject) -> None:
     if opened.project.guideline:
         show_guideline(opened.project.guideline)
     elif not any(label.meaning for label in opened.project.labels):
-        st.caption(say("아직 쓰인 기준이 없습니다.", "None has been written yet."))
+        st.caption(say("None has been written yet."))
 
 
 def _draw_model(opened: OpenProject, text: ReviewedText) -> None:
-    with st.expander(
-        say("모델의 의견 (결정한 뒤에 보세요)", "What the model says (decide first)"),
-        icon=":material/smart_toy:",
-    ):
+    with st.expander(say("What the model says (decide first)"), icon=":material/smart_toy:"):
         view = read_model_views(opened.access, [text.text_id]).get(text.text_id)
         if view is None or view.label is None:
-            st.caption(say("모델의 의견이 아직 없습니다.", "The model has not said anything yet."))
+            st.caption(say("The model has not said anything yet."))
             return
         for label, score in ((view.label, view.score), (view.second_label, view.second_score)):
             if label is not None:

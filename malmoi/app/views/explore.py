@@ -51,11 +51,11 @@ def show(visit: Visit) -> None:
     if opened is None:
         return
     part = st.segmented_control(
-        say("무엇을 볼까요", "What to see"),
+        say("What to see"),
         ("texts", "words"),
         format_func={
-            "texts": say("글", "Texts"),
-            "words": say("라벨별 낱말", "Words of labels"),
+            "texts": say("Texts"),
+            "words": say("Words of labels"),
         }.__getitem__,
         key="explore_part",
         default="texts",
@@ -73,7 +73,7 @@ def show(visit: Visit) -> None:
             place.count = None
         page = search_texts(opened.access, search, after=place.begins[-1], limit=_ROWS)
     except InputError as error:
-        explain(say("이렇게는 찾을 수 없습니다.", "This cannot be searched for."), error)
+        explain(say("This cannot be searched for."), error)
         return
     _draw_page(opened, place, page)
 
@@ -101,10 +101,7 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
         draw_history(opened, chosen[0].text_id)
     else:
         st.caption(
-            say(
-                "행을 하나 고르면 그 글의 라벨, 이력, 출처가 여기에 보입니다.",
-                "Choose one row to see the labels, the history and the sources of its text.",
-            )
+            say("Choose one row to see the labels, the history and the sources of its text.")
         )
 
 
@@ -117,19 +114,15 @@ def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:
     if search.order in _BY_MODEL and not scores_version(opened.access):
         st.info(
             say(
-                "모델이 아직 배우지 않아 이 순서로 볼 수 없습니다. 라벨이 "
-                f"{LABELS_A_ROUND}개가 되면 배웁니다.",
-                "No model has learnt yet, so there is no such order. It learns from "
-                f"{LABELS_A_ROUND} labels on.",
+                "No model has learnt yet, so there is no such order. It learns from {labels} "
+                "labels on.",
+                labels=LABELS_A_ROUND,
             ),
             icon=":material/school:",
         )
     else:
         st.info(
-            say(
-                "찾은 글이 없습니다. 말을 줄이거나 필터를 지워 보세요.",
-                "No text was found. Use fewer words or clear the filters.",
-            ),
+            say("No text was found. Use fewer words or clear the filters."),
             icon=":material/search_off:",
         )
 
@@ -146,14 +139,14 @@ def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
     count = place.count or 0
     last = first + len(page.texts) - 1
     if count > MOST_COUNTED:
-        total = say(f"{MOST_COUNTED:,}건 이상", f"more than {MOST_COUNTED:,}")
+        total = say("more than {most:,}", most=MOST_COUNTED)
     else:
-        total = say(f"{count:,}건", f"{count:,}")
+        total = say("{count:,}", count=count)
     row.text(
-        say(f"{total} 가운데 {first:,}–{last:,}", f"{first:,}–{last:,} of {total}"), width="stretch"
+        say("{first:,}–{last:,} of {total}", first=first, last=last, total=total), width="stretch"
     )
     row.button(
-        say("이전", "Back"),
+        say("Back"),
         key="explore_back",
         icon=":material/chevron_left:",
         disabled=len(place.begins) < 2,
@@ -161,7 +154,7 @@ def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
         args=(place,),
     )
     row.button(
-        say("다음", "Next"),
+        say("Next"),
         key=f"explore_next_{first}",
         icon=":material/chevron_right:",
         disabled=page.next is None,
@@ -210,19 +203,19 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
             "when",
         ],
         column_config={
-            "text": column.TextColumn(say("글", "Text"), width=300),
-            "label": column.TextColumn(say("라벨", "Label"), width="small"),
-            "suggested": column.TextColumn(say("모델 제안", "Suggested"), width="small"),
-            "score": column.NumberColumn(say("점수", "Score"), format="%.0f%%", width="small"),
+            "text": column.TextColumn(say("Text"), width=300),
+            "label": column.TextColumn(say("Label"), width="small"),
+            "suggested": column.TextColumn(say("Suggested"), width="small"),
+            "score": column.NumberColumn(say("Score"), format="%.0f%%", width="small"),
             "doubt": column.NumberColumn(
-                say("의심", "Doubt"),
+                say("Doubt"),
                 format="%.0f%%",
                 width="small",
-                help=say("붙인 라벨이 틀렸을 가능성", "How likely the label given is wrong"),
+                help=say("How likely the label given is wrong"),
             ),
             "flag": column.TextColumn("⚑", width=30),
             "when": column.DatetimeColumn(
-                say("라벨 붙인 때", "Labelled"),
+                say("Labelled at"),
                 format="MM-DD HH:mm",
                 timezone=st.context.timezone,
                 width=_WIDTH_OF_A_MOMENT,

@@ -11,7 +11,7 @@ from malmoi.app.batch import default_text_column
 from malmoi.app.explanation import explain
 from malmoi.app.file_jobs import FileJob, file_jobs
 from malmoi.app.found_models import short_name
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
 from malmoi.app.result_table import show_result
@@ -70,28 +70,19 @@ def show(visit: Visit) -> None:
 
 def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
     # Any kind is taken: Streamlit would refuse others in English, in a tooltip.
-    uploaded = st.file_uploader(
-        say("CSV, TSV, XLSX, JSONL 파일", "CSV, TSV, XLSX or JSONL file"), key="file_upload"
-    )
+    uploaded = st.file_uploader(say("CSV, TSV, XLSX or JSONL file"), key="file_upload")
     if uploaded is None:
         if _JOB not in st.query_params and _LAST not in st.session_state:
             st.caption(
                 say(
-                    "첫 줄은 열 이름이어야 합니다. UTF-8, UTF-16, CP949(한글 윈도우) 파일을 "
-                    "읽습니다. 올린 파일은 분류에만 쓰고 저장하지 않습니다.",
                     "The first line names the columns. UTF-8, UTF-16 and CP949 are read. The file "
-                    "is used for this only and not kept.",
+                    "is used for this only and not kept."
                 )
             )
         return
     data = uploaded.getvalue()
     if not data:
-        st.error(
-            say(
-                "빈 파일입니다. 내용이 있는 파일을 올려 주세요.",
-                "The file is empty. Upload one with something in it.",
-            )
-        )
+        st.error(say("The file is empty. Upload one with something in it."))
         return
     digest = hashlib.sha256(data).hexdigest()
     try:
@@ -99,15 +90,12 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
         suggested = default_text_column(table)
     except InputError as error:
         explain_file(
-            say(
-                "파일을 읽을 수 없습니다. 형식(CSV, TSV, XLSX, JSONL)과 내용을 확인해 주세요.",
-                "The file cannot be read. Check its format (CSV, TSV, XLSX, JSONL) and content.",
-            ),
+            say("The file cannot be read. Check its format (CSV, TSV, XLSX, JSONL) and content."),
             error,
         )
         return
     column = _ask_for_column(table, suggested, digest)
-    if st.button(say("분류 시작", "Classify"), type="primary", icon=":material/play_arrow:"):
+    if st.button(say("Classify the file"), type="primary", icon=":material/play_arrow:"):
         job = file_jobs().start(
             visit.person.name, uploaded.name, table, column, chosen.classifier, chosen.name
         )
@@ -117,25 +105,20 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
 def _ask_for_column(table: pd.DataFrame, suggested: str, digest: str) -> str:
     columns = [str(name) for name in table.columns]
     column = st.selectbox(
-        say("글이 있는 열", "Column of the texts"),
+        say("Column of the texts"),
         columns,
         index=columns.index(suggested),
         key=f"column_{digest}",
     )
     if not has_text_column(columns, None):
-        st.caption(
-            say(
-                "이름으로는 글이 있는 열을 알 수 없어 가장 긴 열을 골랐습니다. 맞는지 확인해 "
-                "주세요.",
-                "No column is named like one of texts, so the longest was taken. Check it.",
-            )
-        )
+        st.caption(say("No column is named like one of texts, so the longest was taken. Check it."))
     shown = min(_PREVIEW_ROWS, len(table))
     st.caption(
         say(
-            f"{len(table):,}행 · {len(columns)}열. 앞의 {shown}행:",
-            f"{number_of(len(table), 'row')}, {number_of(len(columns), 'column')}. "
-            f"The first {shown}:",
+            "{rows:row}, {columns:column}. The first {shown}:",
+            rows=len(table),
+            columns=len(columns),
+            shown=shown,
         )
     )
     st.dataframe(table.head(_PREVIEW_ROWS), hide_index=True, key="file_preview")
@@ -164,30 +147,22 @@ def how_read(notes: SourceNotes) -> list[str]:
     """What a person should know of how the file was read, and cannot see in the table."""
     lines = []
     if notes.form == "chat":
-        lines.append(
-            say(
-                "저장한 대화로 읽었습니다. 이름과 시각은 빼고 한 말만 남겼습니다.",
-                "Read as a saved chat: what was said, without names and times.",
-            )
-        )
+        lines.append(say("Read as a saved chat: what was said, without names and times."))
     if notes.sheets:
         sheets = ", ".join(notes.sheets)
-        lines.append(say(f"읽은 시트: {sheets}", f"Sheets read: {sheets}"))
+        lines.append(say("Sheets read: {sheets}", sheets=sheets))
     for hidden in (False, True):
         names = [name for name, why in notes.sheets_left_out if (why == HIDDEN) is hidden]
         if names:
             left = ", ".join(names)
-            why = say("숨겨져 있어서", "hidden") if hidden else say("열이 달라서", "other columns")
-            lines.append(say(f"{why} 읽지 않은 시트: {left}", f"Sheets left out ({why}): {left}"))
+            why = say("hidden") if hidden else say("other columns")
+            lines.append(say("Sheets left out ({why}): {left}", why=why, left=left))
     if notes.delimiter not in (None, "comma", "tab"):
         mark = {"semicolon": ";", "bar": "|"}.get(notes.delimiter or "", notes.delimiter)
-        lines.append(say(f"열을 나누는 글자: {mark}", f"Columns divided by {mark}"))
+        lines.append(say("Columns divided by {mark}", mark=mark))
     if repeated := notes.counts[HEADERS_AGAIN]:
         lines.append(
-            say(
-                f"가운데에 되풀이된 열 이름 {repeated:,}줄은 뺐습니다.",
-                f"{repeated:,} repeated lines of column names were left out.",
-            )
+            say("{repeated:,} repeated lines of column names were left out.", repeated=repeated)
         )
     return lines
 
@@ -209,12 +184,7 @@ def _job_in_address(visit: Visit) -> FileJob | None:
         st.session_state[_NAMELESS] = wanted
     if job is None:
         del st.session_state[_LAST]
-        st.info(
-            say(
-                "그 결과는 더 남아 있지 않습니다. 파일을 다시 올려 주세요.",
-                "That result is no longer kept. Upload the file again.",
-            )
-        )
+        st.info(say("That result is no longer kept. Upload the file again."))
     return job
 
 
@@ -225,31 +195,17 @@ def _follow(job: FileJob) -> None:
     st.progress(
         min(1.0, job.done / max(job.total, 1)),
         text=say(
-            f"{job.done:,} / {job.total:,}건 · 초당 {job.rate:,.0f}건",
-            f"{job.done:,} of {job.total:,} · {job.rate:,.0f} a second",
+            "{done:,} of {total:,} · {rate:,.0f} a second",
+            done=job.done,
+            total=job.total,
+            rate=job.rate,
         ),
     )
-    st.caption(
-        say(
-            "다른 일을 하셔도 됩니다. 이 주소로 돌아오면 결과가 있습니다.",
-            "Do something else meanwhile: the result will be at this address.",
-        )
-    )
+    st.caption(say("Do something else meanwhile: the result will be at this address."))
 
 
 def _tell_failure(job: FileJob) -> None:
     if isinstance(job.error, InputError):
-        explain(
-            say(
-                "이 열을 분류할 수 없습니다. 글이 있는 열을 골라 주세요.",
-                "This column cannot be classified. Choose the one with the texts.",
-            ),
-            job.error,
-        )
+        explain(say("This column cannot be classified. Choose the one with the texts."), job.error)
     else:
-        st.error(
-            say(
-                "분류하다가 예상하지 못한 문제가 생겼습니다. 로그를 확인해 주세요.",
-                "Something unexpected happened. See the log.",
-            )
-        )
+        st.error(say("Something unexpected happened. See the log."))

@@ -27,7 +27,7 @@ def show(visit: Visit) -> None:
     """Draw the page."""
     opened = visit.needs_project()
     if opened is None:
-        link_to("projects", say("작업 만들기", "Make a project"))
+        link_to("projects", say("Make a project"))
         return
     if works().of(import_key(opened.access.project_id)) is not None:
         # Reads tables, which takes long to import.
@@ -36,29 +36,23 @@ def show(visit: Visit) -> None:
     if opened.project.archived_at is not None:
         st.info(
             say(
-                "보관한 작업입니다. 라벨은 그대로 있습니다. 더 붙이려면 ‘설정’에서 다시 여세요.",
                 "This project is archived. Its labels are kept; open it again under Settings to "
-                "go on.",
+                "go on."
             ),
             icon=":material/inventory_2:",
         )
-        link_to("settings", say("설정 열기", "Open the settings"))
+        link_to("settings", say("Open the settings"))
     elif not has_texts(opened.access):
         st.info(
-            say(
-                "아직 글이 없습니다. ‘작업’에서 파일을 올리면 바로 라벨을 붙일 수 있습니다.",
-                "There are no texts yet. Import a file under Projects to begin.",
-            ),
+            say("There are no texts yet. Import a file under Projects to begin."),
             icon=":material/upload_file:",
         )
-        link_to("projects", say("글 가져오기", "Import texts"))
+        link_to("projects", say("Import texts"))
     elif _is_nobody(opened):
         st.info(
             say(
-                "글마다 여러 사람이 라벨을 붙이는 작업입니다. 왼쪽 ‘라벨 붙이는 사람’에 이름을 "
-                "적으면 시작합니다.",
                 "Several people label each text of this project. Type your name under Annotator "
-                "on the left to begin.",
+                "on the left to begin."
             ),
             icon=":material/badge:",
         )
@@ -77,10 +71,10 @@ def _draw(opened: OpenProject) -> None:
     """The card, and beside it (below it on a narrow page) the guideline."""
     guideline = opened.project.guideline.strip()
     shown = bool(guideline) and st.toggle(
-        say("지침 보기", "Show the guideline"),
+        say("Show the guideline"),
         key=_SHOWN,
         value=True,
-        help=say("글 옆에 지침을 펼쳐 둡니다.", "Keeps the guideline beside the text."),
+        help=say("Keeps the guideline beside the text."),
     )
     st.html(_SMALL)
     # The card keeps its place with and without a guideline: another place would be a new card.
@@ -90,12 +84,9 @@ def _draw(opened: OpenProject) -> None:
     if shown:
         with beside, st.container(key=_GUIDELINE, border=True, height=_PIXELS):
             st.caption(
-                say(
-                    f"지침 {opened.project.guideline_version}판",
-                    f"Guideline, version {opened.project.guideline_version}",
-                )
+                say("Guideline, version {version}", version=opened.project.guideline_version)
             )
             show_guideline(guideline)
-    if st.toggle(say("모델이 배우는 모습 보기", "Show what the model has learnt"), key=_CURVE):
+    if st.toggle(say("Show what the model has learnt"), key=_CURVE):
         # Draws charts, which take long to import.
         importlib.import_module("malmoi.app.learning.curve").draw_curve(opened)

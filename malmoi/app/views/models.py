@@ -10,7 +10,7 @@ import streamlit as st
 
 from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.found_models import available_models, distinct_names, is_run, model_name
-from malmoi.app.language import number_of, say
+from malmoi.app.language import say
 from malmoi.app.model_charts import confusion_chart, label_bars
 from malmoi.app.model_choice import (
     choose_name,
@@ -33,16 +33,16 @@ def show(visit: Visit) -> None:
     models = available_models()
     chosen = choose_name(models, labels_of_project(visit)) if models else None
     sections: dict[str, tuple[str, Callable[[], None]]] = {
-        "models": (say("모델", "Models"), lambda: _show_models(models, chosen)),
-        "compare": (say("비교", "Compare"), lambda: _show_comparison(models)),
-        "train": (say("ELECTRA 학습", "Train ELECTRA"), lambda: _show_training(visit)),
-        "curve": (say("라벨링 중 학습", "Learning while labelling"), lambda: _show_curve(visit)),
+        "models": (say("Models"), lambda: _show_models(models, chosen)),
+        "compare": (say("Compare"), lambda: _show_comparison(models)),
+        "train": (say("Train ELECTRA"), lambda: _show_training(visit)),
+        "curve": (say("Learning while labelling"), lambda: _show_curve(visit)),
     }
     take_from_address(_SECTION, sections)
     if st.session_state.get(_SECTION) not in sections:
         st.session_state[_SECTION] = "models"
     section = st.segmented_control(
-        say("보기", "Section"),
+        say("Section"),
         list(sections),
         format_func=lambda key: sections[key][0],
         key=_SECTION,
@@ -71,7 +71,7 @@ def _show_models(models: list[Path], chosen: Path | None) -> None:
         key="models_table",
         column_config={
             "F1": st.column_config.NumberColumn(format="%.3f"),
-            say("글 수", "Texts"): st.column_config.NumberColumn(format="localized"),
+            say("Number of texts"): st.column_config.NumberColumn(format="localized"),
         },
     )
     rows = selected["selection"]["rows"]
@@ -80,33 +80,33 @@ def _show_models(models: list[Path], chosen: Path | None) -> None:
     tell_better(path, models)
     _show_report(reports[path])
     if text := card(path):
-        with st.expander(say("모델 카드", "Model card"), icon=":material/description:"):
+        with st.expander(say("Model card"), icon=":material/description:"):
             st.text(text)
 
 
 def _row(path: Path, name: str, report: FoldReport | None, chosen: bool) -> dict[str, object]:
     return {
-        say("사용", "In use"): "✓" if chosen else "",
-        say("모델", "Model"): name,
+        say("Used"): "✓" if chosen else "",
+        say("Model"): name,
         "F1": None if report is None else report.f1,
-        say("95% 구간", "95% interval"): ("" if report is None else _interval(report)),
-        say("글 수", "Texts"): None if report is None else report.texts,
-        say("종류", "Kind"): _kind(path),
-        say("라벨", "Labels"): ", ".join(labels_of(path)),
-        say("만든 때", "Made"): _made(path),
+        say("95% interval"): ("" if report is None else _interval(report)),
+        say("Number of texts"): None if report is None else report.texts,
+        say("Kind"): _kind(path),
+        say("Labels"): ", ".join(labels_of(path)),
+        say("Made"): _made(path),
     }
 
 
 def _interval(report: FoldReport) -> str:
     if not report.is_sure:
-        return say("모름", "unknown")
+        return say("unknown")
     return f"{report.low:.2f}–{report.high:.2f}"
 
 
 def _kind(path: Path) -> str:
     if is_linear_alone(path):
-        return say("선형", "Linear")
-    return say("미세 조정", "Fine-tuned") if is_run(path) else say("배포", "Released")
+        return say("Linear")
+    return say("Fine-tuned") if is_run(path) else say("Released")
 
 
 def _made(path: Path) -> str:
@@ -121,21 +121,19 @@ def _made(path: Path) -> str:
 def _show_model(path: Path, name: str, report: FoldReport | None, *, in_use: bool) -> None:
     title, button = st.columns([2, 1], vertical_alignment="bottom")
     if report is None:
-        title.text(
-            f"{name}\n" + say("폴드 보고서가 없는 모델입니다.", "It has no report of folds.")
-        )
+        title.text(f"{name}\n" + say("It has no report of folds."))
     else:
         title.text(
             f"{name}\n"
             + say(
-                f"교차 검증 F1 {report.f1:.3f} (95% 구간 {_interval(report)}), "
-                f"글 {report.texts:,}건",
-                f"Cross-validated F1 {report.f1:.3f} (95% interval {_interval(report)}), "
-                f"{report.texts:,} texts",
+                "Cross-validated F1 {f1:.3f} (95% interval {interval}), {texts:,} texts",
+                f1=report.f1,
+                interval=_interval(report),
+                texts=report.texts,
             )
         )
     button.button(
-        say("사용 중", "In use") if in_use else say("이 모델 쓰기", "Use this model"),
+        say("In use") if in_use else say("Use this model"),
         type="secondary" if in_use else "primary",
         disabled=in_use,
         on_click=use_model,
@@ -153,49 +151,42 @@ def _show_report(report: FoldReport | None) -> None:
     row = st.container(horizontal=True)
     scores, confusion = (row.container(width=_HALF) for _ in range(2))
     with scores:
-        st.caption(say("라벨별 점수", "Scores by label"))
+        st.caption(say("Scores by label"))
         st.dataframe(
             pd.DataFrame(
                 {
-                    say("라벨", "Label"): list(report.labels),
+                    say("Label"): list(report.labels),
                     "F1": [one.f1 for one in report.labels.values()],
-                    say("정밀도", "Precision"): [one.precision for one in report.labels.values()],
-                    say("재현율", "Recall"): [one.recall for one in report.labels.values()],
-                    say("글 수", "Texts"): [one.texts for one in report.labels.values()],
+                    say("Precision"): [one.precision for one in report.labels.values()],
+                    say("Recall"): [one.recall for one in report.labels.values()],
+                    say("Number of texts"): [one.texts for one in report.labels.values()],
                 }
             ),
             hide_index=True,
             width="stretch",
             column_config={
                 name: st.column_config.NumberColumn(format="%.3f")
-                for name in ("F1", say("정밀도", "Precision"), say("재현율", "Recall"))
+                for name in ("F1", say("Precision"), say("Recall"))
             },
         )
     with confusion:
         if report.confusion:
-            st.caption(say("무엇을 무엇으로 보았나 (글 수)", "What was taken for what (texts)"))
-            st.altair_chart(
-                confusion_chart(report),
-                width="stretch",
-                alt=say("혼동 행렬", "Confusion matrix"),
-            )
+            st.caption(say("What was taken for what (texts)"))
+            st.altair_chart(confusion_chart(report), width="stretch", alt=say("Confusion matrix"))
 
 
 def _show_comparison(models: list[Path]) -> None:
     known = [path for path in models if fold_report(path) is not None]
     if len(known) < 2:
         st.info(
-            say(
-                "견줄 모델이 두 개 있어야 합니다. ‘ELECTRA 학습’에서 하나 더 만들어 보세요.",
-                "It takes two models to compare. Make another by ‘Train ELECTRA’.",
-            ),
+            say("It takes two models to compare. Make another by ‘Train ELECTRA’."),
             icon=":material/compare:",
         )
         return
     names, paths = distinct_names(known), {model_name(path): path for path in known}
     left, right = st.columns(2)
     first = left.selectbox(
-        say("첫째 모델", "First model"),
+        say("First model"),
         list(paths),
         format_func=names.__getitem__,
         key="compare_first",
@@ -207,16 +198,10 @@ def _show_comparison(models: list[Path]) -> None:
         if name != first and set(labels_of(path)) == set(labels_of(one))
     ]
     if not others:
-        st.info(
-            say(
-                "같은 라벨을 붙이는 다른 모델이 없습니다.",
-                "There is no other model of the same labels.",
-            ),
-            icon=":material/compare:",
-        )
+        st.info(say("There is no other model of the same labels."), icon=":material/compare:")
         return
     second = right.selectbox(
-        say("둘째 모델", "Second model"),
+        say("Second model"),
         others,
         format_func=names.__getitem__,
         key="compare_second",
@@ -232,66 +217,54 @@ def _show_two(paths: dict[str, Path]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                say("모델", "Model"): list(reports),
+                say("Model"): list(reports),
                 "F1": [report.f1 for report in reports.values()],
-                say("95% 구간", "95% interval"): [_interval(report) for report in reports.values()],
-                say("글 수", "Texts"): [report.texts for report in reports.values()],
+                say("95% interval"): [_interval(report) for report in reports.values()],
+                say("Number of texts"): [report.texts for report in reports.values()],
             }
         ),
         hide_index=True,
         width="stretch",
         column_config={
             "F1": st.column_config.NumberColumn(format="%.3f"),
-            say("글 수", "Texts"): st.column_config.NumberColumn(format="localized"),
+            say("Number of texts"): st.column_config.NumberColumn(format="localized"),
         },
     )
     if first.data != second.data or not first.data:
         st.caption(
             say(
-                "서로 다른 글로 잰 점수입니다. 글이 쉬우면 점수도 높으니 대강만 견주어 주세요.",
                 "They were scored on different texts. Easier texts give higher scores, so take "
-                "the comparison as a rough one.",
+                "the comparison as a rough one."
             ),
         )
     elif (paired := compared(*paths.values())) is not None:
         st.caption(_paired(paired))
     elif first.low > second.high or second.low > first.high:
-        st.caption(
-            say(
-                "같은 글로 쟀고, 구간이 겹치지 않습니다.",
-                "Scored on the same texts; the intervals do not overlap.",
-            )
-        )
+        st.caption(say("Scored on the same texts; the intervals do not overlap."))
     else:
-        st.caption(
-            say(
-                "같은 글로 쟀습니다. 구간이 겹치므로 차이가 우연일 수 있습니다.",
-                "Scored on the same texts. The intervals overlap, so it may be chance.",
-            )
-        )
+        st.caption(say("Scored on the same texts. The intervals overlap, so it may be chance."))
     if first.labels and second.labels:
         st.altair_chart(
             label_bars({one: first, other: second}),
             width="stretch",
-            alt=say("라벨별 F1", "F1 by label"),
+            alt=say("F1 by label"),
         )
 
 
 def _paired(found: PairedRuns) -> str:
     difference = found.second_f1 - found.first_f1
     interval = f"{found.low:+.3f} ~ {found.high:+.3f}"
-    verdict = (
-        say("우연으로 보기 어려운 차이입니다.", "That is hardly chance.")
-        if found.is_sure
-        else say("우연일 수 있습니다.", "It may be chance.")
-    )
+    verdict = say("That is hardly chance.") if found.is_sure else say("It may be chance.")
     return say(
-        f"같은 글 {found.texts:,}건을 하나씩 견주었습니다. 모든 글의 매크로 F1은 둘째가 "
-        f"{difference:+.3f} (95% 구간 {interval})입니다. {verdict} 첫째만 맞은 글은 "
-        f"{found.first_alone:,}건, 둘째만 맞은 글은 {found.second_alone:,}건입니다.",
-        f"{number_of(found.texts, 'text')} compared one by one. The macro F1 over all texts of the "
-        f"second is {difference:+.3f} (95% interval {interval}). {verdict} Right alone: the first "
-        f"of {found.first_alone:,} texts, the second of {found.second_alone:,}.",
+        "{texts:text} compared one by one. The macro F1 over all texts of the second is "
+        "{difference:+.3f} (95% interval {interval}). {verdict} Right alone: the first of "
+        "{first_alone:,} texts, the second of {second_alone:,}.",
+        texts=found.texts,
+        difference=difference,
+        interval=interval,
+        verdict=verdict,
+        first_alone=found.first_alone,
+        second_alone=found.second_alone,
     )
 
 

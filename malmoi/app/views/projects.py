@@ -11,12 +11,13 @@ from malmoi.app.projects.opening import VIEW, apply_next_view
 from malmoi.app.projects.overview import draw_overview
 from malmoi.app.projects.sections import choose_section
 from malmoi.app.visit import Visit
+from malmoi.messages import Phrase
 
 _VIEWS = {
-    "list": ("내 작업", "My projects", "folder_open"),
-    "new": ("새 작업", "New", "add_circle"),
-    "texts": ("글 더하기", "Add texts", "upload"),
-    "export": ("내보내기", "Export", "download"),
+    "list": (Phrase("My projects"), "folder_open"),
+    "new": (Phrase("New"), "add_circle"),
+    "texts": (Phrase("Add texts"), "upload"),
+    "export": (Phrase("Export"), "download"),
 }
 
 

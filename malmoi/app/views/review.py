@@ -80,10 +80,7 @@ def show(visit: Visit) -> None:
         counts = review_counts(opened.access)
     except AccessError:
         st.info(
-            say(
-                "검수는 검수자와 관리자만 할 수 있습니다. 필요하면 작업 관리자에게 요청해 주세요.",
-                "Only reviewers and admins review. Ask an admin of the project if you need to.",
-            ),
+            say("Only reviewers and admins review. Ask an admin of the project if you need to."),
             icon=":material/lock:",
         )
         return
@@ -99,10 +96,10 @@ def show(visit: Visit) -> None:
 
 def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, bool]:
     names: dict[ReviewState, str] = {
-        "disagreeing": say("의견이 갈림", "Disagreeing"),
-        "flagged": say("깃발", "Flagged"),
-        "skipped": say("건너뜀", "Skipped"),
-        "adjudicated": say("결정함", "Decided"),
+        "disagreeing": say("Disagreeing"),
+        "flagged": say("Flagged"),
+        "skipped": say("Skipped"),
+        "adjudicated": say("Decided"),
     }
     numbers = {one: _bounded(getattr(counts, one)) for one in _QUEUES}
     # Not as the field's default, which would follow the counts while somebody works.
@@ -111,7 +108,7 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
     # They go on in the next line where the page is narrow.
     row = st.container(horizontal=True, vertical_alignment="bottom")
     queue = row.segmented_control(
-        say("무엇을 볼까요", "Queue"),
+        say("Queue"),
         _QUEUES,
         format_func=lambda one: f"{names[one]} {numbers[one]}",
         key="review_queue",
@@ -126,18 +123,18 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
             st.session_state["review_pair"] = None
         say_choice_again("review_pair")
         chosen = row.selectbox(
-            say("갈린 라벨", "Between"),
+            say("Between"),
             [None, *by_choice],
             format_func=lambda one: _pair_name(None if one is None else by_choice[one]),
             key="review_pair",
-            placeholder=say("모두", "All"),
+            placeholder=say("All"),
             width=220,
         )
         pair = by_choice.get(chosen) if chosen else None
     shown = row.segmented_control(
-        say("보기", "View"),
+        say("View"),
         ("one", "list"),
-        format_func={"one": say("한 건씩", "One"), "list": say("목록", "List")}.__getitem__,
+        format_func={"one": say("One by one"), "list": say("List")}.__getitem__,
         key="review_view",
         default="one",
         required=True,
@@ -148,14 +145,14 @@ def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, 
 
 def _pair_name(pair: DisagreeingPair | None) -> str:
     if pair is None:
-        return say("모두", "All")
+        return say("All")
     names = f"{joined(pair.first)} ↔ {joined(pair.second)}"
-    return say(f"{names} {pair.texts:,}건", f"{names} ({pair.texts:,})")
+    return say("{names} ({texts:,})", names=names, texts=pair.texts)
 
 
 def _bounded(number: int) -> str:
     if number > MOST_COUNTED:
-        return say(f"{MOST_COUNTED:,}건 이상", f"{MOST_COUNTED:,}+")
+        return say("{most:,}+", most=MOST_COUNTED)
     return f"{number:,}"
 
 
@@ -176,10 +173,7 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         is_last = len(found) < 2
     if not found:
         st.success(
-            say(
-                "이 목록에는 검수할 글이 없습니다. 새로 생기면 여기에 나타납니다.",
-                "Nothing waits in this queue. What comes up will appear here.",
-            ),
+            say("Nothing waits in this queue. What comes up will appear here."),
             icon=":material/task_alt:",
         )
         return
@@ -190,10 +184,7 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
 
 def _say_it_is_settled() -> None:
     st.info(
-        say(
-            "이 글은 그사이 이 목록에서 빠졌습니다. 다른 사람이 결정했거나 라벨이 바뀌었습니다.",
-            "This text has left the queue: somebody has decided it, or its labels have changed.",
-        ),
+        say("This text has left the queue: somebody has decided it, or its labels have changed."),
         icon=":material/update:",
     )
 
@@ -201,7 +192,7 @@ def _say_it_is_settled() -> None:
 def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
     with st.container(horizontal=True):
         st.button(
-            say("이전", "Back"),
+            say("Back"),
             key="review_back",
             icon=":material/arrow_back:",
             disabled=not place.passed,
@@ -209,7 +200,7 @@ def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
             shortcut="Left",
         )
         st.button(
-            say("결정하지 않고 다음", "Next, undecided"),
+            say("Next, undecided"),
             key=f"review_next_{text_id}",
             icon=":material/arrow_forward:",
             disabled=is_last,
@@ -237,13 +228,13 @@ def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
     chosen = _table(found, f"review_list_{opened.project.id}_{queue}_{after}")
     with st.container(horizontal=True):
         st.button(
-            say("이전 쪽", "Page before"),
+            say("Page before"),
             key="review_page_back",
             disabled=not place.passed,
             on_click=place.go_back,
         )
         st.button(
-            say("다음 쪽", "Next page"),
+            say("Next page"),
             key=f"review_page_{after}",
             disabled=not more,
             on_click=place.go_on,
@@ -256,14 +247,9 @@ def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
 def _draw_decisions(opened: OpenProject) -> None:
     found = latest_decisions(opened.access, limit=_ROWS)
     if not found:
-        st.info(say("아직 결정한 글이 없습니다.", "Nothing has been decided yet."))
+        st.info(say("Nothing has been decided yet."))
         return
-    st.caption(
-        say(
-            f"가장 최근에 결정한 순서로 {_ROWS}건까지입니다. 행을 고르면 다시 결정할 수 있습니다.",
-            f"The latest {_ROWS}, newest first. Choose a row to decide again.",
-        )
-    )
+    st.caption(say("The latest {rows}, newest first. Choose a row to decide again.", rows=_ROWS))
     chosen = _table(found, f"review_decided_{opened.project.id}")
     if chosen is not None:
         _draw_deciding(opened, chosen)
@@ -272,7 +258,7 @@ def _draw_decisions(opened: OpenProject) -> None:
 def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
     """The texts as rows; the one that was chosen."""
     if not found:
-        st.info(say("여기에는 글이 없습니다.", "There are no texts here."))
+        st.info(say("There are no texts here."))
         return None
     frame = pd.DataFrame(
         {
@@ -299,10 +285,10 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "text": st.column_config.TextColumn(say("글", "Text"), width="large"),
-            "votes": st.column_config.TextColumn(say("의견", "Votes"), width="medium"),
-            "decided": st.column_config.TextColumn(say("결정", "Decided")),
-            "notes": st.column_config.TextColumn(say("메모", "Notes")),
+            "text": st.column_config.TextColumn(say("Text"), width="large"),
+            "votes": st.column_config.TextColumn(say("Votes"), width="medium"),
+            "decided": st.column_config.TextColumn(say("Decision")),
+            "notes": st.column_config.TextColumn(say("Notes")),
         },
     )
     rows = picked["selection"]["rows"]
@@ -382,10 +368,7 @@ def _say_what_was_done(opened: OpenProject) -> None:
     failed: InputError | None = st.session_state.pop(_FAILED, None)
     if failed is not None:
         explain(
-            say(
-                "저장하지 못했습니다. 그사이 다른 사람이 결정했을 수 있으니 글을 다시 봐 주세요.",
-                "It was not saved. Somebody may have decided meanwhile: look at the text again.",
-            ),
+            say("It was not saved. Somebody may have decided meanwhile: look at the text again."),
             failed,
         )
     last: _Decision | None = st.session_state.get(_LAST)
@@ -395,17 +378,17 @@ def _say_what_was_done(opened: OpenProject) -> None:
     words = escaped(last.words)
     if not last.decision_id:
         line.success(
-            say(f"‘{words}’의 결정을 취소했습니다.", f"The decision of “{words}” is withdrawn."),
+            say("The decision of “{words}” is withdrawn.", words=words),
             icon=":material/undo:",
         )
         return
     labels = escaped(joined(last.labels))
     line.success(
-        say(f"저장했습니다: ‘{words}’ → {labels}", f"Saved: “{words}” → {labels}"),
+        say("Saved: “{words}” → {labels}", words=words, labels=labels),
         icon=":material/check_circle:",
     )
     line.button(
-        say("되돌리기", "Undo"),
+        say("Undo"),
         key=f"review_undo_{last.decision_id}",
         icon=":material/undo:",
         on_click=_undo,

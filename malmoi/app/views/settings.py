@@ -8,15 +8,16 @@ from malmoi.app.projects.settings_labels import draw_labels
 from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
 from malmoi.app.projects.settings_work import draw_guideline, draw_work
 from malmoi.app.visit import Visit
+from malmoi.messages import Phrase
 
 SECTION = "section"
 _SECTIONS = {
-    "labels": ("라벨", "Labels", "label"),
-    "guideline": ("지침", "Guideline", "menu_book"),
-    "work": ("진행 방식", "Way of working", "tune"),
-    "people": ("사람", "People", "group"),
-    "audit": ("기록", "Trail", "history"),
-    "backup": ("백업", "Backup", "save"),
+    "labels": (Phrase("Labels"), "label"),
+    "guideline": (Phrase("Guideline"), "menu_book"),
+    "work": (Phrase("Way of working"), "tune"),
+    "people": (Phrase("People"), "group"),
+    "audit": (Phrase("Trail"), "history"),
+    "backup": (Phrase("Backup"), "save"),
 }
 
 
@@ -31,10 +32,7 @@ def show(visit: Visit) -> None:
     section = choose_section(SECTION, _SECTIONS, list(_SECTIONS), first="labels")
     if not project.allows("admin"):
         st.info(
-            say(
-                "설정은 관리자만 바꿀 수 있습니다. 바꿀 것이 있으면 작업의 관리자에게 말해 주세요.",
-                "Only admins change settings. Ask an admin of the project.",
-            ),
+            say("Only admins change settings. Ask an admin of the project."),
             icon=":material/lock:",
         )
     if section == "labels":

@@ -35,7 +35,7 @@ def show_several(visit: Visit, chosen: ChosenModel, lines: Sequence[str], *, ask
         lines: the texts.
         asked: whether the button was pressed just now.
     """
-    column = say("글", "Text")
+    column = say("Text")
     said = "\n".join([chosen.key, column, *lines]).encode("utf-8", "replace")
     key = hashlib.sha256(said).hexdigest()[:16]
     if asked:
@@ -43,9 +43,7 @@ def show_several(visit: Visit, chosen: ChosenModel, lines: Sequence[str], *, ask
         try:
             result = classify_table(table, column, chosen.classifier)
         except InputError as error:
-            explain(
-                say("이 글들은 분류할 수 없습니다.", "These texts cannot be classified."), error
-            )
+            explain(say("These texts cannot be classified."), error)
             return
         st.session_state[_STATE] = _Several(key=key, result=result)
     kept: _Several | None = st.session_state.get(_STATE)
@@ -57,6 +55,6 @@ def show_several(visit: Visit, chosen: ChosenModel, lines: Sequence[str], *, ask
         labels=chosen.classifier.labels,
         model=chosen.name,
         column=column,
-        source=say("한 건 분류", "one text"),
+        source=say("one text"),
         key=key,
     )

@@ -49,13 +49,13 @@ def show(visit: Visit) -> None:
         return
     # Not in a form: what is typed must be known when something else is clicked.
     text = st.text_area(
-        say("분류할 글", "Text"),
+        say("Text to classify"),
         key="single_text",
         height=120,
-        placeholder=say("리뷰나 댓글을 붙여 넣으세요.", "Paste a review or a comment."),
+        placeholder=say("Paste a review or a comment."),
     )
     # Above what several lines bring: it must not move away from under the pointer.
-    asked = st.button(say("분류하기", "Classify"), type="primary")
+    asked = st.button(say("Classify"), type="primary")
     lines = [line for line in (text or "").splitlines() if line.strip()]
     by_line = len(lines) > 1 and _asks_for_lines(len(lines))
     if by_line:
@@ -70,12 +70,7 @@ def show(visit: Visit) -> None:
     if not (text or "").strip():
         return  # the page is opened again, or the field was emptied
     if result.text != (text or ""):
-        st.caption(
-            say(
-                "글이 바뀌었습니다. ‘분류하기’를 누르면 새 글의 결과가 나옵니다.",
-                "The text has changed. Press Classify for its result.",
-            )
-        )
+        st.caption(say("The text has changed. Press Classify for its result."))
         return
     _show_result(visit, chosen, result)
 
@@ -83,13 +78,13 @@ def show(visit: Visit) -> None:
 def _asks_for_lines(count: int) -> bool:
     """Ten pasted reviews are ten texts, but a long one has paragraphs, too: so ask."""
     found = st.segmented_control(
-        say("여러 줄입니다", "Several lines"),
+        say("Several lines"),
         ("each", "whole"),
         default="each",
         required=True,
         format_func={
-            "each": say(f"줄마다 글 하나 ({count:,}건)", f"One text a line ({count:,})"),
-            "whole": say("글 하나로", "One text"),
+            "each": say("One text a line ({count:,})", count=count),
+            "whole": say("As one text"),
         }.__getitem__,
         # Else it would begin anew with each line that is typed.
         key="single_lines",
@@ -99,17 +94,11 @@ def _asks_for_lines(count: int) -> bool:
 
 def _classify(chosen: ChosenModel, text: str) -> None:
     if not text.strip():
-        st.warning(
-            say("글이 비어 있습니다. 분류할 글을 넣어 주세요.", "There is no text. Type one."),
-            icon=":material/edit:",
-        )
+        st.warning(say("There is no text. Type one."), icon=":material/edit:")
         return
     if not clean_text(text):
         st.warning(
-            say(
-                "주소나 태그를 빼면 남는 글이 없습니다. 분류할 글을 넣어 주세요.",
-                "Nothing is left of it without addresses and tags. Type a text.",
-            ),
+            say("Nothing is left of it without addresses and tags. Type a text."),
             icon=":material/edit:",
         )
         return
@@ -128,26 +117,20 @@ def _classify(chosen: ChosenModel, text: str) -> None:
 def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
     prediction = result.prediction
     if len(clean_text(result.text)) <= SHORT_TEXT:
-        st.warning(
-            say(
-                "글이 아주 짧습니다. 짧은 글의 예측은 덜 믿을 만합니다.",
-                "The text is very short, so trust this less.",
-            ),
-            icon=":material/info:",
-        )
+        st.warning(say("The text is very short, so trust this less."), icon=":material/info:")
     if prediction.cut:
         st.info(_about_cut(result), icon=":material/content_cut:")
     left, right = st.columns([3, 2], gap="medium")
     with left, st.container(border=True):
         # A metric shows its value as plain text, whatever characters a label has.
-        st.metric(say("예측", "Label"), prediction.label or say("(없음)", "(none)"))
-        confidence = say("확신도", "Confidence")
+        st.metric(say("Prediction"), prediction.label or say("(none)"))
+        confidence = say("Confidence")
         st.caption(f"{confidence} {prediction.confidence:.1%} · {result.milliseconds:,.0f} ms")
         if prediction.probabilities:
             st.altair_chart(
                 _bars(prediction),
                 width="stretch",
-                alt=say("라벨별 확률 막대그래프", "Probability of each label"),
+                alt=say("Probability of each label"),
             )
     with right:
         _show_correction(visit, chosen, result)
@@ -157,10 +140,9 @@ def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
 def _about_cut(result: _Result) -> str:
     length = len(result.text.strip())
     return say(
-        f"글이 {length:,}자로 깁니다. 언어 모델은 앞부분만 읽고 예측했습니다. 저장할 때는 글 "
-        "전체가 저장됩니다.",
-        f"The text has {length:,} characters. The encoder read its beginning only. All of it is "
+        "The text has {length:,} characters. The encoder read its beginning only. All of it is "
         "saved.",
+        length=length,
     )
 
 
@@ -203,7 +185,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
     _show_guideline(place.task)
     # The key holds the id: every new result starts again from its own prediction.
     label = st.segmented_control(
-        say("맞는 라벨", "Right label"),
+        say("Right label"),
         place.labels,
         default=result.prediction.label,
         required=True,
@@ -211,7 +193,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
         wrap=True,
     )
     clicked = st.button(
-        say("저장", "Save"), type="primary", icon=":material/save:", key=f"save_{result.id}"
+        say("Save"), type="primary", icon=":material/save:", key=f"save_{result.id}"
     )
     if clicked and label is not None:
         decision = Decision(
@@ -225,21 +207,15 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
             request_id=_request_id(result, label, visit.person.name),
         )
         try:
-            keep(visit, place, [decision], say("한 건 분류", "one text"))
+            keep(visit, place, [decision], say("one text"))
         except InputError as error:
-            explain(
-                say(
-                    "라벨을 저장하지 못했습니다. 잠시 뒤에 저장을 다시 눌러 주세요.",
-                    "The label was not saved. Press Save again in a moment.",
-                ),
-                error,
-            )
+            explain(say("The label was not saved. Press Save again in a moment."), error)
             return
         result = replace(result, saved_label=label, times=result.times + 1)
         st.session_state[_STATE] = result
     if result.saved_label is not None:
         with st.container(border=True):
-            st.markdown(say(":material/check: 저장했습니다", ":material/check: Saved"))
+            st.markdown(say(":material/check: Saved"))
             st.text(f"{shortened(result.text)} → {result.saved_label}")
 
 
@@ -251,5 +227,5 @@ def _request_id(result: _Result, label: str, person: str) -> str:
 
 def _show_guideline(task: TaskDefinition | None) -> None:
     if task is not None and task.guideline is not None:
-        with st.expander(say("지침 보기", "Guideline"), icon=":material/menu_book:"):
+        with st.expander(say("Show the guideline"), icon=":material/menu_book:"):
             show_guideline(task.guideline)

@@ -18,12 +18,12 @@ def show(visit: Visit) -> None:
     if opened is None:
         return
     names = {
-        "work": say("진행", "Progress"),
-        "agreement": say("일치도", "Agreement"),
-        "model": say("모델과 사람", "Model against people"),
+        "work": say("Progress"),
+        "agreement": say("Agreement"),
+        "model": say("Model against people"),
     }
     part = st.segmented_control(
-        say("무엇을 볼까요", "What to see"),
+        say("What to see"),
         list(names),
         format_func=names.__getitem__,
         key="status_part",
@@ -38,10 +38,7 @@ def show(visit: Visit) -> None:
             _draw_learning(opened)
     except AccessError:
         st.info(
-            say(
-                "다른 사람의 라벨에 관한 숫자는 검수자와 관리자만 볼 수 있습니다.",
-                "Numbers about what others said are for reviewers and admins.",
-            ),
+            say("Numbers about what others said are for reviewers and admins."),
             icon=":material/lock:",
         )
 
@@ -49,10 +46,6 @@ def show(visit: Visit) -> None:
 def _draw_learning(opened: OpenProject) -> None:
     """How good the model is that learns; the curve is on a page of its own."""
     with st.container(border=True):
-        st.text(say("모델", "Model"))
+        st.text(say("Model"))
         draw_last_score(opened)
-        link_to(
-            "models",
-            say("곡선과 예상 보기", "Curve and forecast"),
-            query={"section": "curve"},
-        )
+        link_to("models", say("Curve and forecast"), query={"section": "curve"})

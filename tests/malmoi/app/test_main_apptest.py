@@ -10,7 +10,6 @@ import openpyxl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from malmoi.app.language import number_of
 from malmoi.labels.exporting import export_table
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.leasing import lease_texts
@@ -376,11 +375,6 @@ def test_texts_go_along_when_a_name_is_typed(workplace: Path) -> None:
     name.input("민수").run()
     other = store.access(Person(name="민수", is_local=True), "리뷰")
     assert lease_texts(other, 2) == []
-
-
-def test_an_english_count_of_one_is_no_plural() -> None:
-    said = [number_of(number, "new text") for number in (0, 1, 2, 2_000)]
-    assert said == ["0 new texts", "1 new text", "2 new texts", "2,000 new texts"]
 
 
 def test_a_name_that_is_cut_ends_without_a_space(workplace: Path) -> None:

@@ -1,0 +1,39 @@
+"""Every sentence of the code has its Korean one, with the same facts; no other is kept."""
+
+from string import Formatter
+
+from malmoi.messages import Phrase
+from tests.messages import catalogue, sentences
+
+
+def facts_of(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def test_every_sentence_is_in_the_catalogue_and_no_other() -> None:
+    said, known = {one.text for one in sentences()}, {one.id for one in catalogue() if one.id}
+    assert (said - known, known - said) == (set(), set()), "run make messages, then fill ko.po"
+
+
+def test_a_korean_sentence_has_the_facts_of_the_english_one() -> None:
+    wrong = [one.id for one in catalogue() if one.id and facts_of(one.id) != facts_of(one.string)]
+    assert wrong == []
+
+
+def test_a_sentence_is_given_its_facts() -> None:
+    wrong = [
+        f"{one.path}:{one.line}"
+        for one in sentences()
+        if one.facts and facts_of(one.text) != one.facts
+    ]
+    assert wrong == []
+
+
+def test_an_english_count_of_one_is_no_plural() -> None:
+    said = [Phrase("{texts:new text}", texts=number) for number in (0, 1, 2, 2_000)]
+    assert said == ["0 new texts", "1 new text", "2 new texts", "2,000 new texts"]
+
+
+def test_a_sentence_that_no_catalogue_has_stays_as_it_is() -> None:
+    assert Phrase("no such sentence {that}", that=1).in_language("ko") == "no such sentence 1"
+    assert Phrase("Computing…").in_language("ko") == "계산하는 중입니다…"
