@@ -1,49 +1,31 @@
 """Classifying a whole table, without any user interface."""
 
-import io
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pandas as pd
-from openpyxl import Workbook
 
 from malmoi.errors import InputError
-from malmoi.free_names import free_name
-from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.inference.output_columns import OutputColumns
+from malmoi.inference.prediction import Prediction
 from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
-from malmoi.text.table_writing import save_book
-from malmoi.text.written_cells import EXCEL_ROWS, csv_cell, excel_cell
 
-PREDICTION = "예측"
-CONFIDENCE = "확신도"
-PROBABILITY = "확률"
 # Everywhere on the screen: one decimal, as in "45.0%".
 PERCENT = "%.1f%%"
+# Of the probabilities in a table that is shown.
+_DECIMALS = 4
 
 
-class PredictionLike(Protocol):
-    """What this module needs of `malmoi.inference.classifier.Prediction`."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def confidence(self) -> float: ...
-    @property
-    def probabilities(self) -> Mapping[str, float]: ...
-    @property
-    def cut(self) -> bool: ...
-
-
-class Predictor(Protocol):
-    """What this module needs of a classifier."""
+class TablePredictor(Protocol):
+    """What this module needs of `malmoi.inference.classifier.Classifier`."""
 
     @property
-    def labels(self) -> Sequence[str]: ...
-    def predict(
+    def columns(self) -> OutputColumns: ...
+    def predict_filled(
         self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
-    ) -> Sequence[PredictionLike]: ...
+    ) -> Sequence[Prediction | None]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +144,7 @@ def default_text_column(table: pd.DataFrame) -> str:
 def classify_table(
     table: pd.DataFrame,
     column: str,
-    classifier: Predictor,
+    classifier: TablePredictor,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> BatchResult:
@@ -184,90 +166,31 @@ def classify_table(
     """
     if column not in table.columns:
         raise InputError(f"the table has no column {column!r}; it has {list(table.columns)}")
-    cells = _cells(table[column])
-    filled = [index for index, cell in enumerate(cells) if clean_text(cell)]
-    if not filled:
+    started = time.perf_counter()
+    predictions = classifier.predict_filled(_cells(table[column]).tolist(), progress=progress)
+    seconds = time.perf_counter() - started
+    found = [prediction for prediction in predictions if prediction is not None]
+    if not found:
         raise InputError(f"the column {column!r} has no text in any of its {len(table)} rows")
 
-    started = time.perf_counter()
-    predictions = classifier.predict([cells.iloc[index] for index in filled], progress=progress)
-    seconds = time.perf_counter() - started
-    if len(predictions) != len(filled):
-        raise RuntimeError(f"{len(predictions)} predictions for {len(filled)} texts")
-
-    new = _new_columns(len(table), filled, predictions, classifier.labels)
-    result = table.copy()
-    names = {name: free_name(name, table.columns) for name in new}
-    for name, values in new.items():
-        kind = "str" if name == PREDICTION else "float64"
-        result[names[name]] = pd.Series(values, index=table.index, dtype=kind)
-    done = set(filled)
-    counts = pd.Series([prediction.label for prediction in predictions]).value_counts()
+    columns = replace(classifier.columns, label="예측", score="확신도", probability="확률 ")
+    label, *numbers = columns.names(list(table.columns))
+    result = columns.added(table, predictions).fillna({label: ""})
+    counts = result[label].loc[[one is not None for one in predictions]].value_counts()
     return BatchResult(
-        table=result,
-        prediction_column=names[PREDICTION],
-        number_columns=[names[name] for name in new if name != PREDICTION],
-        counts={str(label): int(count) for label, count in counts.items()},
-        empty_rows=[index + 1 for index in range(len(table)) if index not in done],
-        cut=sum(prediction.cut for prediction in predictions),
+        table=result.round(dict.fromkeys(numbers, _DECIMALS)),
+        prediction_column=label,
+        number_columns=numbers,
+        counts={str(name): int(count) for name, count in counts.items()},
+        empty_rows=[row for row, one in enumerate(predictions, 1) if one is None],
+        cut=sum(prediction.cut for prediction in found),
         seconds=seconds,
     )
-
-
-def _new_columns(
-    rows: int, filled: list[int], predictions: Sequence[PredictionLike], labels: Sequence[str]
-) -> dict[str, list[object]]:
-    """What is added to the table; rows that are not `filled` stay empty."""
-    new: dict[str, list[object]] = {PREDICTION: [""] * rows, CONFIDENCE: [None] * rows}
-    new |= {f"{PROBABILITY} {label}": [None] * rows for label in labels}
-    for index, prediction in zip(filled, predictions, strict=True):
-        new[PREDICTION][index] = prediction.label
-        new[CONFIDENCE][index] = round(prediction.confidence, 4)
-        for label in labels:
-            new[f"{PROBABILITY} {label}"][index] = round(prediction.probabilities[label], 4)
-    return new
 
 
 def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """A copy with fractions times 100, to be shown as `PERCENT`."""
     return table.assign(**{name: table[name].astype("float64") * 100 for name in columns})
-
-
-def to_csv(table: pd.DataFrame) -> bytes:
-    """CSV in UTF-8 with a byte order mark, without which Excel shows broken Hangul.
-
-    No cell is a formula: see `malmoi.text.reading.spreadsheet_cells`.
-
-    Rows end as RFC 4180 has it. Python 3.11 quotes only characters of that ending: with a bare
-    line feed, a lone carriage return in a cell would cut its row in two.
-    """
-    texts = [
-        place for place, kind in enumerate(table.dtypes) if not pd.api.types.is_numeric_dtype(kind)
-    ]
-    shown = table.set_axis([csv_cell(name) for name in table.columns], axis="columns")
-    for place in texts:
-        shown.isetitem(place, [csv_cell(cell) for cell in table.iloc[:, place]])
-    return shown.to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
-
-
-def to_xlsx(table: pd.DataFrame) -> bytes:
-    """An Excel workbook with one sheet.
-
-    Texts stay texts: one that starts with "=" is not turned into a formula. Control characters
-    that the format forbids are left out, and a cell holds at most `EXCEL_CELL` characters.
-
-    Raises:
-        InputError: more rows than a sheet can hold.
-    """
-    if len(table) >= EXCEL_ROWS:
-        raise InputError(f"an Excel sheet holds {EXCEL_ROWS:,} rows; this table has more: use CSV")
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("malmoi")
-    for row in [list(table.columns), *table.itertuples(index=False, name=None)]:
-        sheet.append([excel_cell(sheet, value) for value in row])
-    buffer = io.BytesIO()
-    save_book(book, buffer)
-    return buffer.getvalue()
 
 
 def _cells(column: pd.Series) -> pd.Series:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import to_csv, to_xlsx
 from malmoi.app.language import say
+from malmoi.text.table_writing import check_writable, table_writer
 from malmoi.text.written_cells import EXCEL_CELL
 
 XLSX_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -24,15 +26,12 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
         "A cell of Excel holds {characters:,} characters; longer texts are cut.",
         characters=EXCEL_CELL,
     )
-    kinds: list[tuple[str, str, Callable[[pd.DataFrame], bytes], str, str | None]] = [
-        ("XLSX", ".xlsx", to_xlsx, XLSX_MIME, limit),
-        ("CSV", ".csv", to_csv, "text/csv", None),
-    ]
+    kinds = [("XLSX", ".xlsx", XLSX_MIME, limit), ("CSV", ".csv", "text/csv", None)]
     row = st.container(horizontal=True)
-    for name, suffix, write, mime, note in kinds:
+    for name, suffix, mime, note in kinds:
         row.download_button(
             say("Download {name}", name=name),
-            partial(_file, write, table),
+            partial(_file, table, suffix),
             f"{stem}{suffix}",
             mime,
             key=f"{stem}{suffix}",
@@ -42,5 +41,21 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
         )
 
 
-def _file(write: Callable[[pd.DataFrame], bytes], table: Callable[[], pd.DataFrame]) -> bytes:
-    return write(table())
+def _file(table: Callable[[], pd.DataFrame], suffix: str) -> bytes:
+    return table_file(table(), suffix)
+
+
+def table_file(table: pd.DataFrame, suffix: str) -> bytes:
+    """A table as a file, written as the commands write one.
+
+    Raises:
+        InputError: more rows than a sheet can hold.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"table{suffix}"
+        check_writable(path, len(table))
+        columns = list(map(str, table.columns))
+        with table_writer(path, columns, ["str"] * len(columns)) as write:
+            for row in table.itertuples(index=False, name=None):
+                write(row)
+        return path.read_bytes()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import to_csv
+from malmoi.app.downloads import table_file
 from malmoi.app.explanation import explain
 from malmoi.app.language import language, say
 from malmoi.app.plain_text import escaped
@@ -61,7 +61,7 @@ def offer_left_out(lines: Sequence[str]) -> None:
     """The same, to be downloaded as CSV."""
     st.download_button(
         say("Download the list (CSV)"),
-        lambda: to_csv(left_out_table(lines)),
+        lambda: table_file(left_out_table(lines), ".csv"),
         "left_out.csv",
         "text/csv",
         on_click="ignore",

@@ -171,26 +171,24 @@ def _rows(
 
 
 def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) -> None:
-    from malmoi.inference.line_prediction import grouped, label_lines, rows_as_they_come
+    from malmoi.inference.standard_input import rows_as_they_come
+    from malmoi.inference.table_prediction import json_lines, units_of
 
     classifier, settings = _load(settings, sources)
     if sources:
-        groups: Iterable[Sequence[WholeRow]] = grouped(_rows(settings, sources))
+        units: Iterable[Sequence[WholeRow]] = units_of(_rows(settings, sources))
     else:
-        groups = rows_as_they_come(
+        units = rows_as_they_come(
             sys.stdin.fileno(),
             settings.reading.text_column,
             settings.pair_column,
             skip_bad_rows=settings.reading.skip_bad_rows,
             say=lambda line: print(line, file=sys.stderr, flush=True),
         )
-
-    def write(lines: str) -> None:
+    for unit in units:
         # JSON is UTF-8, whatever the terminal speaks.
-        sys.stdout.buffer.write(lines.encode("utf-8"))
+        sys.stdout.buffer.write(json_lines(unit, classifier).encode("utf-8"))
         sys.stdout.buffer.flush()
-
-    label_lines(groups, classifier, write)
 
 
 def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
@@ -243,12 +241,11 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
                 model = ship_model(classifier_folder(settings.model), classifier)
                 print(
                     f"{cut.rows:,} rows in {len(cut.parts):,} parts, {classifier.name} by "
-                    f"{classifier.engine} ({model.num_bytes / 1e6:,.0f} MB to each actor) on "
+                    f"{classifier.engine} ({model.num_bytes / 1e6:,.0f} MB to each node) on "
                     f"{cluster_cores(ray):,} cores",
                     flush=True,
                 )
                 labelled = label_on_cluster(
-                    ray,
                     cut,
                     model,
                     work,
@@ -288,10 +285,11 @@ def _plan(
 
 
 def _say(labelled: "Labelled", settings: PredictSettings) -> None:
-    for label, count in list(labelled.labels.items())[:_SHOWN_LABELS]:
+    labels = labelled.labels.most_common()
+    for label, count in labels[:_SHOWN_LABELS]:
         print(f"  {label or '(none)'}: {count:,} ({count / labelled.rows:.1%})")
     # Of several labels a text, every combination is one.
-    if rest := sum(list(labelled.labels.values())[_SHOWN_LABELS:]):
+    if rest := sum(count for _, count in labels[_SHOWN_LABELS:]):
         print(f"  (others): {rest:,} ({rest / labelled.rows:.1%})")
     if labelled.empty:
         print(f"{labelled.empty:,} rows without a text, left without a label")

@@ -309,10 +309,7 @@ class Classifier:
                     f"expected one column {column!r} in the table, found {count}; rename the others"
                 )
         cells = [[_cell(value) for value in frame[column].tolist()] for column in named]
-        table = self.predict_rows(*cells)
-        names = self.columns.names(list(map(str, frame.columns)))
-        new = zip(*table, strict=True) if table else ([] for _ in names)
-        return frame.assign(**{n: list(v) for n, v in zip(names, new, strict=True)})
+        return self.columns.added(frame, self.predict_filled(*cells))
 
     def explain(
         self, text: str, pair: str | None = None, *, label: str | None = None
@@ -350,13 +347,36 @@ class Classifier:
         Raises:
             InputError: as `predict`.
         """
+        columns = self.columns
+        return [
+            columns.empty() if found is None else columns.cells(found)
+            for found in self.predict_filled(texts, pairs)
+        ]
+
+    def predict_filled(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        *,
+        progress: OnBatch | None = None,
+    ) -> list[Prediction | None]:
+        """N predictions of the cells of a table; None where a text is empty once it is clean.
+
+        Args:
+            texts: N.
+            pairs: N second texts.
+            progress: called with (texts done, texts that are not empty) after every batch.
+
+        Raises:
+            InputError: as `predict`.
+        """
         clean = _cleaned_by_chunk(self._inputs(texts, pairs))
         filled = [place for place, (text, pair) in enumerate(clean) if text and pair != ""]
-        found = self._predicted([clean[place] for place in filled], None)
-        rows = [self.columns.empty()] * len(texts)
+        found = self._predicted([clean[place] for place in filled], progress)
+        predictions: list[Prediction | None] = [None] * len(clean)
         for place, prediction in zip(filled, found, strict=True):
-            rows[place] = self.columns.cells(prediction)
-        return rows
+            predictions[place] = prediction
+        return predictions
 
     def _inputs(self, texts: Sequence[str], pairs: Sequence[str] | None) -> Sequence[Input]:
         texts = _listed(texts)

@@ -1,6 +1,6 @@
 """Predictions as columns of a table: `label`, `score` and a probability of every label."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,11 @@ from malmoi.inference.description import ModelDescription
 from malmoi.inference.prediction import Prediction, ValuePrediction
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from malmoi.text.reading.whole_rows import WholeRow
 
-LABEL, SCORE, PROBABILITY, VALUE = "label", "score", "prob_", "value"
+VALUE = "value"
 # Where several files become one table: which one a row is of.
 SOURCE = "source_file"
 
@@ -23,9 +25,17 @@ def with_source(row: "WholeRow") -> "WholeRow":
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """The new columns of a table that a model has labelled."""
+    """The new columns of a table that a model has labelled.
+
+    Attributes:
+        description: of the model.
+        label, score, probability: what the columns are called; the last one before every label.
+    """
 
     description: ModelDescription
+    label: str = "label"
+    score: str = "score"
+    probability: str = "prob_"
 
     @property
     def gives_labels(self) -> bool:
@@ -36,7 +46,8 @@ class OutputColumns:
         """Names of the columns; one that a table has already gets a number, as "label (2)"."""
         wanted = [VALUE]
         if self.gives_labels:
-            wanted = [LABEL, SCORE, *(PROBABILITY + label for label in self.description.labels)]
+            labels = self.description.labels
+            wanted = [self.label, self.score, *(self.probability + label for label in labels)]
         names: list[str] = []
         for name in wanted:
             names.append(free_name(name, {*taken, *names}))
@@ -56,3 +67,12 @@ class OutputColumns:
     def empty(self) -> list[Any]:
         """The row of a text that is empty."""
         return [None] * len(self.names(()))
+
+    def added(
+        self, frame: "pd.DataFrame", predictions: Sequence[Prediction | None]
+    ) -> "pd.DataFrame":
+        """A copy of a table of N rows with these columns to its right, empty where one is None."""
+        names = self.names(list(map(str, frame.columns)))
+        rows = [self.empty() if found is None else self.cells(found) for found in predictions]
+        new = zip(*rows, strict=True) if rows else ([] for _ in names)
+        return frame.assign(**{name: list(cells) for name, cells in zip(names, new, strict=True)})

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from malmoi.errors import InputError
 from malmoi.inference.output_columns import SOURCE
-from malmoi.inference.table_prediction import CHARACTERS_IN_UNIT, ROWS_IN_UNIT
+from malmoi.inference.table_prediction import ROWS_IN_UNIT
 from malmoi.text.reading.columns import ColumnRequest, cell_text
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
@@ -29,19 +31,18 @@ _ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Columns:
-    """Which columns of a file hold what is predicted."""
-
-    text: str
-    pair: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RowRange:
-    """Rows of one file that lie together."""
+    """Rows of one file that lie together.
+
+    Attributes:
+        source: the file.
+        columns: of the texts, and of the second texts where the model reads pairs.
+        first: number of the first row, from 0.
+        rows: how many.
+    """
 
     source: Source
-    columns: Columns
+    columns: tuple[str, ...]
     first: int
     rows: int
 
@@ -89,19 +90,12 @@ class Cut:
         return list(dict.fromkeys(chosen.path.parent for chosen in ranges))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowsOfUnit:
-    """Rows that are predicted at once, N of them.
+class PartRow(NamedTuple):
+    """A row of a part; `cells` are one row of all columns, with their types."""
 
-    Attributes:
-        table: their columns.
-        texts: N.
-        pairs: N; None where none were asked for.
-    """
-
-    table: pa.Table
-    texts: list[str]
-    pairs: list[str] | None
+    cells: pa.RecordBatch
+    text: str
+    pair: str | None = None
 
 
 def cut_parts(
@@ -146,8 +140,8 @@ def cut_parts(
 
 def _look_at(
     source: Source, options: ReadOptions, pair_column: str | None, notes: ReadingNotes
-) -> tuple[pa.Schema, Columns, int]:
-    """Its columns, those with texts, and how many rows there are."""
+) -> tuple[pa.Schema, tuple[str, ...], int]:
+    """Its columns, those of texts, and how many rows there are."""
     if source.format != ".parquet":
         raise InputError(
             f"{source.shown}: expected a Parquet file with --cluster, found another kind; convert "
@@ -163,15 +157,15 @@ def _look_at(
                 "twice; rename one"
             )
         places = ColumnRequest(text=options.text_column).locate(names, source.shown, table.sample)
-        pair = None
+        columns = [names[places.text]]
         if pair_column is not None:
-            pair = names[ColumnRequest(text=pair_column).locate(names, source.shown).text]
-    columns = Columns(text=names[places.text], pair=pair)
-    found.text, found.passed_over = columns.text, places.passed_over
+            found.pair = names[ColumnRequest(text=pair_column).locate(names, source.shown).text]
+            columns.append(found.pair)
+    found.text, found.passed_over = columns[0], places.passed_over
     notes.opened(found)
     assert source.path is not None
     with pq.ParquetFile(source.path, pre_buffer=False) as file:
-        return _plain(file.schema_arrow), columns, file.metadata.num_rows
+        return _plain(file.schema_arrow), tuple(columns), file.metadata.num_rows
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -211,9 +205,7 @@ def _cut(files: Sequence[RowRange], size: int) -> Iterator[list[RowRange]]:
         first = 0
         while first < file.rows:
             rows = min(wanted, file.rows - first)
-            ranges.append(
-                RowRange(source=file.source, columns=file.columns, first=first, rows=rows)
-            )
+            ranges.append(replace(file, first=first, rows=rows))
             first, wanted = first + rows, wanted - rows
             if not wanted:
                 yield ranges
@@ -222,8 +214,8 @@ def _cut(files: Sequence[RowRange], size: int) -> Iterator[list[RowRange]]:
         yield ranges
 
 
-def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterator[RowsOfUnit]:
-    """Read a part by units, in the memory of one.
+def rows_of_part(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterator[PartRow]:
+    """Read a part, in memory that does not grow with it.
 
     Args:
         part: of `cut_parts`.
@@ -234,128 +226,74 @@ def read_units(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterato
         InputError: a file is damaged or gone, has fewer rows than when the parts were cut, or a
             cell of texts holds something else.
     """
-    tables: list[pa.Table] = []
-    texts: list[str] = []
-    pairs: list[str] = []
-    characters = 0
     for chosen in part.ranges:
-        for table, number in _tables(chosen, schema):
-            kept, found, seconds = _texts(table, chosen, number, skip_bad_rows)
-            table = table if len(kept) == len(table) else table.take(pa.array(kept, pa.int64()))
-            begin = 0
-            for place, text in enumerate(found):
-                texts.append(text)
-                if seconds is not None:
-                    pairs.append(seconds[place])
-                characters += len(text) + (len(seconds[place]) if seconds is not None else 0)
-                if len(texts) == ROWS_IN_UNIT or characters >= CHARACTERS_IN_UNIT:
-                    tables.append(table.slice(begin, place + 1 - begin))
-                    yield _unit(tables, texts, pairs, chosen)
-                    begin, characters = place + 1, 0
-                    tables, texts, pairs = [], [], []
-            tables.append(table.slice(begin))
-    if texts:
-        yield _unit(tables, texts, pairs, part.ranges[-1])
+        for first, batch in _batches(chosen):
+            where = f"{chosen.source.shown}:"
+            cells = _with_columns(batch, schema, chosen.source)
+            try:
+                texts = [batch.column(name).to_pylist() for name in chosen.columns]
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{chosen.source.shown}: expected texts in UTF-8 in rows {first + 1:,} to "
+                    f"{first + len(batch):,}, found other bytes; write the file again"
+                ) from error
+            for place, row in enumerate(zip(*texts, strict=True)):
+                try:
+                    found = [cell_text(cell, f"{where}{first + place + 1}") for cell in row]
+                except InputError:
+                    if not skip_bad_rows:
+                        raise
+                    continue
+                yield PartRow(cells.slice(place, 1), *found)
 
 
-def _unit(
-    tables: list[pa.Table], texts: list[str], pairs: list[str], chosen: RowRange
-) -> RowsOfUnit:
-    return RowsOfUnit(
-        table=pa.concat_tables(tables).combine_chunks(),
-        texts=texts,
-        pairs=None if chosen.columns.pair is None else pairs,
-    )
-
-
-def _texts(
-    table: pa.Table, chosen: RowRange, first: int, skip_bad_rows: bool
-) -> tuple[list[int], list[str], list[str] | None]:
-    """Places of the rows that are kept, their texts, and their second texts."""
-    columns = [chosen.columns.text]
-    if chosen.columns.pair is not None:
-        columns.append(chosen.columns.pair)
-    try:
-        cells = [table.column(name).to_pylist() for name in columns]
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{chosen.source.shown}: expected texts in UTF-8 in rows {first:,} to "
-            f"{first + len(table) - 1:,}, found other bytes; write the file again"
-        ) from error
-    kept: list[int] = []
-    found: list[list[str]] = [[] for _ in columns]
-    for place, row in enumerate(zip(*cells, strict=True)):
-        try:
-            texts = [cell_text(cell, f"{chosen.source.shown}:{first + place}") for cell in row]
-        except InputError:
-            if not skip_bad_rows:
-                raise
-            continue
-        kept.append(place)
-        for column, text in zip(found, texts, strict=True):
-            column.append(text)
-    return kept, found[0], found[1] if len(found) > 1 else None
-
-
-def _tables(chosen: RowRange, schema: pa.Schema) -> Iterator[tuple[pa.Table, int]]:
-    """The rows of a range, with the number of the first, counted from 1, of each table."""
+def _batches(chosen: RowRange) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of a range, each time with the number of the first of them, from 0."""
     if not chosen.path.exists():
         raise InputError(
             f"{chosen.source.shown}: found on the machine of the command, not on every node; put "
             "it into a folder that all nodes share under one path"
         )
+    end = chosen.first + chosen.rows
     try:
         with pq.ParquetFile(chosen.path, pre_buffer=False) as file:
-            sizes = [
-                file.metadata.row_group(number).num_rows
-                for number in range(file.metadata.num_row_groups)
-            ]
-            groups, at = [], 0
-            end = chosen.first + chosen.rows
-            start = end
-            for number, size in enumerate(sizes):
-                if size and at < end and at + size > chosen.first:
-                    groups.append(number)
-                    start = min(start, at)
-                at += size
-            if at < end:
+            groups = range(file.metadata.num_row_groups)
+            sizes = [file.metadata.row_group(group).num_rows for group in groups]
+            ends = list(accumulate(sizes))
+            if not ends or ends[-1] < end:
                 raise InputError(
                     f"{chosen.source.shown}: expected {end:,} rows or more, as at the first look, "
-                    f"found {at:,}; the file changed meanwhile: give the command again"
+                    f"found {sum(sizes):,}; the file changed meanwhile: give the command again"
                 )
-            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=groups):
-                first, stop = max(start, chosen.first), min(start + len(batch), end)
+            wanted = [group for group in groups if ends[group] > chosen.first]
+            at = ends[wanted[0]] - sizes[wanted[0]]
+            for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=wanted):
+                first, stop = max(at, chosen.first), min(at + len(batch), end)
                 if first < stop:
-                    rows = batch.slice(first - start, stop - first)
-                    yield _cast(pa.Table.from_batches([rows]), schema, chosen), first + 1
-                start += len(batch)
-                if start >= end:
-                    break
+                    yield first, batch.slice(first - at, stop - first)
+                at += len(batch)
+                if at >= end:
+                    return
     except (pa.ArrowException, OSError) as error:
         raise damaged(chosen.source, "a Parquet file", error) from error
 
 
-def _cast(table: pa.Table, schema: pa.Schema, chosen: RowRange) -> pa.Table:
+def _with_columns(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.RecordBatch:
     """The columns of all files: those that this one has not are empty, but for that of its name.
 
     Raises:
         InputError: a cell does not fit the type that the column has in all files together.
     """
-    there = set(table.column_names)
+    there = {SOURCE: pa.repeat(source.name, len(batch))}
+    there |= dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = []
     for field in schema:
-        if field.name == SOURCE and field.name not in there:
-            columns.append(pa.repeat(chosen.source.name, len(table)))
-            continue
-        if field.name not in there:
-            columns.append(pa.nulls(len(table), field.type))
-            continue
         try:
-            columns.append(table.column(field.name).cast(field.type))
+            columns.append(there.get(field.name, pa.nulls(len(batch))).cast(field.type))
         except pa.ArrowException as error:
             raise InputError(
-                f"{chosen.source.shown}: expected cells of {field.type} in column {field.name!r}, "
+                f"{source.shown}: expected cells of {field.type} in column {field.name!r}, "
                 f"as all files together have it, found others ({' '.join(str(error).split())[:120]}"
                 "); write all files with the same types"
             ) from error
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

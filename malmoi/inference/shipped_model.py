@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,26 +25,21 @@ class ShippedModel:
     Attributes:
         name: what messages call it.
         engine: what computes, everywhere the same.
+        sha256: of all of its files, which tells it from others.
         files: of the folder.
         export: of its entry in the cache of exports; empty where the engine needs none.
     """
 
     name: str
     engine: str
-    files: dict[str, bytes]
-    export: dict[str, bytes]
+    sha256: str
+    files: dict[str, bytes] = field(compare=False)
+    export: dict[str, bytes] = field(compare=False)
 
     @property
     def num_bytes(self) -> int:
         """Bytes of all files together."""
         return sum(map(len, [*self.files.values(), *self.export.values()]))
-
-    def export_sha256(self) -> str:
-        """SHA-256 over names and bytes of the export."""
-        digest = hashlib.sha256()
-        for name, content in sorted(self.export.items()):
-            digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-        return digest.hexdigest()
 
 
 def ship_model(folder: Path, classifier: Classifier) -> ShippedModel:
@@ -58,9 +53,22 @@ def ship_model(folder: Path, classifier: Classifier) -> ShippedModel:
         entry = entry_path(folder)
         if find_exported(entry) is not None:
             export = _files(entry)
+    files = _files(folder)
     return ShippedModel(
-        name=classifier.name, engine=classifier.engine, files=_files(folder), export=export
+        name=classifier.name,
+        engine=classifier.engine,
+        sha256=_sha256({**files, **{f"export/{name}": found for name, found in export.items()}}),
+        files=files,
+        export=export,
     )
+
+
+def _sha256(files: dict[str, bytes]) -> str:
+    """SHA-256 over names and bytes."""
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    return digest.hexdigest()
 
 
 def load_shipped(model: ShippedModel, threads: int) -> Classifier:
@@ -75,7 +83,7 @@ def load_shipped(model: ShippedModel, threads: int) -> Classifier:
         if model.export:
             # Its content becomes part of the name under which it is cached: a machine that has
             # made an export of its own, by other versions, must not take that.
-            (folder / _EXPORT_MARK).write_text(model.export_sha256(), encoding="utf-8")
+            (folder / _EXPORT_MARK).write_text(_sha256(model.export), encoding="utf-8")
             entry = entry_path(folder)
             if find_exported(entry) is None:
                 with directory_at_once(entry, shared=True) as scratch:

@@ -1,4 +1,8 @@
-"""Files of texts in, one table with labels out: by units that a killed run need not do again."""
+"""Rows in, the same rows with predictions out.
+
+To a file, by units that a killed run need not do again; to a pipe, as lines of JSON; and the pieces
+of which `malmoi.inference.cluster_prediction` labels a table on many machines.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from malmoi.errors import UnfinishedError
 from malmoi.files import sync, write_at_once
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.output_columns import OutputColumns
+from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
 from malmoi.progress import Progress
 from malmoi.text.reading.whole_rows import WholeRow
-from malmoi.text.table_writing import cell_of_text, check_writable, ending, table_writer
+from malmoi.text.table_writing import (
+    cell_of_text,
+    check_writable,
+    ending,
+    json_line,
+    table_writer,
+)
 from malmoi.text.written_cells import CutCells
 from malmoi.workers.engines import map_in_order
 from malmoi.workers.local import available_cores
@@ -34,7 +45,20 @@ _SURVEY, _UNITS = "survey.json", "units"
 
 # N texts, and the second text of each where the model reads pairs.
 TextsAndPairs = tuple[list[str], list[str] | None]
+# Of the new columns, N rows.
 Cells = list[list[Any]]
+
+
+class TextRow(Protocol):
+    """A row, whatever else it holds."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def pair(self) -> str | None: ...
+
+
+Row = TypeVar("Row", bound=TextRow)
 
 
 @dataclass(kw_only=True)
@@ -77,21 +101,29 @@ def _wider(before: str, kind: str) -> str:
     return "float" if {before, kind} == {"int", "float"} else "str"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Labelled:
     """What became of a table.
 
     Attributes:
         rows: in the output.
         empty: of these, rows without a text.
-        labels: how often each label was given, most frequent first.
+        labels: how often each label was given.
         cuts: cells that the output, a workbook, does not hold whole.
     """
 
-    rows: int
-    empty: int
-    labels: dict[str, int]
+    rows: int = 0
+    empty: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
     cuts: CutCells = field(default_factory=CutCells)
+
+    def add(self, cells: Sequence[Any], columns: OutputColumns) -> None:
+        """Count a row by the cells of its prediction."""
+        self.rows += 1
+        if cells[0] is None:
+            self.empty += 1
+        elif columns.gives_labels:
+            self.labels[cells[0]] += 1
 
 
 def survey_rows(read: Callable[[], Iterable[WholeRow]], work: Path) -> Survey:
@@ -143,7 +175,11 @@ def label_table(
     skipped = sum(finished.values())
     done, began = skipped, time.monotonic()
     progress("predicting", done, survey.rows, skipped=skipped)
-    todo = ((pair, _texts_and_pairs(pair[1])) for pair in _units(read()) if pair[0] not in finished)
+    todo = (
+        (unit, _texts_and_pairs(unit[1]))
+        for unit in enumerate(units_of(read()))
+        if unit[0] not in finished
+    )
     for (number, rows), cells in _predicted(todo, classifier, model, workers):
         _write_unit(units / f"{number:08}.jsonl", rows, cells)
         done += len(rows)
@@ -162,21 +198,35 @@ def label_table(
     return labelled
 
 
-def _units(rows: Iterable[WholeRow]) -> Iterator[tuple[int, list[WholeRow]]]:
-    """Rows by their number and length alone, so that every run cuts the same units."""
-    unit: list[WholeRow] = []
-    number = characters = 0
+def json_lines(rows: Sequence[WholeRow], classifier: Classifier) -> str:
+    """Predict rows, all at once; each is a line of JSON."""
+    lines = []
+    for row, found in zip(rows, predict_unit(rows, classifier), strict=True):
+        names = classifier.columns.names(list(row.cells))
+        lines.append(json_line({**row.cells, **dict(zip(names, found, strict=True))}))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def units_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows that are predicted together: by their number and length, so always the same ones."""
+    unit: list[Row] = []
+    characters = 0
     for row in rows:
         unit.append(row)
         characters += len(row.text) + len(row.pair or "")
         if len(unit) == ROWS_IN_UNIT or characters >= CHARACTERS_IN_UNIT:
-            yield number, unit
-            number, unit, characters = number + 1, [], 0
+            yield unit
+            unit, characters = [], 0
     if unit:
-        yield number, unit
+        yield unit
 
 
-def _texts_and_pairs(rows: Sequence[WholeRow]) -> TextsAndPairs:
+def predict_unit(rows: Sequence[TextRow], classifier: Classifier) -> Cells:
+    """The cells of the new columns."""
+    return classifier.predict_rows(*_texts_and_pairs(rows))
+
+
+def _texts_and_pairs(rows: Sequence[TextRow]) -> TextsAndPairs:
     pairs = [row.pair for row in rows if row.pair is not None]
     return [row.text for row in rows], pairs or None
 
@@ -196,11 +246,14 @@ def _predicted(
 
 
 def _in_worker(model: str, engine: str, threads: int, texts: TextsAndPairs) -> Cells:
-    return _classifier_of_worker(model, engine, threads).predict_rows(*texts)
+    return classifier_of_worker(model, engine, threads).predict_rows(*texts)
 
 
 @lru_cache(maxsize=1)
-def _classifier_of_worker(model: str, engine: str, threads: int) -> Classifier:
+def classifier_of_worker(model: str | ShippedModel, engine: str, threads: int) -> Classifier:
+    """The one classifier that a process beside this one, or on another machine, works with."""
+    if isinstance(model, ShippedModel):
+        return load_shipped(model, threads)
     return Classifier.load(model, engine, threads=threads)
 
 
@@ -225,17 +278,12 @@ def _assemble(
     names = list(survey.columns)
     new = columns.names(names)
     kinds = [*survey.columns.values(), *columns.kinds()]
-    rows = empty = 0
-    labels: Counter[str] = Counter()
-    cuts = CutCells()
-    with table_writer(result, [*names, *new], kinds, cuts=cuts) as write:
+    labelled = Labelled()
+    with table_writer(result, [*names, *new], kinds, cuts=labelled.cuts) as write:
         for part in parts:
             with part.open(encoding="utf-8") as file:
                 for line in file:
                     cells, found = json.loads(line)
                     write([*(cells.get(name) for name in names), *found])
-                    rows += 1
-                    empty += found[0] is None
-                    if columns.gives_labels and found[0] is not None:
-                        labels[found[0]] += 1
-    return Labelled(rows=rows, empty=empty, labels=dict(labels.most_common()), cuts=cuts)
+                    labelled.add(found, columns)
+    return labelled

@@ -29,6 +29,7 @@ def map_in_order(
     *,
     engine: Engine = "local",
     workers: int = 1,
+    most_at_once: int | None = None,
 ) -> Iterator[tuple[Index, Result]]:
     """Do the work on units, several at a time, and yield the results in their order.
 
@@ -40,13 +41,17 @@ def map_in_order(
         engine: "local", or "ray" for the cluster that RAY_ADDRESS names, else one on this machine.
         workers: processes of the local engine. One, and a corpus of no more units than workers,
             needs no other process.
+        most_at_once: units that a cluster works on side by side; None: as many as it has cores,
+            and some that wait.
 
     Raises:
-        InputError: ray is not installed or its cluster cannot be reached, or a worker was killed.
+        InputError: as the work; or ray is not installed, its cluster cannot be reached, or a worker
+            was killed.
     """
     if engine == "ray":
         with ray_submit(work) as (submit, collect, workers):
-            yield from _in_order(units, submit, collect, workers)
+            most = most_at_once or workers * _UNITS_PER_WORKER
+            yield from _in_order(units, submit, collect, most)
         return
     units = iter(units)
     first = list(islice(units, workers + 1))
@@ -64,7 +69,8 @@ def map_in_order(
                 return pool.submit(work, unit)
 
         try:
-            yield from _in_order(units, submit, lambda future: future.result(), workers)
+            most = workers * _UNITS_PER_WORKER
+            yield from _in_order(units, submit, lambda future: future.result(), most)
         except BrokenProcessPool as error:
             raise LostWorkerError(
                 "a worker process was killed, most likely for want of memory; run the command "
@@ -79,12 +85,12 @@ def _in_order(
     units: Iterable[tuple[Index, Item]],
     submit: Callable[[Item], Any],
     collect: Callable[[Any], Result],
-    workers: int,
+    most: int,
 ) -> Iterator[tuple[Index, Result]]:
     waiting: deque[tuple[Index, Any]] = deque()
     for index, unit in units:
         waiting.append((index, submit(unit)))
-        if len(waiting) >= workers * _UNITS_PER_WORKER:
+        if len(waiting) >= most:
             index, result = waiting.popleft()
             yield index, collect(result)
     while waiting:

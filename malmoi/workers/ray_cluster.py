@@ -80,7 +80,14 @@ def ray_submit(
             num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD"
         )
         shared = ray.put(work)
-        yield lambda unit: remote.remote(shared, unit), ray.get, cluster_cores(ray)
+
+        def collect(result: Any) -> Any:
+            try:
+                return ray.get(result)
+            except InputError as error:  # which Ray wraps, with a traceback in its words
+                raise getattr(error, "cause", error) from None
+
+        yield lambda unit: remote.remote(shared, unit), collect, cluster_cores(ray)
 
 
 def cluster_cores(ray: Any) -> int:

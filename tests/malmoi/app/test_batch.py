@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,52 +10,54 @@ import pytest
 import streamlit as st
 from openpyxl import load_workbook
 
-from malmoi.app.batch import (
-    Corrections,
-    SavedLabel,
-    classify_table,
-    default_text_column,
-    to_csv,
-    to_xlsx,
-)
+from malmoi.app.batch import Corrections, SavedLabel, classify_table, default_text_column
 from malmoi.app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
+from malmoi.app.downloads import table_file
 from malmoi.app.keeping import place_for, take_labels_back
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.inference.description import ModelDescription
+from malmoi.inference.output_columns import OutputColumns
+from malmoi.inference.prediction import Prediction
 from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.review import texts_with_votes
+from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import load_table
 from malmoi.text.written_cells import EXCEL_CELL
-
-
-@dataclass(frozen=True)
-class Answer:
-    label: str
-    probabilities: dict[str, float]
-    cut: bool = False
-
-    @property
-    def confidence(self) -> float:
-        return self.probabilities[self.label]
 
 
 class Rule:
     """Says 긍정 where a text holds "좋"."""
 
-    labels = ("긍정", "부정")
+    columns = OutputColumns(
+        ModelDescription(
+            labels=["긍정", "부정"],
+            gives="label",
+            pairs=False,
+            thresholds=[],
+            max_length=64,
+            pad=0,
+            token_types=False,
+        )
+    )
 
-    def predict(
+    def predict_filled(
         self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
-    ) -> list[Answer]:
+    ) -> list[Prediction | None]:
+        filled = [text for text in texts if clean_text(text)]
         if progress is not None:
-            progress(len(texts), len(texts))
+            progress(len(filled), len(filled))
         good, bad = {"긍정": 0.75, "부정": 0.25}, {"긍정": 0.125, "부정": 0.875}
         return [
-            Answer("긍정", good, len(x) > 20) if "좋" in x else Answer("부정", bad, len(x) > 20)
-            for x in texts
+            None
+            if text not in filled
+            else Prediction("긍정", good, len(text) > 20)
+            if "좋" in text
+            else Prediction("부정", bad, len(text) > 20)
+            for text in texts
         ]
 
 
@@ -121,7 +122,7 @@ def test_existing_columns_are_not_overwritten() -> None:
 
 def test_classified_file_can_be_classified_again() -> None:
     table = pd.DataFrame({"text": ["좋아요", "별로"]})
-    once = load_table("a.csv", to_csv(classify_table(table, "text", Rule()).table))
+    once = load_table("a.csv", table_file(classify_table(table, "text", Rule()).table, ".csv"))
     twice = classify_table(once, "text", Rule())
     assert twice.table["예측 (2)"].tolist() == once["예측"].tolist()
 
@@ -137,7 +138,7 @@ def test_nothing_to_classify() -> None:
 def test_csv_for_excel() -> None:
     texts = ["쉼표, 와\n줄바꿈", "=1+1", "😀", "한 칸\r두 줄", "\r\n"]
     table = pd.DataFrame({"text": texts, "확신도": [0.5, None, 1.0, 0.25, 0.75]})
-    data = to_csv(table)
+    data = table_file(table, ".csv")
     assert data.startswith(b"\xef\xbb\xbf")
     # A formula has a zero-width space in front, which our own readers take away again.
     again = pd.read_csv(io.BytesIO(data), encoding="utf-8-sig")
@@ -148,7 +149,7 @@ def test_csv_for_excel() -> None:
 
 def test_numbers_of_a_csv_stay_numbers_and_names_run_nothing() -> None:
     table = pd.DataFrame({"=1+1": ["좋아요", None], "점수": ["-5", "+3"], "값": [-0.5, None]})
-    data = to_csv(table)
+    data = table_file(table, ".csv")
     assert data.decode("utf-8-sig") == "\u200b=1+1,점수,값\r\n좋아요,-5,-0.5\r\n,+3,\r\n"
     assert list(table.columns) == ["=1+1", "점수", "값"]
     assert list(load_table("a.csv", data).columns) == ["=1+1", "점수", "값"]
@@ -169,28 +170,29 @@ ODD = [
 
 
 def test_what_is_written_is_read_again() -> None:
-    for name, write in (("a.xlsx", to_xlsx), ("a.csv", to_csv)):
-        assert load_table(name, write(pd.DataFrame({"text": ODD})))["text"].tolist() == ODD
+    for suffix in (".xlsx", ".csv"):
+        data = table_file(pd.DataFrame({"text": ODD}), suffix)
+        assert load_table(f"a{suffix}", data)["text"].tolist() == ODD
 
 
 def test_what_no_file_can_hold_is_left_out() -> None:
-    for name, write in (("a.xlsx", to_xlsx), ("a.csv", to_csv)):
+    for suffix in (".xlsx", ".csv"):
         table = pd.DataFrame({"text": ["반\ud83d쪽", "없\x00음"]}, dtype="object")
-        assert load_table(name, write(table))["text"].tolist() == ["반쪽", "없음"]
+        data = table_file(table, suffix)
+        assert load_table(f"a{suffix}", data)["text"].tolist() == ["반쪽", "없음"]
 
 
 def test_a_workbook_is_well_formed_whatever_a_text_holds() -> None:
     table = pd.DataFrame({"text": [f"가{chr(code)}나" for code in (*range(32), 0xFFFE, 0xFFFF)]})
-    found = load_table("a.xlsx", to_xlsx(table))["text"].tolist()
+    found = load_table("a.xlsx", table_file(table, ".xlsx"))["text"].tolist()
     kept = {"\t", "\n", "\r"}
     assert found == [text if text[1] in kept else "가나" for text in table["text"]]
 
 
 def test_xlsx_leaves_texts_alone() -> None:
     texts = ["=1+1", "#N/A", "0012", "=HYPERLINK(가)", "😀\n둘째 줄", "종\x0b이", "가" * 40_000]
-    sheet = load_workbook(
-        io.BytesIO(to_xlsx(pd.DataFrame({"text": texts, "확신도": [0.5] * 6 + [None]})))
-    ).active
+    table = pd.DataFrame({"text": texts, "확신도": [0.5] * 6 + [None]})
+    sheet = load_workbook(io.BytesIO(table_file(table, ".xlsx"))).active
     assert sheet is not None
     cells = [cell.value for cell in sheet["A"]]
     assert cells == ["text", *texts[:5], "종이", "가" * EXCEL_CELL]

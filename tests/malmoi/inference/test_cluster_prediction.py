@@ -18,8 +18,9 @@ from malmoi.inference import parquet_parts, table_prediction
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.cluster_prediction import PARTS, write_part
 from malmoi.inference.exported import entry_path, remove_exported
-from malmoi.inference.parquet_parts import cut_parts, read_units
+from malmoi.inference.parquet_parts import cut_parts, rows_of_part
 from malmoi.inference.shipped_model import load_shipped, ship_model
+from malmoi.inference.table_prediction import units_of
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import find_all_sources
 from tests.malmoi.workers.conftest import cluster
@@ -198,26 +199,26 @@ def test_parts_hold_every_row_once_and_in_order(
     texts = some_texts(comments, 1_050)
     cut = cut_of(write_files(tmp_path / "in", texts, *ends))
     assert [part.rows for part in cut.parts] == [200] * 5 + [50]
-    units = [
-        unit for part in cut.parts for unit in read_units(part, cut.schema, skip_bad_rows=False)
+    rows = [
+        row for part in cut.parts for row in rows_of_part(part, cut.schema, skip_bad_rows=False)
     ]
-    found = pa.concat_tables(unit.table for unit in units)
+    found = pa.Table.from_batches([row.cells for row in rows])
     assert found["n"].to_pylist() == list(range(1_050))
     assert found["text"].to_pylist() == texts
-    assert [text for unit in units for text in unit.texts] == [text or "" for text in texts]
+    assert [row.text for row in rows] == [text or "" for text in texts]
     assert {"n", "text", "길이"} == {field.name for field in cut.schema} - {"source_file"}
     bounds = [0, *ends, 1_050]
-    rows = [end - begin for begin, end in pairwise(bounds)]
-    files = [f"{number}.parquet" for number, count in enumerate(rows) for _ in range(count)]
+    counts = [end - begin for begin, end in pairwise(bounds)]
+    files = [f"{number}.parquet" for number, count in enumerate(counts) for _ in range(count)]
     assert ("source_file" in found.column_names) == bool(ends)
     assert not ends or found["source_file"].to_pylist() == files
 
 
 def test_long_texts_make_small_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_parts, "CHARACTERS_IN_UNIT", 1_000)
+    monkeypatch.setattr(table_prediction, "CHARACTERS_IN_UNIT", 1_000)
     cut = cut_of(write_files(tmp_path / "in", ["가나다라마" * 60] * 10))
-    units = list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
-    assert [len(unit.texts) for unit in units] == [4, 4, 2]
+    units = list(units_of(rows_of_part(cut.parts[0], cut.schema, skip_bad_rows=False)))
+    assert [len(unit) for unit in units] == [4, 4, 2]
 
 
 def test_rows_that_hold_no_text_are_left_out_where_that_is_asked_for(
@@ -228,8 +229,8 @@ def test_rows_that_hold_no_text_are_left_out_where_that_is_asked_for(
     pq.write_table(pa.table(rows), tmp_path / "in" / "a.parquet")
     cut = cut_of(tmp_path / "in", text_column="text")
     with pytest.raises(InputError, match=r"a\.parquet:1: expected text or a number in the cell"):
-        list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
-    assert list(read_units(cut.parts[0], cut.schema, skip_bad_rows=True)) == []
+        list(rows_of_part(cut.parts[0], cut.schema, skip_bad_rows=False))
+    assert list(rows_of_part(cut.parts[0], cut.schema, skip_bad_rows=True)) == []
 
 
 def test_a_file_that_lost_rows_is_named(tmp_path: Path, comments: list[str]) -> None:
@@ -237,7 +238,7 @@ def test_a_file_that_lost_rows_is_named(tmp_path: Path, comments: list[str]) -> 
     cut = cut_of(folder)
     pq.write_table(pq.read_table(folder / "0.parquet").slice(0, 20), folder / "0.parquet")
     with pytest.raises(InputError, match=r"0\.parquet: expected 30 rows or more, .* found 20"):
-        list(read_units(cut.parts[0], cut.schema, skip_bad_rows=False))
+        list(rows_of_part(cut.parts[0], cut.schema, skip_bad_rows=False))
 
 
 def test_a_shipped_model_predicts_the_same_without_its_folder(

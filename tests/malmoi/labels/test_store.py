@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from malmoi.app.batch import to_csv
+from malmoi.app.downloads import table_file
 from malmoi.errors import InputError
 from malmoi.labels.connection import writing_engine
 from malmoi.labels.database import LabelDatabase
@@ -124,7 +124,7 @@ def test_export_is_a_training_table(url: str, tmp_path: Path) -> None:
     assert table[["text", "label"]].to_numpy().tolist() == [["글", "부정"]]
     assert datetime.fromisoformat(table.created_at[0]).tzinfo is not None
     path = tmp_path / "labels.csv"
-    path.write_bytes(to_csv(table))
+    path.write_bytes(table_file(table, ".csv"))
     (record,) = iter_records(path, need_label=True)
     assert (record.text, record.label) == ("글", "부정")
 
@@ -272,7 +272,7 @@ def test_what_no_database_can_hold_is_left_out_of_every_field(url: str, broken: 
     assert store.label_of(f"배송 빨{broken}라요", labels) == "긍정"
     assert store.counts(labels) == {"긍정": 1}
     assert saved.new and not save(store, "배송 빨라요", "긍정", "1", ["긍정", "부정"])
-    to_csv(store.export(labels))
+    table_file(store.export(labels), ".csv")
 
 
 @pytest.mark.parametrize("broken", ["\ud83d", "\x00", ""])

@@ -1,54 +1,23 @@
-"""JSON lines with labels, as they come: from standard input or from files, to standard output."""
+"""Rows of standard input, which are JSON lines, as they come."""
 
 from __future__ import annotations
 
 import json
 import os
 import select
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.inference.classifier import TEXTS_IN_CHUNK, Classifier
 from malmoi.text.reading.columns import ColumnRequest, whole_characters
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.whole_rows import WholeRow, text_of_object
-from malmoi.text.table_writing import json_line
 
 STANDARD_INPUT = "standard input"
 # What a pipe holds, as a rule.
 _BLOCK_BYTES = 1 << 16
 _MOST_BYTES = 1 << 20
 _LONGEST_LINE_BYTES = 1 << 26
-
-
-def label_lines(
-    groups: Iterable[Sequence[WholeRow]], classifier: Classifier, write: Callable[[str], None]
-) -> int:
-    """Predict groups of rows and write each as lines of JSON before the next one is taken.
-
-    Returns:
-        How many rows there were.
-    """
-    count = 0
-    for rows in groups:
-        pairs = [row.pair for row in rows if row.pair is not None]
-        cells = classifier.predict_rows([row.text for row in rows], pairs or None)
-        lines = []
-        for row, found in zip(rows, cells, strict=True):
-            names = classifier.columns.names(list(row.cells))
-            lines.append(json_line({**row.cells, **dict(zip(names, found, strict=True))}))
-        write("".join(f"{line}\n" for line in lines))
-        count += len(rows)
-    return count
-
-
-def grouped(rows: Iterable[WholeRow]) -> Iterator[list[WholeRow]]:
-    """Rows of files by the thousand."""
-    waiting = iter(rows)
-    while group := list(islice(waiting, TEXTS_IN_CHUNK)):
-        yield group
 
 
 def rows_as_they_come(
