@@ -1,5 +1,7 @@
 """Commands in documents can be typed: what they name is there, or an earlier one made it."""
 
+import contextlib
+import io
 import os
 import re
 import shlex
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from malmoi.__main__ import main
 from malmoi.text.public.catalog import find_source
 
 ROOT = Path(__file__).parents[1]
@@ -106,17 +109,19 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 
 @cache
 def help_of(command: tuple[str, ...]) -> str:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, *command, "--help"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    scripts = {"pretrain/run.py": ("pretrain",), "finetune/kfold.py": ("kfold",)}
+    words = command[2:] if command[:2] == ("-m", "malmoi") else scripts.get(command[0])
+    if words is None:
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        done = [sys.executable, *command, "--help"]
+        return subprocess.check_output(done, cwd=ROOT, env=environment, text=True)
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--help"])
+    assert ended.value.code == 0
+    return said.getvalue()
 
 
 def test_every_flag_in_a_command_is_one_of_its_help() -> None:

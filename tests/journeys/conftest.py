@@ -1,6 +1,10 @@
-"""Models of a few hundred weights, made once."""
+"""Models of a few hundred weights, made once; flags, read once."""
 
+import copy
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +15,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from malmoi import flags
 from tests.journeys.strategies import SENTENCES
 from tests.malmoi.finetune.conftest import make_tokenizer
 
@@ -40,6 +45,19 @@ def _config(tokenizer: PreTrainedTokenizerFast, **more: object) -> ElectraConfig
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flags_are_read_once() -> Iterator[None]:
+    """Those of a command that was given before: to read them takes longer than most commands."""
+    read = cache(flags.parse_flags)
+
+    def remembered(settings_class: type, *, arguments: list[str], **how: Any) -> Any:
+        return copy.deepcopy(read(settings_class, arguments=tuple(arguments), **how))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flags, "parse_flags", remembered)
+        yield
 
 
 @pytest.fixture(scope="session")

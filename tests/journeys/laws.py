@@ -65,7 +65,11 @@ def run(*arguments: object, stdin: bytes = b"") -> Done:
 
     Laws: it ends with 0, or with 2, one line and nothing written.
     """
-    words = [str(one) for one in arguments]
+    here = Path.cwd()
+    words = [
+        str(one.relative_to(here) if isinstance(one, Path) and one.is_relative_to(here) else one)
+        for one in arguments
+    ]
     note("malmoi " + " ".join(repr(word) if " " in word else word for word in words))
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     before = _everything(Path.cwd())

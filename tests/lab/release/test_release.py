@@ -1,21 +1,26 @@
-"""The recipe of the released checkpoints: sittings, the check of its record, what is refused."""
+"""The recipe of the released checkpoints: its record is checked, what travels, what is refused."""
 
 import json
 import math
+import shlex
 import shutil
-import subprocess
-import time
+import tarfile
 from pathlib import Path
 from shutil import copy, copytree
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from lab.release import rented_gpu
+from lab.release.rented_gpu import RentedGpuSettings
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
+from malmoi.pretrain.config.run_plan import plan_from_json
 from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.plan import Machine, plan
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from tests.lab.release.conftest import (
     CORPUS,
@@ -32,7 +37,7 @@ from tests.lab.release.conftest import (
 )
 
 
-def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
+def test_an_encoder_is_made_once_and_its_record_can_be_checked(
     small: ModuleType,
     trained: Encoder,
     tmp_path: Path,
@@ -44,17 +49,6 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     corpus = Path(copy(trained.corpus, tmp_path))
     run = Path(copytree(trained.run, tmp_path / "released"))
     assert small.pretrain(corpus, run, STEPS * 512, 60, small.RECIPE)  # nothing is left to do
-    # Sittings that end when there is something to show for them, in a run of a hundred times the
-    # work; the next goes on where the one before stopped.
-    long = tmp_path / "long"
-    steps = [0]
-    for _ in range(2):
-        with monkeypatch.context() as patch:
-            sitting = sitting_until(small, long / "metrics.jsonl", steps[-1] + 1)
-            patch.setattr(small.subprocess, "Popen", sitting)
-            assert not small.pretrain(corpus, long, 100 * STEPS * 512, 60, small.RECIPE)
-        steps.append(max(small.losses_of(long / "metrics.jsonl")))
-    assert STEPS // 2 <= steps[1] < steps[2]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     rows[1]["bag_loss"] *= 1.1
     text = "".join(json.dumps(row) + "\n" for row in rows)
@@ -71,21 +65,6 @@ def test_the_encoder_is_made_in_sittings_and_the_record_can_be_checked(
     found = rf"{json.loads((run / 'run.json').read_text())['corpus_sha256']}\), found another "
     with pytest.raises(InputError, match=rf"{found}\({corpus_hash(corpus)}\); of other texts"):
         small.check(corpus, run, steps=STEPS)
-
-
-def sitting_until(release: ModuleType, metrics: Path, step: int) -> type[subprocess.Popen[bytes]]:
-    """A process whose minutes are over when its losses reach so far, on however slow a machine."""
-
-    class Sitting(subprocess.Popen[bytes]):
-        def wait(self, timeout: float | None = None) -> int:
-            if timeout is not None:
-                while self.poll() is None and max(release.losses_of(metrics), default=0) < step:
-                    time.sleep(0.05)
-                if self.poll() is None:
-                    raise subprocess.TimeoutExpired(self.args, timeout)
-            return super().wait()
-
-    return Sitting
 
 
 def test_a_stage_that_fails_ends_the_release_with_its_code(
@@ -331,3 +310,56 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     settings.classifiers = "reviews"
     release.make(settings)
     assert (released / "malmoi-small-memos" / "mark").is_file() and len(commands) == 2
+
+
+ROWS = 24
+
+
+@pytest.fixture
+def home(trained: Encoder, tmp_path: Path) -> Path:
+    """A folder with a tokenized corpus and NSMC's files."""
+    copytree(trained.cache / "cache" / "tokenized", tmp_path / "tokenized")
+    folder = tmp_path / "data" / "nsmc"
+    folder.mkdir(parents=True)
+    lines = [f"{n}\t{('정말 좋다', '너무 별로')[n % 2]} {n}\t{n % 2}" for n in range(ROWS)]
+    for name in ("ratings_train.txt", "ratings_test.txt"):
+        text = "id\tdocument\tlabel\n" + "\n".join(lines) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def settings_in(home: Path, step: str, **more: Any) -> RentedGpuSettings:
+    places = {
+        "pack": home / "gpu-pack.tar.xz",
+        "tokenized": home / "tokenized",
+        "data": home / "data",
+        "work": home / "work",
+        "output": home / "results",
+    }
+    return RentedGpuSettings(step=step, **places | more)  # type: ignore[arg-type]
+
+
+def test_the_flags_are_what_the_released_encoder_learnt_with() -> None:
+    path = Path(__file__).parents[3] / "checkpoints" / "malmoi-medium" / "run.json"
+    released = plan_from_json(json.loads(path.read_text())["plan"], path)
+    flags = ["--corpus", "tokenized", *shlex.split(rented_gpu.FLAGS)]
+    given = read_config(parse_flags(PretrainSettings, program=None, about="", arguments=flags))
+    lengths = np.full(100, 8)
+    gpu = Machine(device="cuda", prefers_bf16=True)
+    planned = plan(given, lengths=lengths, checkpoint=None, machine=gpu)
+    for part in ("networks", "objective", "optimizer", "batching"):
+        assert getattr(planned, part) == getattr(released, part)
+
+
+def test_a_pack_has_corpus_and_tasks_and_is_not_too_large(home: Path) -> None:
+    settings = settings_in(home, "pack")
+    rented_gpu.main(settings)
+    with tarfile.open(settings.pack) as archive:
+        names = archive.getnames()
+    assert {"pack.json", "data/nsmc/ratings_train.txt", "data/nsmc/ratings_test.txt"} < {*names}
+    assert "tokenized/ids.bin" in names and "tokenized/tokenizer/tokenizer.json" in names
+    before = settings.pack.read_bytes()
+    with pytest.raises(InputError, match=r"at most 0\.01 MiB to travel, found .*; leave tasks"):
+        rented_gpu.main(settings_in(home, "pack", most_mib=0.01))
+    assert settings.pack.read_bytes() == before
+    assert not list(home.glob(".gpu-pack*"))

@@ -1,5 +1,6 @@
 """A tiny classifier in place of a trained one, folders to work in, and the running app."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +74,7 @@ def workplace(
     if "server" in request.fixturenames:
         folder = request.getfixturevalue("lasting_server").log.parent
         put_labels_away(folder)
+        shutil.rmtree(folder / "runs" / "finetune", ignore_errors=True)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MALMOI_HOME", ".")
     monkeypatch.delenv("MALMOI_DATABASE", raising=False)
@@ -103,15 +105,13 @@ def put_labels_away(folder: Path) -> None:
 @pytest.fixture
 def trained_workplace(workplace: Path) -> Path:
     """A working directory with one fine-tuning run."""
-    run = workplace / "runs" / "finetune" / "x"
-    if not run.exists():
-        make_model(run)
+    make_model(workplace / "runs" / "finetune" / "x")
     return workplace
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The running app, for all tests of a file; to start it takes seconds. It does not learn."""
+    """The running app, for all tests; to start it takes seconds. It does not learn."""
     folder = tmp_path_factory.mktemp("workplace")
     with serving(folder, settings={"MALMOI_LEARNING": "off"}) as running:
         yield running

@@ -94,13 +94,6 @@ def test_models_and_labels_are_those_of_the_repository(repository: Path, elsewhe
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_named_home_wins(repository: Path, elsewhere: Path, tmp_path: Path) -> None:
-    shutil.move(repository / "runs", tmp_path / "home" / "runs")
-    _visit(repository, elsewhere, {"MALMOI_HOME": str(tmp_path / "home")})
-    assert _labels(tmp_path / "home" / "runs" / "labels.db") == 1
-    assert not (repository / "runs").exists()
-
-
 @pytest.mark.browser
 def test_a_server_that_found_no_settings_ends_at_the_first_visit(
     chromium: "Browser", elsewhere: Path

@@ -14,7 +14,7 @@ from malmoi.app.batch import Corrections, SavedLabel, classify_table, default_te
 from malmoi.app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
 from malmoi.app.downloads import table_file
 from malmoi.app.keeping import place_for, take_labels_back
-from malmoi.app.visit import OpenProject, Visit
+from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.output_columns import OutputColumns
@@ -22,7 +22,7 @@ from malmoi.inference.prediction import Prediction
 from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.projects import ProjectStore, read_project
+from malmoi.labels.projects import ProjectStore
 from malmoi.labels.review import texts_with_votes
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import load_table
@@ -400,22 +400,3 @@ def test_only_what_was_typed_is_taken_over() -> None:
         state["editor"]["edited_rows"][0] = {"right": None}
         take_edits(corrections, shown, table["글"].tolist())
     assert corrections.typed == {6: "중립"}
-
-
-def test_what_is_saved_in_one_project_can_be_saved_in_another(workplace: Path) -> None:
-    store = ProjectStore()
-    person = Person(name="지은", is_local=True)
-    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
-    accesses = [store.create(person, NewProject(name=name, labels=labels)) for name in ("가", "나")]
-    corrections = Corrections(typed={0: "부정"})
-    row = {0: PredictedRow(text="별로예요", label="긍정", confidence=0.5)}
-    for access in accesses:
-        opened = OpenProject(access=access, project=read_project(access))
-        visit = Visit(store=store, person=person, open_project=opened)
-        place = place_for(visit, ["긍정", "부정"], "m")
-        assert place.access is not None
-        for expected in ((1, 0), (0, 0)):
-            assert save(visit, place, corrections, row, ("m", "리뷰.csv", "k")) == expected
-    for access in accesses:
-        (text,) = texts_with_votes(access, range(1, 3))
-        assert [vote.labels for vote in text.votes] == [("부정",)]

@@ -2,7 +2,6 @@
 
 import io
 import re
-import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,27 +25,6 @@ def page(chromium: "Browser", trained_workplace: Path, address: str) -> "Page":
     page.goto(f"{address}/single")
     page.get_by_label("분류할 글").wait_for()
     return page
-
-
-def test_label_correct_and_save(page: "Page", trained_workplace: Path) -> None:
-    text = "배송이 빨라요 그냥 추천 👍"
-    page.get_by_label("라벨 붙이는 사람").fill("지은")
-    page.get_by_label("라벨 붙이는 사람").press("Enter")
-    page.get_by_label("분류할 글").fill(text)
-    page.get_by_role("button", name="분류하기").click()
-    predicted = page.get_by_test_id("stMetricValue").first.inner_text()
-    assert predicted in LABELS
-
-    other = next(label for label in LABELS if label != predicted)
-    page.get_by_test_id("stButtonGroup").get_by_text(other, exact=True).click()
-    page.get_by_test_id("stButton").get_by_text("저장", exact=True).dblclick()
-    page.get_by_text(f"→ {other}").wait_for()
-    assert _acts(trained_workplace) == [(text, "label", predicted, "지은", "runs/finetune/x")]
-
-    # Whoever labels is kept in the address, and so survives a refresh.
-    page.reload()
-    page.get_by_label("분류할 글").wait_for()
-    assert page.get_by_label("라벨 붙이는 사람").input_value() == "지은"
 
 
 def test_words_are_never_markup(page: "Page") -> None:
@@ -101,11 +79,3 @@ def test_a_server_that_is_gone_is_told_of_in_korean(
     dialog.get_by_text("말모이 서버가 꺼졌거나").wait_for()
     told = dialog.inner_text().replace("streamlit run app/main.py", "")
     assert not re.search(r"[A-Za-z]{2}", told), told
-
-
-def _acts(workplace: Path) -> list[tuple[str, ...]]:
-    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
-        return connection.execute(
-            "SELECT text, kind, suggested_label, annotator, suggested_model "
-            "FROM malmoi_annotations JOIN malmoi_texts ON malmoi_texts.id = text_id"
-        ).fetchall()

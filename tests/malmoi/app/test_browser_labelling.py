@@ -45,16 +45,6 @@ window.addEventListener("keydown", (event) => {
   window.seen.push([Number(text.dataset.id), event.code]);
 }, true);
 """
-# Under which name the card keeps its acts.
-REMEMBER_KEY = """
-() => {
-  const keep = Storage.prototype.setItem;
-  Storage.prototype.setItem = function (key, value) {
-    window.key = key;
-    keep.call(this, key, value);
-  };
-}
-"""
 
 
 def make(workplace: Path, texts: list[str], **settings: Any) -> ProjectAccess:
@@ -259,61 +249,6 @@ def test_what_an_admin_changes_reaches_who_is_labelling(
     change_labels(access, [one for one in read_project(access).labels if one.name != "환불"])
     page.keyboard.press("4")
     page.locator(".card .notices", has_text="라벨 목록에 없습니다: 환불").wait_for()
-
-
-def test_what_a_browser_forges_is_refused_and_told(
-    chromium: "Browser", workplace: Path, server: Server
-) -> None:
-    access = make(workplace, some(10))
-    store = ProjectStore(access.engine.url)
-    other = NewProject(name="남의 것", labels=[ProjectLabel(name=one) for one in LABELS])
-    alien = store.create(Person(name="local", is_local=True), other)
-    import_texts(alien, [source_of_upload("a.txt", "남의 글".encode())])
-    page = open_page(chromium, server.address)
-    page.keyboard.press("1")
-    wait_until_saved(page)
-    ((used,),) = rows(workplace, "SELECT request_id FROM malmoi_annotations")
-    page.evaluate(REMEMBER_KEY)
-    page.keyboard.press("2")
-    wait_until_saved(page)
-    prefix = page.evaluate("window.key").rsplit("/", 1)[0]
-    forged = [
-        {"request_id": "alien", "text_id": 11, "kind": "label", "labels": ["긍정"], "order": 1},
-        {"request_id": used, "text_id": 5, "kind": "label", "labels": ["긍정"], "order": 2},
-        {"request_id": "odd", "text_id": "5; DROP", "kind": "label", "labels": 3, "order": 3},
-        {"request_id": "role", "text_id": 6, "kind": "make_admin", "order": 4},
-        {"request_id": "good", "text_id": 7, "kind": "label", "labels": ["중립"], "order": 5},
-    ]
-    for act in forged:
-        act["guideline_version"] = 1
-        page.evaluate(
-            "([key, value]) => localStorage.setItem(key, value)",
-            [f"{prefix}/{act['request_id']}", json.dumps(act)],
-        )
-    page.reload()
-    page.get_by_role("alert").get_by_text("저장할 수 없어 뺐습니다").first.wait_for()
-    wait_until_saved(page)
-    # The good one among them is saved, and no other.
-    assert sorted(labels_that_hold(workplace)) == [1, 2, 7]
-
-
-def test_texts_that_are_nearly_the_same_are_labelled_together(
-    chromium: "Browser", workplace: Path, server: Server
-) -> None:
-    make(workplace, some(6))
-    with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
-        connection.execute("UPDATE malmoi_texts SET alike = 1 WHERE id IN (1, 2, 4)")
-    page = open_page(chromium, server.address)
-    page.get_by_text("거의 같은 글 2건에도").click()
-    page.locator("body").press("1")
-    page.locator("body").press("2")
-    wait_until_saved(page)
-    held = {text_id: name for text_id, (_, name) in labels_that_hold(workplace).items()}
-    assert held == {1: "긍정", 2: "긍정", 4: "긍정", 3: "부정"}
-    page.locator("body").press("Backspace")
-    page.locator("body").press("Backspace")
-    wait_until_saved(page)
-    assert labels_that_hold(workplace) == {}
 
 
 def test_a_label_is_changed_from_the_list_of_the_last_ones(

@@ -116,21 +116,3 @@ def test_an_import_is_seen_after_a_reload_and_ends_without_the_page(
 def _words(text: str) -> str:
     """What a button shows, without its icon and without what parts shortcodes."""
     return text.split("\n")[-1].replace(WORD_JOINER, "")
-
-
-def test_a_typed_name_goes_along_to_labelling(page: "Page", workplace: Path) -> None:
-    """The app switches the page by itself, which makes Streamlit forget what widgets hold."""
-    name = page.get_by_test_id("stSidebar").get_by_role("textbox", name="라벨 붙이는 사람")
-    name.fill("김라벨")
-    name.press("Enter")
-    page.wait_for_url("**name=**")
-    page.get_by_role("radio", name="붙여 넣기").click()
-    page.get_by_role("textbox", name="글 (한 줄에 하나)").fill("배송이 빨라요\n별로예요")
-    fill_new(page, "리뷰", "긍정, 부정")
-    page.get_by_role("button", name="만들고 라벨링 시작").click()
-    page.locator(".card .text:not(:empty)").wait_for()
-    assert name.input_value() == "김라벨"
-    page.keyboard.press("1")
-    page.locator(".saving").get_by_text("저장됨").wait_for()
-    (labelled,) = [one for one in texts_with_votes(project(workplace, "리뷰"), [1, 2]) if one.votes]
-    assert [vote.annotator for vote in labelled.votes] == ["김라벨"]

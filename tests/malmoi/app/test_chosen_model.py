@@ -29,6 +29,7 @@ from malmoi.labels.project_models import TextScoreRow
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.scores import score_versions, scoring_model
 from malmoi.text.reading.sources import Source, source_of_upload
+from tests.conftest import link_vectors
 from tests.malmoi.app.conftest import make_model
 
 ROOT = Path(__file__).parents[3]
@@ -52,13 +53,11 @@ def memos() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def models(workplace: Path) -> Path:
+def models(workplace: Path, kiwi_vectors: Path) -> Path:
     """A home with the released model of memos, and a run whose model knows nothing."""
     shutil.copytree(ROOT / "checkpoints" / MEMOS, workplace / "checkpoints" / MEMOS)
     make_model(workplace / "runs" / "finetune" / "무작위")
-    # What is computed of Kiwi once a machine is taken from there.
-    (ROOT / "runs" / "cache").mkdir(parents=True, exist_ok=True)
-    (workplace / "runs" / "cache").symlink_to(ROOT / "runs" / "cache")
+    link_vectors(workplace, kiwi_vectors)
     return workplace
 
 

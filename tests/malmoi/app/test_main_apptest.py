@@ -205,19 +205,6 @@ def test_unusual_texts_are_commented(trained_workplace: Path) -> None:
         assert said in shown(classified(text))
 
 
-def test_bad_upload(trained_workplace: Path) -> None:
-    for name, data, said in (
-        ("a.csv", b"", "빈 파일입니다"),
-        ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), "읽을 수 없습니다"),
-        ("a.xlsx", b"not a workbook", "읽을 수 없습니다"),
-        ("a.csv", b"text\n", "읽을 수 없습니다"),
-        ("a.pdf", b"%PDF-1.7", "읽을 수 없습니다"),
-    ):
-        page = upload(open_page("file"), name, data)
-        assert said in page.error[0].value, name
-        assert "예상하지 못한" not in shown(page), name
-
-
 def test_rows_that_cannot_be_read_are_told_and_the_others_classified(
     trained_workplace: Path,
 ) -> None:

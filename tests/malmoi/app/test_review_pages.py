@@ -186,23 +186,6 @@ def test_an_annotator_explores_own_labels_only(project: ProjectAccess) -> None:
     assert not [one for one in shown.selectbox if one.label == "라벨을 붙인 사람"]
 
 
-def test_words_are_searched_for_as_they_are(project: ProjectAccess) -> None:
-    for words, texts in (
-        ("배송이", [TEXTS[0]]),
-        ("%", []),
-        ("_", []),
-        ("'; DROP TABLE malmoi_texts; --", []),
-        ("<SCRIPT>", [EVIL]),
-    ):
-        shown = page("explore")
-        shown.text_input(key="explore_words").input(words).run()
-        assert not shown.exception and not shown.error, words
-        found = shown.dataframe[0].value["text"].tolist() if shown.dataframe else []
-        assert found == texts, words
-        if not texts:
-            assert "찾은 글이 없습니다" in words_of(shown), words
-
-
 def found_by(shown: AppTest, **fields: object) -> list[int]:
     """The ids of the texts that are found once these fields are filled in, others at their
     beginning; they stand in the table by their words."""

@@ -1,8 +1,6 @@
 """Tables with labels come in with them; hundreds of acts at once are what one by one would be."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from malmoi.labels.label_columns import labels_of_cell
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.review import texts_with_votes
-from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.labels.conftest import Make, for_person
 
@@ -148,37 +145,6 @@ def test_what_a_cell_of_labels_says() -> None:
         assert labels_of_cell(cell, kind, names) == expected  # type: ignore[arg-type]
 
 
-def test_a_table_comes_in_with_its_labels_once(make: Make) -> None:
-    access = make(people={"민수": "admin"})
-    lines = [
-        "글,라벨,누가",
-        "하나입니다,긍정,지은",
-        "둘입니다,화남,",
-        "셋입니다,,",
-        "넷입니다,부정,",
-    ]
-    source = source_of_upload("표.csv", "\n".join(lines).encode())
-    way = WayOfReading(
-        options=ReadOptions(text_column="글"), label_column="라벨", annotator_column="누가"
-    )
-    done = import_files(access, [source], way)
-    assert (done.texts.new_texts, done.labels, done.bad_row_count) == (4, 2, 1)
-    assert done.bad_rows[0].startswith("표.csv:3: expected a label of")
-    assert import_files(access, [source], way).labels == 0
-    # Somebody else who imports it gives labels of their own.
-    assert import_files(for_person(access, "민수"), [source], way).labels == 1
-    votes = [
-        [(vote.annotator, vote.labels) for vote in one.votes]
-        for one in texts_with_votes(access, range(99))
-    ]
-    assert votes == [
-        [("지은", ("긍정",))],
-        [],
-        [],
-        [("관리자", ("부정",)), ("민수", ("부정",))],
-    ]
-
-
 def test_a_label_that_prodigy_had_rejected_is_left_out(make: Make) -> None:
     access = make()
     rows = [
@@ -195,39 +161,6 @@ def test_a_column_that_is_not_there_is_an_error(make: Make) -> None:
     source = source_of_upload("표.csv", "text,label\n하나입니다,긍정\n".encode())
     with pytest.raises(InputError, match="expected a column '라벨' with labels"):
         import_files(access, [source], WayOfReading(label_column="라벨"))
-
-
-def test_the_command_imports_tables_and_files_of_other_tools(
-    make: Make, any_url: str, tmp_path: Path
-) -> None:
-    access = make()
-    table, other = tmp_path / "표.csv", tmp_path / "doccano.jsonl"
-    table.write_text("text,라벨\n하나입니다,긍정\n둘입니다,화남\n", encoding="utf-8")
-    row = {"text": "셋입니다", "label": ["부정"]}
-    other.write_text(json.dumps(row, ensure_ascii=False), encoding="utf-8")
-
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "malmoi", "labels", "import", *arguments]
-        done = subprocess.run(
-            [*command, f"--database={any_url}"], capture_output=True, text=True, cwd=tmp_path
-        )
-        assert done.returncode == (0 if arguments else 2), done.stderr
-        return done.stderr
-
-    said = run("표.csv", "--label-column=라벨", "--annotator=지은")
-    assert "reading 표.csv: texts from column 'text'" in said
-    assert "2 new texts of 2 rows, 1 new labels" in said and "표.csv:3: expected a label" in said
-    assert "1 new texts of 1 rows, 1 new labels" in run("doccano.jsonl", "--from=doccano")
-    assert run().startswith("error: expected files to import")
-    votes = {
-        one.text: [(vote.annotator, vote.labels) for vote in one.votes]
-        for one in texts_with_votes(access, range(99))
-    }
-    assert votes == {
-        "하나입니다": [("지은", ("긍정",))],
-        "둘입니다": [],
-        "셋입니다": [("import", ("부정",))],
-    }
 
 
 def test_the_command_says_what_is_new_and_each_fault_once(

@@ -1,6 +1,7 @@
 """A small tokenizer and pair that the pre-training tests share, and the command in this process."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ SMALL = Preset(
     learning_rate=2e-3,
     tokens_per_batch=512,
 )
+_is_key = re.compile(r"\w+\.\w+=").match
 Command = Callable[..., tuple[int, str, str]]
 Breaking = Callable[..., Path]
 
@@ -85,6 +87,7 @@ def pretrain_here(
 
     It begins with random weights, trains a generator too (recipe rtd) and is written to `run`,
     unless --init, --recipe and --output say otherwise; a key that is set here may be set again.
+    A word such as `objective.name=mlm` is a key of --set.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(malmoi.pretrain.data.corpus, "CACHE", cache)
@@ -99,7 +102,8 @@ def pretrain_here(
         output = [] if "--output" in flags else ["--output", "run"]
         start = [] if "--init" in flags else anew
         often = keys_unless(flags, save_steps=4, log_steps=2)
-        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *start, *output, *often, *flags])
+        words = [word for flag in flags for word in (("--set", flag) if _is_key(flag) else (flag,))]
+        monkeypatch.setattr(sys, "argv", ["run.py", *fixed, *start, *output, *often, *words])
         code = run_command(PretrainSettings, malmoi.pretrain.run.main, "")
         out, err = capsys.readouterr()
         return code, out, err

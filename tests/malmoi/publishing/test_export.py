@@ -107,12 +107,15 @@ def test_a_long_text_is_cut_by_others_and_read_in_windows_by_malmoi(released_fol
     assert np.abs(cut - expected).max() > 0.05
 
 
-def test_with_malmoi_which_exports_nothing_again(released_folder: Path) -> None:
+def test_with_malmoi_which_exports_nothing_again(
+    exported: Exported, classifier_directory: Path
+) -> None:
     engines = ("torch-fp32", "onnx-fp32", "onnx-int8")
-    found = {engine: probabilities(released_folder, engine, TEXTS) for engine in engines}
+    folder = exported(classifier_directory)
+    found = {engine: probabilities(folder, engine, TEXTS) for engine in engines}
     assert not cache.CACHE.exists()
     for engine in engines:
-        expected = probabilities(RELEASED, engine, TEXTS)
+        expected = probabilities(classifier_directory, engine, TEXTS)
         assert np.abs(found[engine] - expected).max() < 1e-5, engine
 
 

@@ -25,7 +25,7 @@ def test_a_loss_that_is_no_number_becomes_no_checkpoint(
 
     with monkeypatch.context() as patched:
         patched.setattr(Trainer, "take_step", overflowing)
-        code, _, errors = pretrain_here("--max-steps", "12", "--set", "execution.log_steps=100")
+        code, _, errors = pretrain_here("--max-steps", "12", "execution.log_steps=100")
     assert code == 2 and errors.count("\n") == 1
     assert "the loss is no longer finite in steps 5 to 8 with learning rate" in errors
     assert "--resume and half the --learning-rate" in errors
@@ -55,9 +55,7 @@ def test_a_gradient_that_is_no_number_becomes_no_checkpoint(
         flags = [
             "--max-steps",
             "12",
-            "--set",
             "execution.log_steps=100",
-            "--set",
             f"optimizer.max_gradient_norm={limit}",
         ]
         code, _, errors = pretrain_here(*flags)
@@ -66,23 +64,13 @@ def test_a_gradient_that_is_no_number_becomes_no_checkpoint(
     assert checkpoints(tmp_path / "run") == ["step-00000000", "step-00000004"]
 
 
-@pytest.mark.parametrize(
-    "recipe", [[], ["--set", "objective.unigram_fraction=1", "--set", "objective.bag_weight=5"]]
-)
+@pytest.mark.parametrize("recipe", [[], ["objective.unigram_fraction=1", "objective.bag_weight=5"]])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_learning_rate_far_too_high_is_stopped(
     pretrain_here: Command, tmp_path: Path, optimizer: str, recipe: list[str]
 ) -> None:
     code, _, errors = pretrain_here(
-        *[
-            "--max-steps",
-            "40",
-            "--learning-rate",
-            "1",
-            "--set",
-            f"optimizer.name={optimizer}",
-            *recipe,
-        ]
+        *["--max-steps", "40", "--learning-rate", "1", f"optimizer.name={optimizer}", *recipe]
     )
     assert code == 2 and errors.count("\n") == 1
     assert "the loss exploded" in errors and "with learning rate" in errors

@@ -21,9 +21,9 @@ def weights_in(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_two_stages_begin_with_the_encoder_that_they_go_on_from(pretrain_here: Command) -> None:
     """Both: the generator that is new, and the discriminator that will start from it again."""
-    noise = ["--set", "objective.unigram_fraction=1", "--max-steps", "2"]
+    noise = ["objective.unigram_fraction=1", "--max-steps", "2"]
     assert pretrain_here(*noise, "--output", "first")[0] == 0
-    flags = ["--init", "first", "--set", "objective.schedule=two-stage"]
+    flags = ["--init", "first", "objective.schedule=two-stage"]
     assert pretrain_here(*flags, "--max-steps", "0", "--output", "second")[0] == 0
     first = weights_in(Path("first/discriminator"))
     generator = weights_in(Path("second/generator"))
@@ -37,7 +37,7 @@ def test_a_run_hands_out_the_length_that_it_was_trained_on(pretrain_here: Comman
         files = sorted(Path(run).glob("*/tokenizer_config.json"))
         return [json.loads(file.read_text())["model_max_length"] for file in files]
 
-    flags = ["--set", "objective.unigram_fraction=0", "--max-steps", "1"]
+    flags = ["objective.unigram_fraction=0", "--max-steps", "1"]
     assert pretrain_here(*flags, "--max-length", "64", "--output", "first")[0] == 0
     assert handed_out("first") == [64, 64]
     assert json.loads(Path("first/run.json").read_text())["plan"]["corpus"]["max_length"] == 64
@@ -53,7 +53,7 @@ def test_a_run_hands_out_the_length_that_it_was_trained_on(pretrain_here: Comman
 def test_a_generator_keeps_its_own_embeddings_without_a_flag(
     pretrain_here: Command, sharing: str
 ) -> None:
-    flags = ["--set", f"generator.sharing={sharing}", "--learning-rate", "1e-2"]
+    flags = [f"generator.sharing={sharing}", "--learning-rate", "1e-2"]
     assert pretrain_here(*flags, "--max-steps", "4", "--output", "first")[0] == 0
     assert pretrain_here("--init", "first", "--max-steps", "0", "--output", "second")[0] == 0
     record = json.loads(Path("second/run.json").read_text())
@@ -70,7 +70,7 @@ def test_a_generator_keeps_its_own_embeddings_without_a_flag(
         shutil.copytree(Path("first") / network, Path("copy") / network)
     assert known_sharing("copy") == ("none" if sharing == "gdes" else sharing)
     # A flag counts more.
-    flags = ["--init", "first", "--set", "generator.sharing=instance", "--max-steps", "0"]
+    flags = ["--init", "first", "generator.sharing=instance", "--max-steps", "0"]
     assert pretrain_here(*flags, "--output", "third")[0] == 0
     record = json.loads(Path("third/run.json").read_text())
     assert record["plan"]["networks"]["sharing"] == "instance"
@@ -92,15 +92,8 @@ def test_a_run_killed_before_its_last_record_has_learnt_from_its_generator(
 
 @pytest.mark.parametrize("average", ["0", "0.01"])
 def test_two_stages_that_end_in_the_first_say_so(pretrain_here: Command, average: str) -> None:
-    flags = [
-        "--set",
-        "objective.schedule=two-stage",
-        "--set",
-        "generator.size=1",
-        "--set",
-        "objective.first_stage=0.99",
-    ]
-    flags += ["--max-steps", "4", "--set", f"optimizer.average_fraction={average}"]
+    flags = ["objective.schedule=two-stage", "generator.size=1", "objective.first_stage=0.99"]
+    flags += ["--max-steps", "4", f"optimizer.average_fraction={average}"]
     code, output, errors = pretrain_here(*flags, "--output", "first")
     assert code == 0, errors
     assert "the run ended before its second stage began" in output
@@ -115,18 +108,8 @@ def test_a_generator_with_tables_of_its_own_gets_no_discriminator_of_difference(
     pretrain_here: Command,
 ) -> None:
     """generator.sharing=gdes cannot go on with a frozen discriminator: then nothing is shared."""
-    assert (
-        pretrain_here("--set", "generator.sharing=gdes", "--max-steps", "2", "--output", "first")[0]
-        == 0
-    )
-    flags = [
-        "--init",
-        "first",
-        "--set",
-        "objective.schedule=frozen-discriminator",
-        "--max-steps",
-        "2",
-    ]
+    assert pretrain_here("generator.sharing=gdes", "--max-steps", "2", "--output", "first")[0] == 0
+    flags = ["--init", "first", "objective.schedule=frozen-discriminator", "--max-steps", "2"]
     assert pretrain_here(*flags, "--output", "second")[0] == 0
     assert json.loads(Path("second/run.json").read_text())["plan"]["networks"]["sharing"] == "none"
     first, second = (weights_in(Path(run) / "discriminator") for run in ("first", "second"))
@@ -159,14 +142,7 @@ def test_a_generator_with_more_entries_than_its_tokenizer_is_refused(
             weights[key] = torch.cat([weights[key], more])
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
-    flags = [
-        "--set",
-        "objective.schedule=frozen-generator",
-        "--set",
-        "generator.init=first",
-        "--init",
-        "random",
-    ]
+    flags = ["objective.schedule=frozen-generator", "generator.init=first", "--init", "random"]
     code, _, errors = pretrain_here(*flags, "--tokenizer", "None", "--output", "second")
     assert code == 2 and "as many entries as the discriminator has" in errors
     assert len(errors.splitlines()) == 1 and not Path("second").exists()

@@ -89,14 +89,14 @@ def test_what_is_refused_changes_nothing_and_the_run_goes_on(
     for flags, named in (
         ("--seed 7", ("--seed 42", "--seed 7")),
         ("--max-length 64", ("--max-length 128", "--max-length 64")),
-        ("--set objective.name=electra-15", ("objective.name=rtd", "objective.name=electra-15")),
+        ("objective.name=electra-15", ("objective.name=rtd", "objective.name=electra-15")),
         ("--recipe muon", ("optimizer.name=adamw", "optimizer.name=muon")),
-        ("--set generator.head=sbo", ("generator.head=mlm", "generator.head=sbo")),
+        ("generator.head=sbo", ("generator.head=mlm", "generator.head=sbo")),
     ):
         refused(f"--max-steps 12 --resume {flags}", *named)
     for length in ("--max-steps 5", "--max-steps 0", "--max-tokens 600", "--max-minutes 0.01"):
         refused(f"--resume {length}", length, "--max-steps 12")
-    refused("--resume --set length.max_flops=1e6", "length.max_flops", "--max-steps 12")
+    refused("--resume length.max_flops=1e6", "length.max_flops", "--max-steps 12")
     with FileLock(broken_off / ".lock"):
         refused("--max-steps 12 --resume", "run")
     texts = corpus.read_bytes()
@@ -133,41 +133,14 @@ def test_what_is_left_out_is_as_the_run_has_it(
     assert plan["optimizer"]["learning_rate"] == 1e-4
 
 
-def test_resume_without_output_finds_the_newest_unfinished_run(
-    pretrain_here: Command, broken_off: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = tmp_path / "runs" / "pretrain"
-    runs.mkdir(parents=True)
-    broken_off.rename(runs / "mine")
-    argv = [flag for flag in sys.argv if flag not in ("--output", "run", "12")]
-    monkeypatch.setattr(sys, "argv", [flag for flag in argv if flag != "--max-steps"])
-    sys.argv += ["--max-steps", "9", "--resume"]
-    assert run_command(PretrainSettings, malmoi.pretrain.run.main, "") == 0
-    assert json.loads((runs / "mine" / "run.json").read_text())["progress"]["step"] == 9
-
-
 def test_networks_that_a_run_began_with_have_to_be_there_still(
     pretrain_here: Command, break_off: Breaking
 ) -> None:
     """The Hub is not asked for them."""
     for size in ("0.5", "1"):
-        flags = [
-            "--set",
-            "objective.unigram_fraction=0",
-            "--set",
-            f"generator.size={size}",
-            "--max-steps",
-            "2",
-        ]
+        flags = ["objective.unigram_fraction=0", f"generator.size={size}", "--max-steps", "2"]
         assert pretrain_here(*flags, "--output", f"of {size}")[0] == 0
-    frozen = [
-        "--set",
-        "objective.schedule=frozen-generator",
-        "--set",
-        "generator.init=of 0.5",
-        "--max-steps",
-        "6",
-    ]
+    frozen = ["objective.schedule=frozen-generator", "generator.init=of 0.5", "--max-steps", "6"]
     break_off(5, *frozen)
     theirs = Path("of 0.5/generator").rename("aside")
     code, _, errors = pretrain_here(*frozen, "--resume")
@@ -448,7 +421,7 @@ def test_a_last_report_that_takes_longer_than_the_minutes_is_saved_all_the_same(
         time.sleep(0.8)
 
     monkeypatch.setattr(Monitor, "add", slow)
-    assert pretrain_here("--max-minutes", "0.02", "--set", "execution.save_steps=1000")[0] == 0
+    assert pretrain_here("--max-minutes", "0.02", "execution.save_steps=1000")[0] == 0
     done = json.loads((tmp_path / "run" / "run.json").read_text())["progress"]["step"]
     assert checkpoints(tmp_path / "run") == ["step-00000000", f"step-{done:08d}"]
     assert metric_steps(tmp_path / "run")[-1] == done

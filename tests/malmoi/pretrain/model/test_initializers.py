@@ -83,5 +83,5 @@ def test_a_run_by_the_papers_settings_can_be_gone_on_with(
     more = ["--recipe", "electra", "--init", "run", "--max-steps", "2", "--output", "more"]
     code, _, errors = pretrain_here(*more)
     assert code == 0, errors
-    code, _, errors = pretrain_here(*more, "--set", "model.initializer=truncated")
+    code, _, errors = pretrain_here(*more, "model.initializer=truncated")
     assert code == 2 and "--init has weights, so model.initializer has no effect" in errors

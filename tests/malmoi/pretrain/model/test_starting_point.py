@@ -109,9 +109,9 @@ def test_a_folder_here_is_never_asked_of_the_hub(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--set", "objective.schedule=two-stage"],
-        ["--set", "generator.sharing=all"],
-        ["--set", "generator.size=0.5"],
+        ["objective.schedule=two-stage"],
+        ["generator.sharing=all"],
+        ["generator.size=0.5"],
     ],
 )
 def test_a_generator_is_as_wide_inside_as_the_checkpoint(

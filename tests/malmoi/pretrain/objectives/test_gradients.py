@@ -121,31 +121,6 @@ def test_a_two_stage_run_trains_one_network_at_a_time(toy: Toy) -> None:
         assert changed_in(pair.discriminator, discriminator) == set(discriminator)
 
 
-def test_beside_a_frozen_discriminator_the_generator_learns_what_it_does_not_share(
-    toy: Toy,
-) -> None:
-    for sharing in ("none", "word", "instance"):
-        pair = pair_of(toy, sharing)
-        pair.freeze_discriminator()
-        optimizers = Optimizers(pair, plan_of(weight_decay=0.5).optimizer)
-        shared = {id(p) for p in pair.discriminator.parameters()}
-        own = {name for name, p in pair.generator.named_parameters() if id(p) not in shared}
-        generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
-        take_steps(toy, pair, optimizers, Recipe(schedule="frozen-discriminator"), stage=1)
-        assert changed_in(pair.discriminator, discriminator) == set()
-        assert changed_in(pair.generator, generator) == own
-
-
-def test_a_frozen_generator_stays_as_it_is_and_the_discriminator_learns(toy: Toy) -> None:
-    pair = pair_of(toy, "none")
-    pair.freeze_generator()
-    optimizers = Optimizers(pair, plan_of().optimizer)
-    generator, discriminator = weights_of(pair.generator), weights_of(pair.discriminator)
-    take_steps(toy, pair, optimizers, Recipe(schedule="frozen-generator"), stage=1)
-    assert changed_in(pair.generator, generator) == set()
-    assert changed_in(pair.discriminator, discriminator) == set(discriminator)
-
-
 def test_the_adversarial_gradient_is_reinforce(toy: Toy) -> None:
     """Sum over samples of -(reward - mean reward) x gradient of the log probability."""
     for flags in ({}, {"temperature": 0.6}, {"forbid_original": True, "temperature": 1.5}):

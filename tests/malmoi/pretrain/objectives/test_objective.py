@@ -12,11 +12,10 @@ from malmoi.pretrain.config.objective import Recipe
 from malmoi.pretrain.data.batches import Batch
 from malmoi.pretrain.model.networks import ElectraPair
 from malmoi.pretrain.objectives.context import COUNT_NAMES
-from malmoi.pretrain.objectives.generator import predict_masked
 from malmoi.pretrain.objectives.local_batch import mask_batch
 from malmoi.pretrain.objectives.registry import resolve_recipe
 from malmoi.pretrain.objectives.replaced_token_detection import replaced_labels
-from malmoi.pretrain.objectives.replacing import replace_tokens, sample_tokens
+from malmoi.pretrain.objectives.replacing import replace_tokens
 from malmoi.pretrain.objectives.step import Moment, StepResult, TrainingObjective, mask_fraction_at
 from malmoi.pretrain.objectives.vocabulary import vocabulary_tables
 from tests.malmoi.pretrain.conftest import Toy
@@ -419,23 +418,6 @@ def test_the_first_stage_is_the_generators_loss_alone(toy: Toy) -> None:
         pair, batch, source(), Moment(stage=1)
     )
     assert float(later.loss.detach()) == pytest.approx(50 * expected.encoder, rel=2e-4)
-
-
-def test_the_stock_class_computes_the_same_discriminator_loss(toy: Toy) -> None:
-    for rows in (PADDED, [[9], [9]]):
-        recipe = Recipe(**MASK_MORE)
-        pair, batch = toy.pair(), toy.batch(rows)
-        result = TrainingObjective(recipe=recipe, tables=toy.tables)(pair, batch, source())
-        share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.4)
-        logits = predict_masked(pair, share, toy.tables, span_boundary=False)[0].logits
-        originals = batch.input_ids.flatten()[share.places]
-        corrupted = replace_tokens(share, sample_tokens(logits, originals, share.draws))
-        stock = pair.discriminator(
-            input_ids=corrupted,
-            attention_mask=batch.is_real.long(),
-            labels=replaced_labels(share, corrupted).long(),
-        )
-        assert float(stock.loss) == pytest.approx(float(result.discriminator_loss), rel=1e-5)
 
 
 def test_a_sample_equal_to_the_original_counts_as_original(toy: Toy) -> None:
