@@ -73,7 +73,7 @@ format: .venv/installed-test  ## Format the code
 
 bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of malmoi fetch); rewrites lab/benchmarks/results
 	@failed=; export MALMOI_DATA=$(or $(DATA),data); \
-	for script in lab/benchmarks/{speed,quality,text,robustness}/*.py; do \
+	for script in lab/benchmarks/{speed,quality,robustness}/*.py; do \
 	  grep -q __main__ $$script || continue; echo "== $$script"; script=$${script%.py}; \
 	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
 	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }

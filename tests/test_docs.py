@@ -69,6 +69,18 @@ def test_paths_that_are_named_exist() -> None:
     assert not [each for each in found if "NAME" not in each[1] and not (ROOT / each[1]).exists()]
 
 
+def test_modules_of_the_lab_that_are_named_exist_or_are_of_a_named_commit() -> None:
+    """The log is of its day: its README names the commit."""
+    pattern = re.compile(r"`(?:python\s-m\s)?(lab\.[\w.]+)[^`]*`(?:\sat\scommit\s\w{7}|\sthere)?")
+    for path in DOCUMENTS:
+        if ROOT / "lab" / "log" in path.parents:
+            continue
+        for found in pattern.finditer(path.read_text(encoding="utf-8")):
+            module = ROOT / found[1].replace(".", "/")
+            there = module.is_dir() or module.with_suffix(".py").is_file()
+            assert there or not found[0].endswith("`"), f"{named(path)}: {found[0]}"
+
+
 def test_documents_are_of_a_readable_size_and_name_no_folder_beside_the_repository() -> None:
     texts = {named(path): path.read_text(encoding="utf-8") for path in DOCUMENTS}
     assert not [name for name, text in texts.items() if len(text.splitlines()) >= 600]

@@ -95,7 +95,6 @@ QUESTIONS = {part: _of("question_pair", f"{part}.tsv") for part in ("train", "de
 NEWS_COMMENTS = _of(
     "korean_hate_speech", "unlabeled_comments_5.txt", "korean_hate_speech_unlabeled_5.txt"
 )
-CHATBOT = _of("chatbot", "ChatbotData.csv")
 PETITIONS = {
     month: _of("petitions", f"petitions_{month}.jsonl")
     for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")

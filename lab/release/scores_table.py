@@ -11,8 +11,7 @@ from malmoi.files import file_sha256
 
 ROOT = Path(__file__).parents[2]
 QUALITY = ROOT / "lab" / "benchmarks" / "results" / "quality.json"
-# Beside it: students of an encoder, and what other vocabularies do to spoilt texts.
-SELF_TRAINING = "self_training.json"
+# Beside it: what other vocabularies do to spoilt texts.
 VOCABULARIES = "quality_vocabularies.json"
 TASKS = {
     "nsmc": "NSMC, rebuilt split: film reviews, 2 classes",
@@ -51,8 +50,6 @@ PUBLISHED = {
     "KoELECTRA-base-v3": ("110M", 90.63, 85.53, 95.25, 67.61),
     "KcELECTRA-base": ("124M", 91.71, 82.65, 95.78, 74.49),
 }
-# What tells students apart that must not come into one mean.
-SELF_TRAINED_BY = ("teachers", "epochs", "batch_size", "learning_rate")
 
 
 def linear_on(task: str) -> float | None:
@@ -115,8 +112,6 @@ def quality_tables(encoder: Path, size: str) -> str:
         cells = [_cell(_scores_of(rows, task)) for rows in (own, random, _rows(LINEAR))]
         if cells[0]:
             lines.append((about, METRICS[METRIC_OF.get(task, "macro_f1")], *cells))
-            if task == "nsmc" and (taught := _self_training(weights)):
-                lines.append(taught)
     if not lines:
         return "Not measured yet."
     head = ("task", "score (seeds)", "this encoder", "random weights", LINEAR)
@@ -163,28 +158,6 @@ def _settings_of(rows: list[dict[str, Any]], task: str) -> str:
         if row["task"] == task and "epochs" in row
     }
     return "; ".join(sorted(found))
-
-
-def _self_training(identity: dict[str, str]) -> tuple[str, ...]:
-    """A row of the table about students of this encoder on NSMC; empty if there are none.
-
-    Raises:
-        InputError: students of several settings were scored.
-    """
-    path = QUALITY.with_name(SELF_TRAINING)
-    found = read_json(path) if path.is_file() else {"runs": []}
-    rows = [row for row in found["runs"] if identity.items() <= row.items()]
-    tests = [row for row in rows if row.get("part") == "test"]
-    if not tests:
-        return ()
-    settings = {tuple(row[name] for name in SELF_TRAINED_BY) for row in tests}
-    if len(settings) > 1:
-        raise InputError(
-            f"{path}: expected students of one setting on the test file, found {len(settings)} "
-            f"({', '.join(SELF_TRAINED_BY)}); keep others in another file by --results"
-        )
-    task = f"NSMC, with self-training on {found['setting']['unlabelled']:,} unlabelled reviews"
-    return task, "accuracy", _cell([row["accuracy"] for row in tests]), "", ""
 
 
 def _cell(scores: list[float]) -> str:

@@ -99,20 +99,6 @@ ARMS: dict[str, tuple[str, list[str]]] = {
         ["--set", "objective.unigram_fraction=1", "--set", "objective.correction_weight=5"],
     ),
     "warm-mlm-bag": ("warm", ["--recipe", "mlm", "--set", "objective.bag_weight=1"]),
-    "warm-noise-muon": (
-        "warm",
-        ["--set", "objective.unigram_fraction=1", "--set", "optimizer.name=muon"],
-    ),
-    "warm-mlm-muon": ("warm", ["--recipe", "mlm", "--set", "optimizer.name=muon"]),
-    "warm-unigram-muon": (
-        "warm",
-        ["--set", "objective.unigram_fraction=0.5", "--set", "optimizer.name=muon"],
-    ),
-    "warm-unigram-rate-15": (
-        "warm",
-        ["--set", "objective.unigram_fraction=0.5", "--learning-rate", "1.5e-3"],
-    ),
-    "warm-mlm-rate-15": ("warm", ["--recipe", "mlm", "--learning-rate", "1.5e-3"]),
 }
 
 

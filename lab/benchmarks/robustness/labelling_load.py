@@ -11,26 +11,21 @@ and the extra `test`.
 """
 
 import json
-import os
 import random
-import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from lab.benchmarks.speed.app_server import chromium, free_port, serving
 from malmoi.app.labelling.exchange import MOST_TEXTS
 from malmoi.command_line import run_command
-from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
@@ -43,11 +38,9 @@ from malmoi.labels.projects import ProjectStore
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULTS = ROOT / "lab" / "benchmarks" / "results" / "labelling_load.json"
+RESULTS = Path(__file__).parents[1] / "results" / "labelling_load.json"
 NAME = "부하 시험"
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-_START_SECONDS = 300
+_PATIENCE = 300_000  # ms
 _POLL_MILLISECONDS = 500
 
 # Labels until there are enough: the first label for texts with an even number, else the second.
@@ -106,25 +99,17 @@ class LoadSettings:
 
 def main(settings: LoadSettings) -> None:
     """Label, kill, compare, write the result."""
-    from playwright.sync_api import sync_playwright
-
     with tempfile.TemporaryDirectory() as folder:
         url = settings.database or f"sqlite:///{folder}/labels.db"
         # Each browser holds some texts that it never comes to.
         access = _make_project(url, settings.annotators * (settings.labels + MOST_TEXTS))
-        server = _Server(Path(folder), url)
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(
-                executable_path=_chromium(),
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            )
+        with ExitStack() as servers, chromium() as browser:
+            server = _Server(Path(folder), url, servers)
             started = time.monotonic()
             pages = [_open(browser, server, number) for number in range(settings.annotators)]
             _label_and_kill(pages, server, settings)
             seconds = time.monotonic() - started
             given = [page.evaluate("() => window.given") for page in pages]
-            browser.close()
-        server.stop()
         found = _compare(access, given)
     kind = url.split(":", 1)[0].split("+", 1)[0]
     result = {
@@ -153,49 +138,25 @@ def _make_project(url: str, texts: int) -> ProjectAccess:
 class _Server:
     """The app, which can be killed and started again at the same address."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
-        self.folder, self.url = folder, url
+    def __init__(self, folder: Path, url: str, servers: ExitStack) -> None:
+        self.port = free_port()
+        self._folder, self._servers = folder, servers
+        self._settings = {"MALMOI_DATABASE": url, "HOME": str(folder)}
         self.start()
 
     def start(self) -> None:
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
-                + ["--server.port", str(self.port)],
-                cwd=self.folder,
-                env={**os.environ, "MALMOI_DATABASE": self.url, "HOME": str(self.folder)},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(f"{self.address}/_stcore/health", timeout=2):
-                    return
-            except OSError:
-                time.sleep(0.2)
-        raise InputError(f"the app did not start in {_START_SECONDS} s; see {self.folder}")
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        started = serving(self._folder, self.port, self._settings)
+        self._process = self._servers.enter_context(started)
 
     def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
+        self._process.kill()
+        self._process.wait()
 
 
 def _open(browser: "Browser", server: _Server, number: int) -> "Page":
     page = browser.new_context(locale="ko-KR").new_page()
-    page.set_default_timeout(1000 * _START_SECONDS)
-    page.goto(f"{server.address}/labelling?project={NAME}&name=annotator-{number}")
+    page.set_default_timeout(_PATIENCE)
+    page.goto(f"http://127.0.0.1:{server.port}/labelling?project={NAME}&name=annotator-{number}")
     page.locator("[data-at=text]").wait_for()
     return page
 
@@ -254,13 +215,6 @@ def _compare(access: ProjectAccess, given: list[dict[str, str]]) -> dict[str, An
             count > 1 for count in Counter(text_id for text_id, _ in names).values()
         ),
     }
-
-
-def _chromium() -> str:
-    found = next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
-    if found is None:
-        raise InputError(f"expected one of {', '.join(_CHROMIUM)} on PATH, found none")
-    return found
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def ranked(probabilities: np.ndarray) -> np.ndarray:
     """Places of the texts, the one to label first at the beginning: by the margin; int64 [N].
 
     To keep the texts of a batch unlike each other, by their words or by the labels in question,
-    saved no labels (`unlike` and `pairs` of `lab/benchmarks/quality/active.py`). Those that are
-    nearly the same are kept apart by `malmoi.labels.near_duplicates`.
+    saved no labels (docs/scores.md). Those that are nearly the same are kept apart by
+    `malmoi.labels.near_duplicates`.
 
     Args:
         probabilities: of labels, [N, K].

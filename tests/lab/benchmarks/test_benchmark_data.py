@@ -42,8 +42,6 @@ def test_the_folder_is_the_flag_the_variable_or_data(monkeypatch: pytest.MonkeyP
 
 def test_no_benchmark_passes_over_data_that_lack(tmp_path: Path) -> None:
     cases: dict[str, tuple[str, dict[str, Any]]] = {
-        "quality.ablation": ("AblationSettings", {}),
-        "quality.pretraining_gain": ("GainSettings", {}),
         "quality.score": ("QualitySettings", {"tasks": "memos,nsmc", "linear": True}),
         "quality.token_budget": ("BudgetSettings", {}),
         "speed.pretraining": ("PretrainingSpeedSettings", {}),

@@ -14,9 +14,7 @@ import pytest
 
 from lab.benchmarks.result_files import write_result
 from malmoi.errors import InputError
-from malmoi.flags import parse_flags
-from malmoi.pretrain.config.checks import check
-from malmoi.pretrain.config.settings import PretrainSettings, RunConfig, read_config
+from malmoi.pretrain.config.settings import PretrainSettings, read_config
 
 ROOT = Path(__file__).parents[3]
 
@@ -68,9 +66,7 @@ def test_the_recorded_results_can_be_gone_on_with(downstream: ModuleType) -> Non
     pretrained = sizes | {"epochs": 3, "corpus": "reviews_rated.tsv.gz", "preset": "tiny"}
     settings: dict[str, dict[str, object]] = {
         "quality": {},
-        "pretraining_gain": sizes | {"epochs": 4, "data": "ratings_train.txt"},
         "token_budget": pretrained | {"tokenizer": None},
-        "tokenizer_kinds": pretrained | {"tokens": 1_000_000},
     }
     for name, setting in settings.items():
         path = ROOT / "lab" / "benchmarks" / "results" / f"{name}.json"
@@ -142,10 +138,6 @@ def commands(downstream: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[li
     return started
 
 
-def config_of_flags(*flags: str) -> RunConfig:
-    return read_config(parse_flags(PretrainSettings, program=None, about="", arguments=flags))
-
-
 def write_run(folder: Path, status: str, **flags: Any) -> None:
     settings = PretrainSettings(corpus=Path("texts.txt"), **flags)
     record = {"status": status, "given": read_config(settings).as_json()}
@@ -191,20 +183,3 @@ def test_a_run_of_other_flags_is_not_taken(
             with pytest.raises(InputError, match=f"--{flag.replace('_', '-')} {other}"):
                 downstream.pretrain_once(run, asked, corpus=Path("texts.txt"))
     assert not commands
-
-
-def generator_size(flags: list[str]) -> str:
-    sizes = [flag.partition("=")[2] for flag in flags if flag.startswith("generator.size=")]
-    return sizes[0] if sizes else "0.25"
-
-
-def test_arms_of_an_ablation_differ_in_what_their_group_is_named_for() -> None:
-    ablation = importlib.import_module("lab.benchmarks.quality.ablation")
-    groups = ablation.GROUPS
-    for group in groups.keys() - {"generator size"}:
-        assert len({generator_size(flags) for flags in groups[group].values()}) == 1, group
-    # Arms of the same flags, in whatever order, have one key and so one run.
-    arms = [flags for group in groups.values() for flags in group.values()]
-    assert len({" ".join(flags) for flags in arms}) == len({frozenset(flags) for flags in arms})
-    for flags in arms:
-        check(config_of_flags("--corpus", "texts.txt", *flags))

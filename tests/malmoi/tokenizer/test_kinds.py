@@ -273,7 +273,7 @@ def test_any_text_has_the_ids_of_sentencepiece(
 
 
 def test_ids_of_sentencepiece_on_real_texts(converted: Pair) -> None:
-    """100,000 texts: lab/benchmarks/text/vocabularies.py; here as many as fit a second."""
+    """As many texts as fit a second."""
     path = SHARED / "comments" / "korean_hate_speech_unlabeled_5.txt"
     if not path.is_file():
         pytest.skip("no ../shared/data beside the project")
