@@ -60,20 +60,24 @@ def read_recipe(recipe: str, folder: Path) -> dict[str, Any]:
 
 def _read(recipe: str, folder: Path, below: tuple[str, ...]) -> dict[str, Any]:
     if recipe in below:
-        raise InputError(f"recipes extend each other in a circle: {' -> '.join((*below, recipe))}")
+        raise InputError(
+            "recipes extend each other in a circle: {circle}", circle=" -> ".join((*below, recipe))
+        )
     path = folder / f"{recipe}.toml"
     if recipe.endswith(".toml") or not path.is_file():
         path = Path(recipe)
     if not path.is_file():
         names = recipe_names(folder)
         raise InputError(
-            f"expected a recipe of {', '.join(names)} or a TOML file, found {recipe}"
-            + _nearest(recipe, names)
+            "expected a recipe of {names} or a TOML file, found {recipe}{nearest}",
+            names=", ".join(names),
+            recipe=recipe,
+            nearest=_nearest(recipe, names),
         )
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise InputError(f"{path}: not a recipe in TOML: {error}") from error
+        raise InputError("not a recipe in TOML: {error}", place=path, error=error) from error
     values: dict[str, Any] = {}
     base = content.pop(EXTENDS, None)
     if base is not None:
@@ -81,8 +85,9 @@ def _read(recipe: str, folder: Path, below: tuple[str, ...]) -> dict[str, Any]:
     for section, inside in content.items():
         if not isinstance(inside, dict):
             raise InputError(
-                f"{path}: expected {section} inside a section such as [objective], found it above "
-                "the first"
+                "expected {section} inside a section such as [objective], found it above the first",
+                place=path,
+                section=section,
             )
         values |= {f"{section}.{key}": value for key, value in inside.items()}
     return values
@@ -100,11 +105,12 @@ def read_assignments(assignments: Sequence[str]) -> dict[str, Any]:
         key = key.strip().replace("-", "_")
         if not equals or "." not in key:
             raise InputError(
-                f"expected --set section.key=value such as objective.temperature=1.2, found "
-                f"{assignment!r}"
+                "expected --set section.key=value such as objective.temperature=1.2, found "
+                "{assignment!r}",
+                assignment=assignment,
             )
         if key in values:
-            raise InputError(f"--set {key} is given twice; leave one out")
+            raise InputError("--set {key} is given twice; leave one out", key=key)
         try:
             values[key] = tomllib.loads(f"value = {value}")["value"]
         except ValueError:
@@ -130,7 +136,12 @@ def fill(
     for values, place in ((recipe, source), (by_hand, "--set")):
         for key in values:
             if key not in known:
-                raise InputError(f"{place}: unknown key {key}{_nearest(key, list(known))}")
+                raise InputError(
+                    "unknown key {key}{nearest}",
+                    place=place,
+                    key=key,
+                    nearest=_nearest(key, list(known)),
+                )
     made: dict[str, Any] = {}
     hints = get_type_hints(schema)
     for section in fields(schema):  # type: ignore[arg-type]
@@ -167,7 +178,11 @@ def read_sections(schema: type[Schema], values: Any, source: str) -> Schema:
         if not isinstance(inside, dict) or inside.keys() != kinds.keys():
             found = "none" if not isinstance(inside, dict) else ", ".join(inside)
             raise InputError(
-                f"{source}: expected {section.name} with {', '.join(kinds)}, found {found}"
+                "expected {name} with {kinds}, found {found}",
+                place=source,
+                name=section.name,
+                kinds=", ".join(kinds),
+                found=found,
             )
         made[section.name] = hints[section.name](
             **{
@@ -234,8 +249,11 @@ def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) 
         if value in choices:
             return value
         raise InputError(
-            f"{place}: expected {', '.join(map(str, choices))}, found {value!r}"
-            + _nearest(str(value), list(map(str, choices)))
+            "expected {choices}, found {value!r}{nearest}",
+            place=place,
+            choices=", ".join(map(str, choices)),
+            value=value,
+            nearest=_nearest(str(value), list(map(str, choices))),
         )
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -245,7 +263,12 @@ def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) 
         return str(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-        raise InputError(f"{place}: expected {words.get(kind, kind.__name__)}, found {value!r}")
+        raise InputError(
+            "expected {kind}, found {value!r}",
+            place=place,
+            kind=words.get(kind, kind.__name__),
+            value=value,
+        )
     return value
 
 

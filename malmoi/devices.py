@@ -30,12 +30,18 @@ def choose_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise InputError(f"expected --device auto, cpu or cuda, found {name!r}") from error
+        raise InputError(
+            "expected --device auto, cpu or cuda, found {name!r}", name=name
+        ) from error
     if device.type not in ("cpu", "cuda"):
-        raise InputError(f"expected --device auto, cpu or cuda, found {name!r}")
+        raise InputError("expected --device auto, cpu or cuda, found {name!r}", name=name)
     count = torch.cuda.device_count()
     if device.type == "cuda" and (device.index or 0) >= count:
-        raise InputError(f"expected one of {count} CUDA devices, found --device {name}; use auto")
+        raise InputError(
+            "expected one of {count} CUDA devices, found --device {name}; use auto",
+            count=count,
+            name=name,
+        )
     return device
 
 

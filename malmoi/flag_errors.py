@@ -31,7 +31,7 @@ def one_line(arguments: Sequence[str]) -> Iterator[None]:
 
     def refuse(event: Any) -> None:
         if line := _line(type(event).__name__, event, arguments):
-            raise InputError(f"{line}; see {event.prog} --help")
+            raise InputError("{line}; see {program} --help", line=line, program=event.prog)
 
     with on_parse_error(refuse):
         yield

@@ -78,7 +78,12 @@ def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:
         if not equals:
             value = after if not after.startswith("--") else "false" if negated else "true"
         found = argument if equals or after.startswith("--") else f"{argument} {value}"
-        raise InputError(f"expected --set {key}={value}, found {found}: {key} is no flag")
+        raise InputError(
+            "expected --set {key}={value}, found {found}: {key} is no flag",
+            key=key,
+            value=value,
+            found=found,
+        )
 
 
 def _refuse_mistyped(settings_class: type, arguments: Sequence[str]) -> None:
@@ -91,7 +96,9 @@ def _refuse_mistyped(settings_class: type, arguments: Sequence[str]) -> None:
             continue
         if near := difflib.get_close_matches(name, known, 1, 0.6):
             raise InputError(
-                f"expected a flag of this command, found {argument}; did you mean --{near[0]}?"
+                "expected a flag of this command, found {argument}; did you mean --{nearest}?",
+                argument=argument,
+                nearest=near[0],
             )
 
 

@@ -61,8 +61,11 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         wanted = name if revision is None else f"{name} at revision {revision}"
         if "/" in name:
             raise InputError(
-                f"cannot get {flag} {wanted} from the Hugging Face Hub: {_reason(error)}; check "
-                "the name and the connection, or give a directory"
+                "cannot get {flag} {wanted} from the Hugging Face Hub: {error}; check the name "
+                "and the connection, or give a directory",
+                flag=flag,
+                wanted=wanted,
+                error=_reason(error),
             ) from error
         near = names_like(name)
         place = f"{home().absolute()}{'' if home().is_dir() else ', which is not there'}"
@@ -70,9 +73,14 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
         if name.startswith("malmoi-") and not near:
             hint = f"malmoi models get {name} brings a released model"
         raise InputError(
-            f"expected {flag}, the name of a run or a released model in {place}, a folder or a "
-            f"Hub id, found {wanted}: nothing here has that name, and the Hugging Face Hub cannot "
-            f"give it ({_reason(error)}); {hint}"
+            "expected {flag}, the name of a run or a released model in {where}, a folder or a Hub "
+            "id, found {wanted}: nothing here has that name, and the Hugging Face Hub cannot give "
+            "it ({error}); {hint}",
+            flag=flag,
+            where=place,
+            wanted=wanted,
+            error=_reason(error),
+            hint=hint,
         ) from error
     if not weight_files(discriminator_folder(directory)):
         raise InputError(_without_safetensors(name, revision, flag, directory))

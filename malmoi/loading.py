@@ -20,7 +20,9 @@ def loading(source: str, what: str) -> Iterator[None]:
         raise
     except SafetensorError as error:
         raise InputError(
-            f"the weights in {source} are damaged ({_one_line(error)}); copy or train them again"
+            "the weights in {source} are damaged ({error}); copy or train them again",
+            source=source,
+            error=_one_line(error),
         ) from error
     except MemoryError:
         raise
@@ -32,7 +34,9 @@ def loading(source: str, what: str) -> Iterator[None]:
         said = _one_line(error)
         if not isinstance(error, OSError | ValueError | RuntimeError):
             said = f"{type(error).__name__}: {said}"  # such as 'x' of a KeyError
-        raise InputError(f"cannot load {what} of {source}: {said}") from error
+        raise InputError(
+            "cannot load {what} of {source}: {said}", what=what, source=source, said=said
+        ) from error
 
 
 def _one_line(error: BaseException) -> str:

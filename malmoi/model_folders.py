@@ -98,16 +98,22 @@ def check_discriminator_files(directory: str | Path) -> None:
     folder = discriminator_folder(directory)
     if not weight_files(folder) and (folder / PICKLED).is_file():
         raise InputError(
-            f"expected {WEIGHTS} in {folder}, found {PICKLED} alone, which is not read; "
-            f"{conversion(folder, folder, '--init')}"
+            "expected {weights} in {folder}, found {pickled} alone, which is not read; {advice}",
+            weights=WEIGHTS,
+            folder=folder,
+            pickled=PICKLED,
+            advice=conversion(folder, folder, "--init"),
         )
     for file in ("config.json", WEIGHTS):
         if not (folder / file).is_file() and not (file == WEIGHTS and weight_files(folder)):
             raise InputError(
-                "expected --init random, word-vectors, a Hub id such as owner/name, or a directory "
-                "with discriminator/ (and generator/), or with a model's config.json and "
-                f"{WEIGHTS}, found {directory} and no {folder / file}; weights in other formats "
-                "are not read"
+                "expected --init random, word-vectors, a Hub id such as owner/name, or a "
+                "directory with discriminator/ (and generator/), or with a model's config.json "
+                "and {weights}, found {directory} and no {file}; weights in other formats are not "
+                "read",
+                weights=WEIGHTS,
+                directory=directory,
+                file=folder / file,
             )
 
 
@@ -117,8 +123,9 @@ def check_generator_files(directory: str | Path) -> None:
         path = Path(directory) / "generator" / file
         if not path.is_file():
             raise InputError(
-                f"expected a run with a trained generator as generator.init, found no {path}; "
-                "give one of pretrain/run.py that trained one, as it does by default"
+                "expected a run with a trained generator as generator.init, found no {path}; give "
+                "one of pretrain/run.py that trained one, as it does by default",
+                path=path,
             )
 
 
@@ -162,8 +169,10 @@ def find_encoder(root: Path | None = None) -> Path:
     if released:
         return min(released, key=_weights_size)
     raise InputError(
-        f"no pre-trained encoder under {root / 'runs' / 'pretrain'} or {root / 'checkpoints'}: run "
-        "`python pretrain/run.py --corpus corpora/comments` first or give --model"
+        "no pre-trained encoder under {runs} or {checkpoints}: run `python pretrain/run.py "
+        "--corpus corpora/comments` first or give --model",
+        runs=root / "runs" / "pretrain",
+        checkpoints=root / "checkpoints",
     )
 
 
@@ -294,25 +303,35 @@ def check_source(source: str | Path) -> str:
     if path.is_dir():
         if is_linear_alone(path):
             raise InputError(
-                f"expected an encoder in {path}, found a linear classifier (kfold.py --quick) "
-                f"without {CONFIG}; give a model that was made without --quick"
+                "expected an encoder in {path}, found a linear classifier (kfold.py --quick) "
+                "without {config}; give a model that was made without --quick",
+                path=path,
+                config=CONFIG,
             )
         if not (path / CONFIG).is_file():
-            raise InputError(f"{path} is not a model: it has no {CONFIG}")
+            raise InputError("{path} is not a model: it has no {config}", path=path, config=CONFIG)
         if not has_weights(path) and (path / PICKLED).is_file():
             raise InputError(
-                f"{path} has no weights: expected {WEIGHTS} beside {CONFIG}, found {PICKLED} "
-                f"alone, which is not read; {conversion(path, path, '--model')}"
+                "{path} has no weights: expected {weights} beside {config}, found {pickled} "
+                "alone, which is not read; {advice}",
+                path=path,
+                weights=WEIGHTS,
+                config=CONFIG,
+                pickled=PICKLED,
+                advice=conversion(path, path, "--model"),
             )
         if not has_weights(path):
             raise InputError(
-                f"{path} has no weights: expected {WEIGHTS} beside {CONFIG} "
-                "(weights in other formats are not read; save the model again as safetensors)"
+                "{path} has no weights: expected {weights} beside {config} (weights in other "
+                "formats are not read; save the model again as safetensors)",
+                path=path,
+                weights=WEIGHTS,
+                config=CONFIG,
             )
         return str(path)
     text = str(source)
     if not is_hub_id(text):
-        raise InputError(f"no model directory {text}; check the path")
+        raise InputError("no model directory {text}; check the path", text=text)
     return text
 
 
@@ -348,8 +367,8 @@ def classifier_folder(source: str | Path, revision: str | None = None) -> Path:
     """
     if not isinstance(source, str | Path):
         raise InputError(
-            "expected the name, folder or Hub id of a classifier, found "
-            f"{type(source).__name__}; write it as text"
+            "expected the name, folder or Hub id of a classifier, found {kind}; write it as text",
+            kind=type(source).__name__,
         )
     path = find_named(source)
     return path if is_linear_alone(path) else Path(local_source(source, revision))

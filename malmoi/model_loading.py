@@ -41,8 +41,11 @@ def check_vocabulary(
     largest = max(tokenizer.get_vocab().values())
     if largest >= known:
         raise InputError(
-            f"tokenizer and model of {source} do not belong together: the tokenizer has ids up to "
-            f"{largest}, the model {known} embeddings"
+            "tokenizer and model of {source} do not belong together: the tokenizer has ids up to "
+            "{largest}, the model {known} embeddings",
+            source=source,
+            largest=largest,
+            known=known,
         )
 
 

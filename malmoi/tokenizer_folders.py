@@ -94,9 +94,11 @@ def load_tokenizer(source: str | Path, *, needs_padding: bool = True) -> PreTrai
     with loading(str(source), "the tokenizer"):
         tokenizer: Any = _reader_for(Path(source)).from_pretrained(source, trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        raise InputError(f"{source} has no tokenizer (its vocabulary is empty)")
+        raise InputError("{source} has no tokenizer (its vocabulary is empty)", source=source)
     if needs_padding and tokenizer.pad_token_id is None:
-        raise InputError(f"the tokenizer of {source} has no padding token, which batches need")
+        raise InputError(
+            "the tokenizer of {source} has no padding token, which batches need", source=source
+        )
     refuse_taking_apart(tokenizer, source)
     take_typed_tokens_as_text(tokenizer)
     if tokenizer.is_fast:
@@ -137,7 +139,10 @@ def refuse_taking_apart(tokenizer: PreTrainedTokenizerBase, source: str | Path) 
     kept = sum(_SYLLABLE.search(normalizer.normalize_str(entry)) is not None for entry in whole)
     if kept < len(whole) / 2:
         raise InputError(
-            f"expected a tokenizer that keeps Hangul syllables whole, found one at {source} that "
-            f"takes apart those of {len(whole) - kept:,} of its own {len(whole):,} Hangul entries; "
-            "set do_lower_case and strip_accents to false in its tokenizer_config.json"
+            "expected a tokenizer that keeps Hangul syllables whole, found one at {source} that "
+            "takes apart those of {taken_apart:,} of its own {entries:,} Hangul entries; set "
+            "do_lower_case and strip_accents to false in its tokenizer_config.json",
+            source=source,
+            taken_apart=len(whole) - kept,
+            entries=len(whole),
         )

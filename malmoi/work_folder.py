@@ -72,7 +72,8 @@ def worth_keeping() -> Iterator[None]:
         raise
     except InputError as error:
         raise UnfinishedError(
-            f"{error}; what is finished is kept, the same data and settings go on from it"
+            "{error}; what is finished is kept, the same data and settings go on from it",
+            error=error,
         ) from error
 
 
@@ -111,8 +112,9 @@ def _locked(path: Path, output: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise InputError(
-            f"expected an output that no other run is making, found one at work on {output}; "
-            "wait for it or name another --output"
+            "expected an output that no other run is making, found one at work on {output}; wait "
+            "for it or name another --output",
+            output=output,
         ) from error
     try:
         yield

@@ -165,13 +165,21 @@ def classify_table(
         InputError: no such column, or not one text in it.
     """
     if column not in table.columns:
-        raise InputError(f"the table has no column {column!r}; it has {list(table.columns)}")
+        raise InputError(
+            "the table has no column {column!r}; it has {columns}",
+            column=column,
+            columns=list(table.columns),
+        )
     started = time.perf_counter()
     predictions = classifier.predict_filled(_cells(table[column]).tolist(), progress=progress)
     seconds = time.perf_counter() - started
     found = [prediction for prediction in predictions if prediction is not None]
     if not found:
-        raise InputError(f"the column {column!r} has no text in any of its {len(table)} rows")
+        raise InputError(
+            "the column {column!r} has no text in any of its {count} rows",
+            column=column,
+            count=len(table),
+        )
 
     columns = replace(classifier.columns, label="예측", score="확신도", probability="확률 ")
     label, *numbers = columns.names(list(table.columns))

@@ -51,7 +51,7 @@ def _ask_to_log_in() -> None:
         try:
             st.login()
         except StreamlitAPIException as error:  # a setting is missing, or Authlib
-            raise InputError(f"login is set up, but not completely: {error}") from error
+            raise InputError("login is set up, but not completely: {error}", error=error) from error
 
 
 def _offer_to_log_out(address: str) -> None:

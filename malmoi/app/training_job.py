@@ -213,8 +213,9 @@ def _refuse_second(access: ProjectAccess) -> None:
     running = [job for job in training_jobs(access) if job.is_running()]
     if running:
         raise InputError(
-            f"expected no training of the project, found {running[0].name}, which is running; "
-            "wait until it ends, or cancel it"
+            "expected no training of the project, found {training}, which is running; wait until "
+            "it ends, or cancel it",
+            training=running[0].name,
         )
 
 

@@ -102,11 +102,13 @@ def _check(settings: CleanSettings) -> NearDuplicates | None:
         raise InputError("expected files or folders to clean, found none; name at least one")
     if settings.output.exists():
         raise InputError(
-            f"expected a new directory for --output, found {settings.output}; "
-            "delete it or name another"
+            "expected a new directory for --output, found {output}; delete it or name another",
+            output=settings.output,
         )
     if settings.workers < 1:
-        raise InputError(f"expected --workers of at least 1, found {settings.workers}")
+        raise InputError(
+            "expected --workers of at least 1, found {workers}", workers=settings.workers
+        )
     if settings.rejects is not None:
         check_rejects(settings.rejects, settings.output)
     near = NearDuplicates(

@@ -71,5 +71,6 @@ def _standard_input() -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"standard input: expected a text in UTF-8, found other bytes ({error}); convert it"
+            "standard input: expected a text in UTF-8, found other bytes ({error}); convert it",
+            error=error,
         ) from error

@@ -41,8 +41,11 @@ def main(settings: FetchSettings) -> None:
     outcome = fetch_source(source, folder, progress=FetchProgress(), mirror=settings.mirror)
     if not outcome.fetched and not outcome.kept:
         raise InputError(
-            f"{settings.mirror}: expected files of {source.name} ({outcome.missing[0]}, …), found "
-            "none; name another folder with --from or leave it out to download them"
+            "expected files of {name} ({missing}, …), found none; name another folder with --from "
+            "or leave it out to download them",
+            place=settings.mirror,
+            name=source.name,
+            missing=outcome.missing[0],
         )
     note = f" ({source.licence_note})" if source.licence_note else ""
     print(f"licence: {source.licence}{note}")
@@ -59,8 +62,10 @@ def main(settings: FetchSettings) -> None:
 def _fetch_from_hub(settings: FetchSettings) -> None:
     if settings.mirror is not None:
         raise InputError(
-            f"expected no --from with {settings.name}, found {settings.mirror}; "
-            "data sets of the Hub come from the Hub"
+            "expected no --from with {name}, found {mirror}; data sets of the Hub come from the "
+            "Hub",
+            name=settings.name,
+            mirror=settings.mirror,
         )
     short = settings.name.removeprefix(PREFIX).replace("/", "--")
     folder = settings.output or Path("data") / short

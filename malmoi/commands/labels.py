@@ -70,8 +70,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if len(settings.files) != 1:
         raise InputError(
-            f"expected one file to write, found {len(settings.files)}: "
-            f"malmoi labels {settings.action} FILE"
+            "expected one file to write, found {files}: malmoi labels {action} FILE",
+            files=len(settings.files),
+            action=settings.action,
         )
     if settings.action == "backup":
         from malmoi.labels.backup import back_up
@@ -124,7 +125,12 @@ def _export_for(
 
     ending = ".json" if tool == "label-studio" else ".jsonl"
     if file.suffix.lower() != ending:
-        raise InputError(f"expected a file that ends with {ending} for {tool}, found {file}")
+        raise InputError(
+            "expected a file that ends with {ending} for {tool}, found {file}",
+            ending=ending,
+            tool=tool,
+            file=file,
+        )
     print(f"{file}: {export_for(access, file, tool):,} texts of {project.name}", file=sys.stderr)
 
 
@@ -208,7 +214,11 @@ def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
     found = [one for one in projects if wanted in (None, one[1].name)]
     if len(found) != 1:
         names = ", ".join(project.name for _, project in projects) or "none"
-        raise InputError(f"expected --project with one of {names}, found {settings.project}")
+        raise InputError(
+            "expected --project with one of {names}, found {project}",
+            names=names,
+            project=settings.project,
+        )
     return found[0]
 
 

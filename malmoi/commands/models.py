@@ -59,7 +59,8 @@ def main(settings: ModelsSettings) -> None:
     if not place:
         raise InputError(
             "expected the place of the models, found none; give the address of a release or the "
-            f"checkpoints/ of a clone as --from, or as {PLACE_VARIABLE}"
+            "checkpoints/ of a clone as --from, or as {variable}",
+            variable=PLACE_VARIABLE,
         )
     index = _read_index(place)
     if settings.action == "list":
@@ -69,7 +70,10 @@ def main(settings: ModelsSettings) -> None:
         return
     if settings.name not in index:
         raise InputError(
-            f"expected a model of {place} ({', '.join(index) or 'none'}), found {settings.name}"
+            "expected a model of {where} ({models}), found {name}",
+            where=place,
+            models=", ".join(index) or "none",
+            name=settings.name,
         )
     _get(settings.name, index[settings.name], place)
 
@@ -82,7 +86,9 @@ def index_of(folder: Path) -> Index:
     """
     models = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
     if not models:
-        raise InputError(f"expected a folder of models, found none in {folder}; name another")
+        raise InputError(
+            "expected a folder of models, found none in {folder}; name another", folder=folder
+        )
     return {
         model.name: {
             path.relative_to(model).as_posix(): {
@@ -114,9 +120,10 @@ def _read_index(place: str) -> Index:
         AttributeError,
     ) as error:
         raise InputError(
-            f"expected the index of a release at {address}, found none "
-            f"({' '.join(str(error).split()) or type(error).__name__}); check the address, or "
-            "download the models and name their folder by --from"
+            "expected the index of a release at {address}, found none ({error}); check the "
+            "address, or download the models and name their folder by --from",
+            address=address,
+            error=" ".join(str(error).split()) or type(error).__name__,
         ) from error
     return index
 
@@ -125,7 +132,9 @@ def _get(name: str, files: dict[str, dict[str, Any]], place: str) -> None:
     target = checkpoint(name)
     if target.exists():
         raise InputError(
-            f"expected no model yet in {target}, found one; it is used as {name}, or remove it"
+            "expected no model yet in {target}, found one; it is used as {name}, or remove it",
+            target=target,
+            name=name,
         )
     is_folder = "://" not in place
     source = PublicSource(

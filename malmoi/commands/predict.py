@@ -86,13 +86,19 @@ def _check(settings: PredictSettings) -> None:
         raise InputError("expected - alone, or files, found both; name either")
     if settings.inputs == (PIPE,) and settings.output != PIPE:
         raise InputError(
-            f"expected --output - for standard input, found {settings.output}; redirect standard "
-            "output to it"
+            "expected --output - for standard input, found {output}; redirect standard output to "
+            "it",
+            output=settings.output,
         )
     if settings.workers is not None and settings.workers < 1:
-        raise InputError(f"expected --workers of at least 1, found {settings.workers}")
+        raise InputError(
+            "expected --workers of at least 1, found {workers}", workers=settings.workers
+        )
     if settings.address is not None and settings.cluster is None:
-        raise InputError(f"--address {settings.address} is for --cluster ray; give both or neither")
+        raise InputError(
+            "--address {address} is for --cluster ray; give both or neither",
+            address=settings.address,
+        )
     if settings.cluster is not None:
         _check_cluster(settings)
     elif settings.output == PIPE:
@@ -103,8 +109,9 @@ def _check(settings: PredictSettings) -> None:
     if settings.output != PIPE and settings.output.exists():
         kind = "file" if settings.cluster is None else "folder"
         raise InputError(
-            f"expected a new {kind} for --output, found {settings.output}; delete it or name "
-            "another"
+            "expected a new {kind} for --output, found {output}; delete it or name another",
+            kind=kind,
+            output=settings.output,
         )
     check_classifier(settings.model)
 
@@ -116,13 +123,16 @@ def _check_cluster(settings: PredictSettings) -> None:
         raise InputError("expected files and a folder with --cluster, found -; name them")
     if is_written(settings.output):
         raise InputError(
-            f"expected a folder for --output with --cluster, found {settings.output}; leave out "
-            f"the ending {ending(settings.output)}"
+            "expected a folder for --output with --cluster, found {output}; leave out the ending "
+            "{ending}",
+            output=settings.output,
+            ending=ending(settings.output),
         )
     if (settings.address or "").startswith("ray://"):
         raise InputError(
-            f"expected host:port of the cluster's head as --address, found {settings.address}, "
-            "which is for Ray's client; give the port of ray start --head, as a rule 6379"
+            "expected host:port of the cluster's head as --address, found {address}, which is for "
+            "Ray's client; give the port of ray start --head, as a rule 6379",
+            address=settings.address,
         )
 
 
@@ -138,15 +148,17 @@ def _load(
         found = known_pair(sources[0], settings.reading) if sources else None
         if found is None:
             raise InputError(
-                f"{settings.model} reads two texts at a time; name the column of the second ones "
-                "with --pair-column"
+                "{model} reads two texts at a time; name the column of the second ones with "
+                "--pair-column",
+                model=settings.model,
             )
         reading = replace(settings.reading, text_column=found[0])
         return classifier, replace(settings, reading=reading, pair_column=found[1])
     if classifier.reads_pairs is False and settings.pair_column is not None:
         raise InputError(
-            f"{settings.model} reads one text at a time, found --pair-column "
-            f"{settings.pair_column}; leave it out"
+            "{model} reads one text at a time, found --pair-column {pair_column}; leave it out",
+            model=settings.model,
+            pair_column=settings.pair_column,
         )
     return classifier, settings
 

@@ -63,7 +63,7 @@ class BeforeAfter:
 def main(settings: SampleSettings) -> None:
     """Draw, clean and print."""
     if settings.size < 1:
-        raise InputError(f"expected --size of at least 1, found {settings.size}")
+        raise InputError("expected --size of at least 1, found {size}", size=settings.size)
     records: Iterable[Record] = iter_records(
         settings.path,
         options=settings.reading,

@@ -98,7 +98,8 @@ def _check(settings: ServeSettings) -> None:
 
     if absent := [name for name in _PACKAGES if find_spec(name) is None]:
         raise InputError(
-            f"malmoi serve needs {', '.join(absent)}: pip install -c constraints.txt -e ."
+            "malmoi serve needs {absent}: pip install -c constraints.txt -e .",
+            absent=", ".join(absent),
         )
     for flag, value in (
         ("--threads", 1 if settings.threads is None else settings.threads),
@@ -110,7 +111,7 @@ def _check(settings: ServeSettings) -> None:
         ("--answer-seconds", settings.answer_seconds),
     ):
         if not 0 < value < float("inf"):
-            raise InputError(f"expected {flag} above 0, found {value:g}")
+            raise InputError("expected {flag} above 0, found {value:g}", flag=flag, value=value)
     check_classifier(settings.model)
 
 
@@ -126,14 +127,15 @@ def _token(file: Path | None) -> str | None:
             found = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"expected a token in {file}, found {error}; check the path"
+                "expected a token in {file}, found {error}; check the path", file=file, error=error
             ) from error
     found = found.strip()
     if len(found) < _SHORTEST_TOKEN or not found.isascii() or len(found.split()) != 1:
         raise InputError(
-            f"expected a token of at least {_SHORTEST_TOKEN} ASCII characters without spaces in "
-            f"{place}, found another; make one: python -c "
-            '"import secrets; print(secrets.token_urlsafe())"'
+            "expected a token of at least {shortest} ASCII characters without spaces in {where}, "
+            'found another; make one: python -c "import secrets; print(secrets.token_urlsafe())"',
+            shortest=_SHORTEST_TOKEN,
+            where=place,
         )
     return found
 

@@ -55,7 +55,9 @@ class StatsSettings:
 def main(settings: StatsSettings) -> None:
     """Count and print."""
     if settings.keywords < 0:
-        raise InputError(f"expected --keywords of at least 0, found {settings.keywords}")
+        raise InputError(
+            "expected --keywords of at least 0, found {keywords}", keywords=settings.keywords
+        )
     records: Iterable[Record] = iter_records(
         settings.path,
         label_column=settings.label_column,
@@ -109,8 +111,10 @@ def _rejections(path: Path) -> dict[str, int] | None:
         pairs = [(str(reason), int(count)) for reason, count in dropped.items()]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{report}: expected the report of a clean corpus with texts dropped by reason, found "
-            f"something else ({error}); clean the corpus again"
+            "expected the report of a clean corpus with texts dropped by reason, found something "
+            "else ({error}); clean the corpus again",
+            place=report,
+            error=error,
         ) from error
     return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 

@@ -103,8 +103,9 @@ class Classifier:
         """
         if self._loaded is None:
             raise InputError(
-                f"{self.name} was not loaded from a folder, so another process cannot load it; "
-                "save it and give the folder to Classifier.load"
+                "{name} was not loaded from a folder, so another process cannot load it; save it "
+                "and give the folder to Classifier.load",
+                name=self.name,
             )
         return _load_again, self._loaded
 
@@ -139,7 +140,9 @@ class Classifier:
                 names, or when there is no such engine.
         """
         if threads is not None and not (isinstance(threads, int) and threads > 0):
-            raise InputError(f"expected threads, a number from 1 on, or None, found {threads!r}")
+            raise InputError(
+                "expected threads, a number from 1 on, or None, found {threads!r}", threads=threads
+            )
         folder = classifier_folder(path, revision)
         linear = load_linear(folder)
         say = say or _to_standard_error
@@ -266,8 +269,9 @@ class Classifier:
             raise InputError("expected a stream of texts, found one text; write [text]")
         if not hasattr(stream, "__iter__") or hasattr(stream, "columns"):
             raise InputError(
-                f"expected a stream of texts, found {type(stream).__name__}; give what yields "
-                "texts, a table to predict_frame"
+                "expected a stream of texts, found {kind}; give what yields texts, a table to "
+                "predict_frame",
+                kind=type(stream).__name__,
             )
         for places, tokens in worked_ahead(self._prepared, _chunks(stream)):
             found: dict[int, Prediction] = {}
@@ -296,17 +300,24 @@ class Classifier:
         """
         if not hasattr(frame, "columns"):
             raise InputError(
-                f"expected a table with a column {text_column!r}, found {type(frame).__name__}; "
-                "give a pandas DataFrame, a list of texts to predict"
+                "expected a table with a column {text_column!r}, found {kind}; give a pandas "
+                "DataFrame, a list of texts to predict",
+                text_column=text_column,
+                kind=type(frame).__name__,
             )
         named = [text_column, *([] if pair_column is None else [pair_column])]
         for column in named:
             if column not in frame.columns:
-                shown = ", ".join(map(str, frame.columns))
-                raise InputError(f"expected a column {column!r} in the table, found {shown}")
+                raise InputError(
+                    "expected a column {column!r} in the table, found {columns:, }",
+                    column=column,
+                    columns=list(frame.columns),
+                )
             if (count := list(frame.columns).count(column)) > 1:
                 raise InputError(
-                    f"expected one column {column!r} in the table, found {count}; rename the others"
+                    "expected one column {column!r} in the table, found {count}; rename the others",
+                    column=column,
+                    count=count,
                 )
         cells = [[_cell(value) for value in frame[column].tolist()] for column in named]
         return self.columns.added(frame, self.predict_filled(*cells))
@@ -386,18 +397,23 @@ class Classifier:
         pairs = _listed(pairs)
         if len(pairs) != len(texts):
             raise InputError(
-                f"expected a second text for each of {len(texts):,}, found {len(pairs):,}"
+                "expected a second text for each of {texts:,}, found {pairs:,}",
+                texts=len(texts),
+                pairs=len(pairs),
             )
         return list(zip(texts, pairs, strict=True))
 
     def _check_kind(self, given: bool) -> None:
         if self._description.pairs is True and not given:
             raise InputError(
-                f"{self.name} reads two texts at a time; give the second ones, too: "
-                "predict(texts, pairs), explain(text, pair), --pair"
+                "{name} reads two texts at a time; give the second ones, too: predict(texts, "
+                "pairs), explain(text, pair), --pair",
+                name=self.name,
             )
         if self._description.pairs is False and given:
-            raise InputError(f"{self.name} reads one text at a time; leave out the second ones")
+            raise InputError(
+                "{name} reads one text at a time; leave out the second ones", name=self.name
+            )
 
     def _prepared(self, chunk: tuple[int, list[Input]]) -> tuple[list[int], _Prepared]:
         """The place of each input of a stream among the different ones, and those tokenised."""
@@ -407,15 +423,18 @@ class Classifier:
             texts = item if isinstance(item, tuple) else (item,)
             if isinstance(item, tuple) and len(item) != 2:
                 raise InputError(
-                    f"expected pairs of texts, found {len(item)} at place {place}, counted from 0; "
-                    "give tuples of two"
+                    "expected pairs of texts, found {count} at place {where}, counted from 0; "
+                    "give tuples of two",
+                    count=len(item),
+                    where=place,
                 )
             _check_texts(texts, place)
             self._check_kind(len(texts) == 2)
             if isinstance(item, tuple) is not paired:
                 raise InputError(
-                    f"expected texts or pairs of texts in a stream, found both (place {place}, "
-                    "counted from 0); give one kind"
+                    "expected texts or pairs of texts in a stream, found both (place {where}, "
+                    "counted from 0); give one kind",
+                    where=place,
                 )
         known: dict[Clean, int] = {}
         places = [known.setdefault(clean, len(known)) for clean in _cleaned(inputs)]
@@ -445,8 +464,9 @@ class Classifier:
             probabilities = probabilities_of(logits, self._description, self.temperature)
             if (probabilities != probabilities).any():  # NaN; numpy is not imported here
                 raise InputError(
-                    f"{self.name}: expected numbers of every text, found NaN: weights of the model "
-                    "are damaged; fetch it or make it again"
+                    "expected numbers of every text, found NaN: weights of the model are damaged; "
+                    "fetch it or make it again",
+                    place=self.name,
                 )
             cut = tokens.was_cut[places].tolist()
             yield places, predictions_of(probabilities, cut, self._description)
@@ -529,8 +549,9 @@ def _listed(texts: Sequence[str]) -> Sequence[str]:
             or not hasattr(texts, "__getitem__")
         ):
             raise InputError(
-                f"expected a list of texts, found {type(texts).__name__}; give list(...) of them, "
-                "a stream to predict_iter, a table to predict_frame"
+                "expected a list of texts, found {kind}; give list(...) of them, a stream to "
+                "predict_iter, a table to predict_frame",
+                kind=type(texts).__name__,
             )
         texts = list(texts)
     _check_texts(texts)
@@ -542,8 +563,10 @@ def _check_texts(texts: Sequence[str], first: int = 0) -> None:
     for place, text in enumerate(texts, first):
         if not isinstance(text, str):
             raise InputError(
-                f"expected a text (str) at place {place}, counted from 0, found "
-                f"{type(text).__name__}; leave it out or write it as text"
+                "expected a text (str) at place {where}, counted from 0, found {kind}; leave it "
+                "out or write it as text",
+                where=place,
+                kind=type(text).__name__,
             )
 
 
@@ -556,12 +579,16 @@ def fitted_temperature(folder: Path) -> float:
         temperature = float(json.loads(path.read_text(encoding="utf-8"))["temperature"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"expected a temperature in {path}, found {error}; delete the file to go without"
+            "expected a temperature in {path}, found {error}; delete the file to go without",
+            path=path,
+            error=error,
         ) from error
     if not 0 < temperature < float("inf"):
         raise InputError(
-            f"expected a temperature above 0 in {path}, found {temperature:g}; delete the file to "
-            "go without"
+            "expected a temperature above 0 in {path}, found {temperature:g}; delete the file to "
+            "go without",
+            path=path,
+            temperature=temperature,
         )
     return temperature
 

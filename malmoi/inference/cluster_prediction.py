@@ -116,7 +116,9 @@ def _label_part(
             if is_full_disk(error)
             else "let every node read and write the folder that they share"
         )
-        raise InputError(f"{error.filename or 'a file'}: {error.strerror}; {todo}") from error
+        raise InputError(
+            "{reason}; {todo}", place=error.filename or "a file", reason=error.strerror, todo=todo
+        ) from error
 
 
 def write_part(

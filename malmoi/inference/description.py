@@ -65,8 +65,11 @@ def thresholds_of(config: dict[str, Any], source: str) -> list[float]:
     right = isinstance(found, list) and len(found) == count
     if not right or not all(isinstance(value, int | float) for value in found):
         raise InputError(
-            f"{source}: expected {count} numbers as thresholds in config.json, one for each label, "
-            f"found {str(found)[:60]}; delete the key to take 0.5 for all"
+            "expected {count} numbers as thresholds in config.json, one for each label, found "
+            "{found}; delete the key to take 0.5 for all",
+            place=source,
+            count=count,
+            found=str(found)[:60],
         )
     return [float(value) for value in found]
 
@@ -82,20 +85,28 @@ def label_names(config: dict[str, Any], source: str) -> list[str]:
     ids = [str(place) for place in range(len(id2label))]
     if set(ids) != set(id2label):
         raise InputError(
-            f'expected the ids 0 to {len(ids) - 1} under "id2label" in config.json of {source}, '
-            f"found {', '.join(id2label)}; number the labels in the order of training"
+            'expected the ids 0 to {last} under "id2label" in config.json of {source}, found '
+            "{ids}; number the labels in the order of training",
+            last=len(ids) - 1,
+            source=source,
+            ids=", ".join(id2label),
         )
     names = [id2label[id_] for id_ in ids]
     alike = sorted({name for name in names if not name.strip() or names.count(name) > 1})
     if alike:
         raise InputError(
-            f'expected a different name for every label under "id2label" in config.json of '
-            f"{source}, found {alike[0]!r} for {names.count(alike[0])}; give each its own"
+            'expected a different name for every label under "id2label" in config.json of '
+            "{source}, found {name!r} for {labels}; give each its own",
+            source=source,
+            name=alike[0],
+            labels=names.count(alike[0]),
         )
     nameless = [name for name in names if name.startswith("LABEL_")]
     if what_it_gives(config) != "value" and (nameless or not names):
         raise InputError(
-            f"the labels of {source} have no names (found {', '.join(nameless) or 'none'}); "
-            'give them in config.json under "id2label", as {"0": "긍정", "1": "부정"}'
+            "the labels of {source} have no names (found {nameless}); give them in config.json "
+            'under "id2label", as {{"0": "긍정", "1": "부정"}}',
+            source=source,
+            nameless=", ".join(nameless) or "none",
         )
     return names

@@ -87,9 +87,11 @@ class Discriminator:
         found = architecture(folder)
         if found != _ARCHITECTURE:
             raise InputError(
-                f"expected a pre-trained discriminator ({_ARCHITECTURE}) in {folder}, found "
-                f"{found or 'no config.json that names a class'}; name an encoder such as "
-                "malmoi-small or a run of pretrain/run.py"
+                "expected a pre-trained discriminator ({architecture}) in {folder}, found "
+                "{found}; name an encoder such as malmoi-small or a run of pretrain/run.py",
+                architecture=_ARCHITECTURE,
+                folder=folder,
+                found=found or "no config.json that names a class",
             )
         from transformers import ElectraForPreTraining
 
@@ -108,16 +110,19 @@ class Discriminator:
         model, report = loaded
         if report["missing_keys"]:
             raise InputError(
-                f"{folder} is not a whole discriminator: its weights lack "
-                f"{min(report['missing_keys'])}; copy or train it again"
+                "{folder} is not a whole discriminator: its weights lack {missing}; copy or train "
+                "it again",
+                folder=folder,
+                missing=min(report["missing_keys"]),
             )
         tokenizer = load_tokenizer(folder)
         check_vocabulary(model, tokenizer, str(folder))
         serialized = serialized_tokenizer(tokenizer)
         if serialized is None:
             raise InputError(
-                f"expected a tokenizer.json in {folder}, which tells the places of word pieces; "
-                "found a tokenizer without one"
+                "expected a tokenizer.json in {folder}, which tells the places of word pieces; "
+                "found a tokenizer without one",
+                folder=folder,
             )
         return cls(model.eval(), serialized, longest_input(model, tokenizer))
 
@@ -137,7 +142,7 @@ class Discriminator:
         import torch
 
         if not isinstance(text, str):
-            raise InputError(f"expected a text (str), found {type(text).__name__}")
+            raise InputError("expected a text (str), found {kind}", kind=type(text).__name__)
         encoding = self._encoded(text)
         named: dict[str, Any] = {
             "input_ids": torch.tensor([encoding.ids]),

@@ -58,4 +58,9 @@ def check_engine(name: str, where: str) -> EngineChoice:
     for known in get_args(EngineChoice):
         if name == known:
             return known
-    raise InputError(f"expected {where} of {', '.join(get_args(EngineChoice))}, found {name!r}")
+    raise InputError(
+        "expected {what} of {engines}, found {name!r}",
+        what=where,
+        engines=", ".join(get_args(EngineChoice)),
+        name=name,
+    )

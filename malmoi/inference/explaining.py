@@ -93,7 +93,11 @@ def explain(
         InputError: there is no such label.
     """
     if label is not None and label not in labels:
-        raise InputError(f"expected a label of {', '.join(labels)} to explain, found {label!r}")
+        raise InputError(
+            "expected a label of {labels} to explain, found {label!r}",
+            labels=", ".join(labels),
+            label=label,
+        )
     (prediction,) = predict([texts])
     whole = reads_all or not prediction.cut
     read = max(map(len, texts)) if whole else _characters_read(predict, texts)

@@ -113,7 +113,10 @@ def write_networks(
         name = type(model).__name__
         article = "an" if name[0] in "AEIOU" else "a"
         raise InputError(
-            f"cannot export {article} {name} to ONNX: {' '.join(str(error).split())[:200]}"
+            "cannot export {article} {name} to ONNX: {error}",
+            article=article,
+            name=name,
+            error=" ".join(str(error).split())[:200],
         ) from error
 
 

@@ -56,13 +56,17 @@ def read_learnt(model: str | Path) -> np.ndarray | None:
         keys = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(
-            f"{path}: expected the list of what {model} has learnt, found {error}; copy the model "
-            "again"
+            "expected the list of what {model} has learnt, found {error}; copy the model again",
+            place=path,
+            model=model,
+            error=error,
         ) from error
     if keys.dtype != np.uint64 or keys.ndim != 1:
         raise InputError(
-            f"{path}: expected a list of numbers of 8 bytes, found {keys.dtype} {keys.shape}; copy "
-            "the model again"
+            "expected a list of numbers of 8 bytes, found {dtype} {shape}; copy the model again",
+            place=path,
+            dtype=keys.dtype,
+            shape=keys.shape,
         )
     return np.asarray(keys)
 

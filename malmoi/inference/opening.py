@@ -112,9 +112,10 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
     exported = published or any_exported(folder)
     if exported is None or exported.tokenizer is None:
         raise InputError(
-            f"no ONNX export of {folder} in {cache.CACHE / KIND}, and torch and transformers, "
-            "which make one, are not installed; malmoi export, where they are, writes a folder "
-            "that has one"
+            "no ONNX export of {folder} in {cache}, and torch and transformers, which make one, "
+            "are not installed; malmoi export, where they are, writes a folder that has one",
+            folder=folder,
+            cache=cache.CACHE / KIND,
         )
     name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
     places = [exported.path] if published is None else measurements_of_published(folder)
@@ -178,17 +179,20 @@ def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: in
         engine = OnnxEngine(network, name, threads)
     except Exception as error:  # whatever the library has for a damaged file
         raise InputError(
-            f"expected an ONNX network in {network}, found {' '.join(str(error).split())[:200]}; "
-            "export the model again, where torch is installed"
+            "expected an ONNX network in {network}, found {error}; export the model again, where "
+            "torch is installed",
+            network=network,
+            error=" ".join(str(error).split())[:200],
         ) from error
     if exported.tokenizer is not None:
         try:
             tokenizer: TextTokenizer = FastTokenizer(exported.tokenizer, exported.description)
         except Exception as error:  # a bare one, of a damaged file
             raise InputError(
-                f"expected a tokenizer in {exported.path / TOKENIZER}, found "
-                f"{' '.join(str(error).split())[:200]}; export the model again, where torch is "
-                "installed"
+                "expected a tokenizer in {file}, found {error}; export the model again, where "
+                "torch is installed",
+                file=exported.path / TOKENIZER,
+                error=" ".join(str(error).split())[:200],
             ) from error
     else:
         from malmoi.tokenizer_folders import load_tokenizer  # transformers
@@ -207,7 +211,7 @@ def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
     try:
         return export_classifier(entry, stock.model, stock.description, serialized)
     except InputError as error:
-        raise InputError(f"{error}; take the engine torch-fp32") from error
+        raise InputError("{error}; take the engine torch-fp32", error=error) from error
 
 
 def _measured(

@@ -77,8 +77,11 @@ def run_folder(name: str) -> Path:
         if (folder / _PREDICTIONS).is_file():
             return folder
     raise InputError(
-        f"expected a run of finetune/kfold.py with {_PREDICTIONS}, found none named {name}; give "
-        f"the name of a folder in {runs('finetune')}, or another folder"
+        "expected a run of finetune/kfold.py with {file}, found none named {name}; give the name "
+        "of a folder in {runs}, or another folder",
+        file=_PREDICTIONS,
+        name=name,
+        runs=runs("finetune"),
     )
 
 
@@ -101,7 +104,11 @@ def compare_runs(first: Path, second: Path) -> PairedRuns:
                 DifferingText(id=place, text=text, label=label, first=predicted, second=again)
             )
     if not both:
-        raise InputError(f"expected texts with equal labels in {first} and {second}, found none")
+        raise InputError(
+            "expected texts with equal labels in {first} and {second}, found none",
+            first=first,
+            second=second,
+        )
     counts = np.array(list(kinds.values()))
     draws = np.random.default_rng(_SEED).multinomial(
         counts.sum(), counts / counts.sum(), size=_DRAWS
@@ -154,7 +161,9 @@ def _predictions(run: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
             rows = csv.DictReader(file)
             columns = rows.fieldnames or ()
             if not any(name.startswith("probability ") for name in columns):
-                raise InputError(f"expected labels in {path}, found values; compare their reports")
+                raise InputError(
+                    "expected labels in {path}, found values; compare their reports", path=path
+                )
             for row in rows:
                 seed = row["seed"] if seed is None else seed
                 if row["seed"] != seed:
@@ -162,11 +171,15 @@ def _predictions(run: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
                 label, predicted = unguarded(row["label"]), unguarded(row["predicted"])
                 if label.startswith("[") and predicted.startswith("["):
                     raise InputError(
-                        f"expected one label a text in {path}, found {label}; runs of --task multi "
-                        "are not compared"
+                        "expected one label a text in {path}, found {label}; runs of --task multi "
+                        "are not compared",
+                        path=path,
+                        label=label,
                     )
                 key = unguarded(row["text"]), unguarded(row.get("pair") or ""), label
                 found[key] = row["id"], predicted
     except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise InputError(f"expected what kfold.py wrote in {path}, found {error}") from None
+        raise InputError(
+            "expected what kfold.py wrote in {path}, found {error}", path=path, error=error
+        ) from None
     return found

@@ -144,8 +144,9 @@ def _look_at(
     """Its columns, those of texts, and how many rows there are."""
     if source.format != ".parquet":
         raise InputError(
-            f"{source.shown}: expected a Parquet file with --cluster, found another kind; convert "
-            "it, or leave out --cluster"
+            "expected a Parquet file with --cluster, found another kind; convert it, or leave out "
+            "--cluster",
+            place=source.shown,
         )
     found = SourceNotes(source=source.name)
     with open_parquet(source, found) as table:
@@ -153,8 +154,9 @@ def _look_at(
         twins = sorted({name for name in names if names.count(name) > 1})
         if twins:
             raise InputError(
-                f"{source.shown}: expected different column names, found {', '.join(twins)} "
-                "twice; rename one"
+                "expected different column names, found {twins} twice; rename one",
+                place=source.shown,
+                twins=", ".join(twins),
             )
         places = ColumnRequest(text=options.text_column).locate(names, source.shown, table.sample)
         columns = [names[places.text]]
@@ -186,8 +188,10 @@ def _joined(before: pa.Schema, found: pa.Schema, source: Source) -> pa.Schema:
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{source.shown}: expected the columns that the files before it have, found another "
-            f"type ({reason}); write all files with the same types"
+            "expected the columns that the files before it have, found another type ({reason}); "
+            "write all files with the same types",
+            place=source.shown,
+            reason=reason,
         ) from error
 
 
@@ -234,8 +238,11 @@ def rows_of_part(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Itera
                 texts = [batch.column(name).to_pylist() for name in chosen.columns]
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{chosen.source.shown}: expected texts in UTF-8 in rows {first + 1:,} to "
-                    f"{first + len(batch):,}, found other bytes; write the file again"
+                    "expected texts in UTF-8 in rows {first:,} to {last:,}, found other bytes; "
+                    "write the file again",
+                    place=chosen.source.shown,
+                    first=first + 1,
+                    last=first + len(batch),
                 ) from error
             for place, row in enumerate(zip(*texts, strict=True)):
                 try:
@@ -251,8 +258,9 @@ def _batches(chosen: RowRange) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of a range, each time with the number of the first of them, from 0."""
     if not chosen.path.exists():
         raise InputError(
-            f"{chosen.source.shown}: found on the machine of the command, not on every node; put "
-            "it into a folder that all nodes share under one path"
+            "found on the machine of the command, not on every node; put it into a folder that "
+            "all nodes share under one path",
+            place=chosen.source.shown,
         )
     end = chosen.first + chosen.rows
     try:
@@ -262,8 +270,11 @@ def _batches(chosen: RowRange) -> Iterator[tuple[int, pa.RecordBatch]]:
             ends = list(accumulate(sizes))
             if not ends or ends[-1] < end:
                 raise InputError(
-                    f"{chosen.source.shown}: expected {end:,} rows or more, as at the first look, "
-                    f"found {sum(sizes):,}; the file changed meanwhile: give the command again"
+                    "expected {end:,} rows or more, as at the first look, found {sizes:,}; the "
+                    "file changed meanwhile: give the command again",
+                    place=chosen.source.shown,
+                    end=end,
+                    sizes=sum(sizes),
                 )
             wanted = [group for group in groups if ends[group] > chosen.first]
             at = ends[wanted[0]] - sizes[wanted[0]]
@@ -292,8 +303,11 @@ def _with_columns(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> p
             columns.append(there.get(field.name, pa.nulls(len(batch))).cast(field.type))
         except pa.ArrowException as error:
             raise InputError(
-                f"{source.shown}: expected cells of {field.type} in column {field.name!r}, "
-                f"as all files together have it, found others ({' '.join(str(error).split())[:120]}"
-                "); write all files with the same types"
+                "expected cells of {type} in column {name!r}, as all files together have it, "
+                "found others ({error}); write all files with the same types",
+                place=source.shown,
+                type=field.type,
+                name=field.name,
+                error=" ".join(str(error).split())[:120],
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -67,13 +67,16 @@ def _row(line: bytes, where: str, text_column: str | None, pair_column: str | No
         found: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{where}: expected a JSON object in UTF-8, found something else ({error}); write one "
-            "JSON object a line"
+            "expected a JSON object in UTF-8, found something else ({error}); write one JSON "
+            "object a line",
+            place=where,
+            error=error,
         ) from error
     if not isinstance(found, dict):
         raise InputError(
-            f"{where}: expected a JSON object, found {type(found).__name__}; write one a line, as "
-            '{"text": "…"}'
+            'expected a JSON object, found {kind}; write one a line, as {{"text": "…"}}',
+            place=where,
+            kind=type(found).__name__,
         )
     row = with_inner_keys(found)
 
@@ -103,8 +106,10 @@ def _lines_as_they_come(descriptor: int) -> Iterator[list[bytes]]:
             yield lines
         if len(rest) > _LONGEST_LINE_BYTES:
             raise InputError(
-                f"{STANDARD_INPUT}: expected lines of at most {_LONGEST_LINE_BYTES >> 20} MiB, "
-                "found a longer one; write one JSON object a line"
+                "expected lines of at most {most} MiB, found a longer one; write one JSON object "
+                "a line",
+                place=STANDARD_INPUT,
+                most=_LONGEST_LINE_BYTES >> 20,
             )
     if rest:
         yield [rest]

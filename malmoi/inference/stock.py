@@ -62,9 +62,11 @@ def load_stock(folder: Path) -> StockClassifier:
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
-            f"{source} is not a finished classifier: its weights lack {missing[0]}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            + "; fine-tune it first with python finetune/kfold.py --model"
+            "{source} is not a finished classifier: its weights lack {missing}{more}; fine-tune "
+            "it first with python finetune/kfold.py --model",
+            source=source,
+            missing=missing[0],
+            more=f" and {len(missing) - 1} more" if len(missing) > 1 else "",
         )
     label_names(model.config.to_dict(), source)  # before the tokenizer is looked for
     tokenizer = load_tokenizer(folder)

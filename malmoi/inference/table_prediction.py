@@ -190,8 +190,10 @@ def label_table(
     if labelled.rows != survey.rows:
         shutil.rmtree(units)  # nobody knows which of them have the rows of the first reading
         raise UnfinishedError(
-            f"expected {survey.rows:,} rows, as many as at the first reading, found "
-            f"{labelled.rows:,}; the input changed meanwhile: give the command again"
+            "expected {expected:,} rows, as many as at the first reading, found {found:,}; the "
+            "input changed meanwhile: give the command again",
+            expected=survey.rows,
+            found=labelled.rows,
         )
     sync(result)
     shutil.move(result, output)

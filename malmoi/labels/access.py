@@ -62,8 +62,9 @@ class ProjectAccess:
             self._require(connection, needed)
             if not even_archived and self.row(connection)["archived_at"] is not None:
                 raise InputError(
-                    f"project {self.project_id} is archived: expected an open one; open it again "
-                    "to change it"
+                    "project {project_id} is archived: expected an open one; open it again to "
+                    "change it",
+                    project_id=self.project_id,
                 )
             yield connection
 
@@ -77,7 +78,9 @@ class ProjectAccess:
         found = connection.execute(select(table).where(table.c.id == self.project_id)).mappings()
         row = found.one_or_none()
         if row is None:
-            raise InputError(f"expected the id of a project, found {self.project_id}")
+            raise InputError(
+                "expected the id of a project, found {project_id}", project_id=self.project_id
+            )
         return dict(row)
 
     def kind(self, connection: Connection) -> TaskKind:
@@ -89,7 +92,9 @@ class ProjectAccess:
         query = select(ProjectRow.kind).where(ProjectRow.id == self.project_id)
         found = connection.scalar(query)
         if found is None:
-            raise InputError(f"expected the id of a project, found {self.project_id}")
+            raise InputError(
+                "expected the id of a project, found {project_id}", project_id=self.project_id
+            )
         return cast(TaskKind, found)
 
     def role(self, connection: Connection) -> Role | None:
@@ -119,13 +124,19 @@ class ProjectAccess:
         if role is None:
             # Says the same whether there is such a project or not.
             raise AccessError(
-                f"expected a member of project {self.project_id}, found {self.person.name}; ask "
-                "one of its admins to add you"
+                "expected a member of project {project_id}, found {person}; ask one of its admins "
+                "to add you",
+                project_id=self.project_id,
+                person=self.person.name,
             )
         if not allows(role, needed):
             raise AccessError(
-                f"expected the role {needed} in project {self.project_id}, found "
-                f"{self.person.name} as {role}; ask one of its admins"
+                "expected the role {needed} in project {project_id}, found {person} as {role}; ask "
+                "one of its admins",
+                needed=needed,
+                project_id=self.project_id,
+                person=self.person.name,
+                role=role,
             )
 
 
@@ -183,6 +194,8 @@ def database_errors(engine: Engine) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise InputError(
-            f"the label database could not do it ({reason(error)}); try again, and check that "
-            f"{without_password(engine.url.render_as_string(hide_password=False))} can be reached"
+            "the label database could not do it ({error}); try again, and check that {url} can be "
+            "reached",
+            error=reason(error),
+            url=without_password(engine.url.render_as_string(hide_password=False)),
         ) from error

@@ -22,6 +22,7 @@ from malmoi.labels.projects import newest_guideline
 from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.text_state import recount, require_text
+from malmoi.messages import Phrase
 
 ActKind = Literal["label", "skip", "flag", "note", "undo"]
 _DECISIONS = ("label", "skip")
@@ -68,18 +69,20 @@ class Act:
         checked_request(self.request_id)
         if self.kind not in ("label", "skip", "flag", "note", "undo"):
             raise InputError(
-                f"expected an act of label, skip, flag, note, undo, found {self.kind!r}"
+                "expected an act of label, skip, flag, note, undo, found {kind!r}", kind=self.kind
             )
         if (self.withdraws is None) != (self.kind != "undo"):
             raise InputError("expected the request that an undo withdraws, and of nothing else")
         checked_note(self.note)
         if self.seconds is not None and not 0 <= self.seconds < float("inf"):
-            raise InputError(f"expected seconds of 0 or more, found {self.seconds}")
+            raise InputError("expected seconds of 0 or more, found {seconds}", seconds=self.seconds)
         if self.suggestion is not None:
-            checked(self.suggestion.label, "a suggested label")
-            checked(self.suggestion.model, "the name of a model")
+            checked(self.suggestion.label, Phrase("a suggested label"))
+            checked(self.suggestion.model, Phrase("the name of a model"))
             if not 0 <= self.suggestion.score <= 1:
-                raise InputError(f"expected a score from 0 to 1, found {self.suggestion.score}")
+                raise InputError(
+                    "expected a score from 0 to 1, found {score}", score=self.suggestion.score
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +208,9 @@ class _Writer:
             withdrawn = self._withdrawn(act)
             if self._is_undone(withdrawn):
                 raise InputError(
-                    f"expected an act that holds, found {act.withdraws}, which is undone already; "
-                    "label the text again"
+                    "expected an act that holds, found {request}, which is undone already; label "
+                    "the text again",
+                    request=act.withdraws,
                 )
         return Saved(self._append(act, withdrawn), new=True)
 
@@ -239,7 +243,8 @@ class _Writer:
         mine = (self.access.project_id, self.access.person.name, act.text_id, act.kind)
         if tuple(known[name] for name in ("project_id", "annotator", "text_id", "kind")) != mine:
             raise InputError(
-                f"expected a new id of a request, found {act.request_id}, which names another act"
+                "expected a new id of a request, found {request}, which names another act",
+                request=act.request_id,
             )
 
     def _withdrawn(self, act: Act) -> dict[str, Any]:
@@ -248,13 +253,16 @@ class _Writer:
         mine = (self.access.project_id, self.access.person.name, act.text_id)
         if row is None or (row["project_id"], row["annotator"], row["text_id"]) != mine:
             raise InputError(
-                f"expected the request of an act of {self.access.person.name} on text "
-                f"{act.text_id} to undo, found {act.withdraws}"
+                "expected the request of an act of {person} on text {text_id} to undo, found "
+                "{request}",
+                person=self.access.person.name,
+                text_id=act.text_id,
+                request=act.withdraws,
             )
         if row["kind"] == "undo":
             raise InputError(
-                f"expected an act to undo, found {act.withdraws}, which is an undo; label the text "
-                "again"
+                "expected an act to undo, found {request}, which is an undo; label the text again",
+                request=act.withdraws,
             )
         return row
 
@@ -266,8 +274,9 @@ class _Writer:
         version = act.guideline_version or self.guideline_version
         if not 1 <= version <= self.guideline_version:
             raise InputError(
-                f"expected a version of the guideline up to {self.guideline_version}, found "
-                f"{version}"
+                "expected a version of the guideline up to {guideline_version}, found {version}",
+                guideline_version=self.guideline_version,
+                version=version,
             )
         shown = act.suggestion
         drawn = select(PlaceRow.drawn).where(

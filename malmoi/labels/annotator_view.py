@@ -70,6 +70,8 @@ def read_text(access: ProjectAccess, text_id: int) -> str:
         found = connection.scalar(query)
     if found is None:
         raise InputError(
-            f"expected the id of a text of project {access.project_id}, found {text_id}"
+            "expected the id of a text of project {project_id}, found {text_id}",
+            project_id=access.project_id,
+            text_id=text_id,
         )
     return found

@@ -38,11 +38,16 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
             "postgresql", parsed.username, None, parsed.host, parsed.port, parsed.database
         )
         raise InputError(
-            f"{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
-            f"--file={path} {plain}"
+            "{shown} is no SQLite file: expected one to back up; run pg_dump --format=custom "
+            "--file={path} {plain}",
+            shown=shown,
+            path=path,
+            plain=plain,
         )
     if path.exists():
-        raise InputError(f"expected a new file for the backup, found {path}; name another one")
+        raise InputError(
+            "expected a new file for the backup, found {path}; name another one", path=path
+        )
     with file_at_once(path) as scratch:
         _copy(Path(parsed.database or ""), scratch)
     return path.stat().st_size
@@ -61,8 +66,11 @@ def _copy(source: Path, target: Path) -> None:
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise InputError(
-            f"{source}: expected a label database to back up, found a file that cannot be read "
-            f"({error})"
+            "expected a label database to back up, found a file that cannot be read ({error})",
+            place=source,
+            error=error,
         ) from error
     if found != ("ok",):
-        raise InputError(f"{source}: the label database is damaged ({found[0]}); keep the file")
+        raise InputError(
+            "the label database is damaged ({fault}); keep the file", place=source, fault=found[0]
+        )

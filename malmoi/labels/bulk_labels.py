@@ -42,7 +42,9 @@ def save_labels_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]
         InputError: the person is no admin, or an act does not fit the project; nothing is saved.
     """
     if strange := {act.kind for _, act in acts} - {"label", "skip"}:
-        raise InputError(f"expected labels and skips only, found {', '.join(sorted(strange))}")
+        raise InputError(
+            "expected labels and skips only, found {strange}", strange=", ".join(sorted(strange))
+        )
     if not acts:
         return 0
     named = [(person_name(name), act) for name, act in acts]
@@ -82,7 +84,8 @@ def _new(
         held = known.setdefault(act.request_id, mine)
         if held != mine:
             raise InputError(
-                f"expected a new id of a request, found {act.request_id}, which names another act"
+                "expected a new id of a request, found {request}, which names another act",
+                request=act.request_id,
             )
         if held is mine:
             new.append((name, act))
@@ -92,7 +95,11 @@ def _new(
 def _require_texts(connection: Connection, project_id: int, ids: set[int]) -> None:
     query = select(TextRow.id).where(TextRow.project_id == project_id, TextRow.id.in_(ids))
     if strange := ids - set(connection.scalars(query)):
-        raise InputError(f"expected ids of texts of project {project_id}, found {min(strange)}")
+        raise InputError(
+            "expected ids of texts of project {project_id}, found {strange}",
+            project_id=project_id,
+            strange=min(strange),
+        )
 
 
 def _places(connection: Connection, ids: set[int]) -> dict[Place, tuple[int, str | None]]:

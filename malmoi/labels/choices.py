@@ -41,11 +41,17 @@ class LabelBook:
         for name in plain:
             if name not in self._offered:
                 offered = ", ".join(self._offered)
-                raise InputError(f"expected a label of {offered}, found {name!r}")
+                raise InputError(
+                    "expected a label of {offered}, found {name!r}", offered=offered, name=name
+                )
         if len(set(plain)) < len(plain):
-            raise InputError(f"expected each label once, found {', '.join(plain)}")
+            raise InputError("expected each label once, found {plain}", plain=", ".join(plain))
         if self.kind == "single" and len(plain) != 1:
-            raise InputError(f"expected one label, found {len(plain)}: {', '.join(plain)}")
+            raise InputError(
+                "expected one label, found {count}: {plain}",
+                count=len(plain),
+                plain=", ".join(plain),
+            )
         return json.dumps(sorted(self._offered[name] or 0 for name in plain))
 
     def labels(self, choice: str) -> tuple[str, ...]:

@@ -66,11 +66,13 @@ def reading_engine(database: LabelDatabase, place: str = "--data") -> Engine:
             options = POSTGRES | {"options": f"{POSTGRES['options']}{_READ_ONLY}"}
             return _postgres_engine(parsed, place, options)
         if (parsed.database or "").startswith("file:"):
-            raise InputError(f"{database}: expected sqlite:///PATH, found a file: URI; write so")
+            raise InputError("expected sqlite:///PATH, found a file: URI; write so", place=database)
         path = Path(parsed.database or "")
     assert path is not None
     if not path.is_file():
-        raise InputError(f"{database}: expected a label database, found no file {path}")
+        raise InputError(
+            "expected a label database, found no file {path}", place=database, path=path
+        )
     name = f"{path.resolve().as_uri()}?mode=ro"
 
     def connect() -> sqlite3.Connection:
@@ -107,18 +109,26 @@ def database_url_of(url: str | URL, place: str) -> URL:
         backend = parsed.get_backend_name()
     except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
         raise InputError(
-            f"{place} is not a database URL; use one like {_EXAMPLES}, or the path of a SQLite "
-            f"file that ends with {_ENDINGS[0]}"
+            "{where} is not a database URL; use one like {examples}, or the path of a SQLite file "
+            "that ends with {ending}",
+            where=place,
+            examples=_EXAMPLES,
+            ending=_ENDINGS[0],
         ) from error
     if backend not in _SUPPORTED:
         raise InputError(
-            f"{place} names {backend}; labels are kept in SQLite or PostgreSQL: use a URL like "
-            f"{_EXAMPLES}"
+            "{where} names {backend}; labels are kept in SQLite or PostgreSQL: use a URL like "
+            "{examples}",
+            where=place,
+            backend=backend,
+            examples=_EXAMPLES,
         )
     if backend == "sqlite" and _in_memory(parsed):
         raise InputError(
-            f"{place} names a SQLite database in memory ({parsed}), which would be empty for every "
-            "new connection; name a file, as in sqlite:///runs/labels.db"
+            "{where} names a SQLite database in memory ({parsed}), which would be empty for every "
+            "new connection; name a file, as in sqlite:///runs/labels.db",
+            where=place,
+            parsed=parsed,
         )
     return parsed
 
@@ -141,7 +151,8 @@ def _postgres_engine(url: URL, place: str, options: dict[str, Any]) -> Engine:
         return create_engine(url, poolclass=NullPool, connect_args=options if known else {})
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{place} names PostgreSQL, whose driver {error.name} is not installed; run "
-            "pip install -c constraints.txt -e '.[postgres]' and let the URL begin with "
-            "postgresql+psycopg://"
+            "{where} names PostgreSQL, whose driver {driver} is not installed; run pip install -c "
+            "constraints.txt -e '.[postgres]' and let the URL begin with postgresql+psycopg://",
+            where=place,
+            driver=error.name,
         ) from error

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
 from malmoi.labels.tasks import own_tasks, task_named
+from malmoi.messages import Phrase
 
 DATABASE_VARIABLE = "MALMOI_DATABASE"
 _MAGIC = b"SQLite format 3\x00"
@@ -67,10 +68,13 @@ class LabelDatabase:
             return [normal_label(name) for name in self.part.split(",")]
         task = task_named(self.part)
         if task is None:
-            names = ", ".join(task.name for task in own_tasks()) or "none"
+            names = ", ".join(task.name for task in own_tasks()) or Phrase("none")
             raise InputError(
-                f"{self}: expected #TASK of a task.toml below corpora/ ({names}) or labels as "
-                f"#긍정,부정,중립, found #{self.part}"
+                "expected #TASK of a task.toml below corpora/ ({names}) or labels as "
+                "#긍정,부정,중립, found #{part}",
+                place=self,
+                names=names,
+                part=self.part,
             )
         return task.label_names
 
@@ -89,8 +93,10 @@ def label_database(given: str | Path) -> LabelDatabase | None:
     if place == DATABASE_VARIABLE and part is not None:
         if not (url := os.environ.get(DATABASE_VARIABLE)):
             raise InputError(
-                f"{text}: expected the URL of a label database in {DATABASE_VARIABLE}, found "
-                "nothing; set it, or write the URL in its place"
+                "expected the URL of a label database in {variable}, found nothing; set it, or "
+                "write the URL in its place",
+                place=text,
+                variable=DATABASE_VARIABLE,
             )
         return LabelDatabase(url=url, part=part)
     if _URL.match(text):

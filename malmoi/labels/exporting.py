@@ -112,8 +112,9 @@ def _own_columns(access: ProjectAccess, connection: Connection) -> dict[str, str
             found[name] = free
     if len(found) > 1_000:
         raise InputError(
-            f"expected at most 1,000 columns in the files of a project, found {len(found):,}; "
-            "export as Label Studio JSON or doccano JSON lines instead"
+            "expected at most 1,000 columns in the files of a project, found {count:,}; export as "
+            "Label Studio JSON or doccano JSON lines instead",
+            count=len(found),
         )
     return found
 

@@ -11,6 +11,7 @@ from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.store import text_hash
 from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import new_text, texts_by_hash
+from malmoi.messages import Phrase
 
 # One transaction takes a fraction of a second at this size.
 _MOST = 1_000
@@ -32,10 +33,14 @@ def add_texts(access: ProjectAccess, texts: Sequence[str], source: str) -> list[
             be stored; nothing is added.
     """
     if len(texts) > _MOST:
-        raise InputError(f"expected at most {_MOST:,} texts at a time, found {len(texts):,}")
-    checked(source, "the source of texts")
+        raise InputError(
+            "expected at most {most:,} texts at a time, found {count:,}",
+            most=_MOST,
+            count=len(texts),
+        )
+    checked(source, Phrase("the source of texts"))
     for text in texts:
-        if not checked(text, "a text").strip():
+        if not checked(text, Phrase("a text")).strip():
             raise InputError("expected a text, found an empty one")
     hashes = [text_hash(text) for text in texts]
     with access.writing("annotator") as connection:

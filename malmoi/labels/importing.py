@@ -58,8 +58,9 @@ def import_files(
     if way.origin != "table":
         if way.origin == "doccano" and way.label_column is not None:
             raise InputError(
-                f"expected no column of labels for what doccano exports, found "
-                f"{way.label_column!r}; leave it out, or import the file as a table"
+                "expected no column of labels for what doccano exports, found {label_column!r}; "
+                "leave it out, or import the file as a table",
+                label_column=way.label_column,
             )
         return import_labelled(
             access,

@@ -78,8 +78,9 @@ def import_table(
     )
     if done.texts.rows and not was_met:
         raise InputError(
-            f"expected a column {label_column!r} with labels, found none of that name; the texts "
-            "are imported, their labels are not: import the files again with the right name"
+            "expected a column {label_column!r} with labels, found none of that name; the texts "
+            "are imported, their labels are not: import the files again with the right name",
+            label_column=label_column,
         )
     return done
 
@@ -127,7 +128,7 @@ def _list_in(text: str) -> list[str] | None:
     if isinstance(found, dict) or any(isinstance(one, dict) for one in found):
         found = chosen(found)
     if found is None or any(isinstance(one, list | tuple | dict | set) for one in found):
-        raise InputError(f"expected names of labels in a list, found {text[:100]!r}")
+        raise InputError("expected names of labels in a list, found {text!r}", text=text[:100])
     # The order of a set is no order.
     return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]
 

@@ -99,7 +99,8 @@ def _add_annotation(
     if row.book.kind == "single" and choices is None and len(labels) > 1 and len(names) > 1:
         shown = ", ".join(sorted(map(str, names)))
         raise InputError(
-            f"expected labels of one Choices, found those of {shown}; name one (--label-column)"
+            "expected labels of one Choices, found those of {shown}; name one (--label-column)",
+            shown=shown,
         )
     seconds = one.get("lead_time")
     if one.get("ground_truth"):
@@ -133,7 +134,8 @@ def _chosen(result: Any, choices: str | None) -> list[str]:
             continue
         if not isinstance(chosen := _choices_of(part), list):
             raise InputError(
-                f"expected value.choices as a list of names, found {part.get('value')!r}"
+                "expected value.choices as a list of names, found {value!r}",
+                value=part.get("value"),
             )
         labels += map(str, chosen)
     return labels

@@ -94,7 +94,7 @@ class _LeftOut:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: StoredRow, error: InputError) -> None:
-        self.rows.add(InputError(f"{row.place}: {error}"))
+        self.rows.add(error.at(row.place))
         self.reasons[str(error)] += 1
 
 

@@ -101,9 +101,13 @@ def lease_texts(
         InputError: the person is no member, or a value is out of bounds.
     """
     if not 1 <= count <= MOST_LEASES:
-        raise InputError(f"expected 1 to {MOST_LEASES} texts at a time, found {count}")
+        raise InputError(
+            "expected 1 to {most} texts at a time, found {count}", most=MOST_LEASES, count=count
+        )
     if order is not None and order not in ORDERS:
-        raise InputError(f"expected an order of {', '.join(ORDERS)}, found {order!r}")
+        raise InputError(
+            "expected an order of {orders}, found {order!r}", orders=", ".join(ORDERS), order=order
+        )
     with access.writing("annotator") as connection:
         chooser = _Chooser(access, connection, order)
         held = chooser.held(count)

@@ -64,8 +64,10 @@ def agreed(annotations: Sequence[Mapping[str, Any]]) -> list[str] | None:
         if set(other) != set(said[0]):
             first, second = (", ".join(names) or "none" for names in (said[0], other))
             raise InputError(
-                f"expected annotators who agree on a text, found {first} and {second}; import the "
-                "file into a project of the app and decide there, or keep one annotation a text"
+                "expected annotators who agree on a text, found {first} and {second}; import the "
+                "file into a project of the app and decide there, or keep one annotation a text",
+                first=first,
+                second=second,
             )
     return said[0] if said else None
 

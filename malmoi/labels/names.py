@@ -25,12 +25,12 @@ def parse_labels(text: str) -> list[str]:
     """
     labels = [normal_label(name) for name in text.split(",")]
     if "" in labels:
-        raise InputError(f"expected names between the commas of --labels, found {text!r}")
+        raise InputError("expected names between the commas of --labels, found {text!r}", text=text)
     twice = [label for label, count in Counter(labels).items() if count > 1]
     if twice:
-        raise InputError(f"--labels has {', '.join(twice)} more than once")
+        raise InputError("--labels has {twice} more than once", twice=", ".join(twice))
     if len(labels) < 2:
-        raise InputError(f"expected at least two names in --labels, found {text!r}")
+        raise InputError("expected at least two names in --labels, found {text!r}", text=text)
     return labels
 
 

@@ -34,6 +34,7 @@ from malmoi.labels.labelled_import import (
 from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import ReviewedText
+from malmoi.messages import Phrase
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
@@ -118,9 +119,11 @@ def import_labelled(
     )
     if done.texts.rows and not was_met:
         raise InputError(
-            f"expected labels under {' or '.join(map(repr, _KEYS[tool]))} in what {tool} exports, "
-            "found neither; the texts are imported, their labels are not: import the files as a "
-            "table, or export them again with the names of the labels"
+            "expected labels under {keys: or } in what {tool} exports, found neither; the texts "
+            "are imported, their labels are not: import the files as a table, or export them "
+            "again with the names of the labels",
+            keys=[repr(key) for key in _KEYS[tool]],
+            tool=tool,
         )
     if choices is not None:
         _refuse_unmet(choices, all_choices)
@@ -130,8 +133,10 @@ def import_labelled(
 def _refuse_unmet(choices: str, met: Collection[str]) -> None:
     if choices not in met:
         raise InputError(
-            f"expected Choices named {choices!r} in what label-studio exports, found "
-            f"{', '.join(met) or 'none'}; the texts are imported, their labels are not"
+            "expected Choices named {choices!r} in what label-studio exports, found {met}; the "
+            "texts are imported, their labels are not",
+            choices=choices,
+            met=", ".join(met) or Phrase("none"),
         )
 
 
@@ -157,7 +162,7 @@ def _doccano_labels(cells: Mapping[str, Any]) -> list[str]:
     if isinstance(labels, str):
         labels = [labels]
     if labels is not None and not isinstance(labels, list):
-        raise InputError(f"expected label as a list of names, found {labels!r}")
+        raise InputError("expected label as a list of names, found {labels!r}", labels=labels)
     return [str(name) for name in labels or ()]
 
 

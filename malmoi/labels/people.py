@@ -6,6 +6,7 @@ from typing import Literal
 from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
 from malmoi.labels.stored_text import checked
+from malmoi.messages import Phrase
 
 Role = Literal["annotator", "reviewer", "admin"]
 # Each may do what those before it may.
@@ -42,10 +43,12 @@ def person_name(name: str) -> str:
     Raises:
         InputError: it is empty, too long or cannot be stored.
     """
-    plain = normal_label(checked(name, "the name of a person"))
+    plain = normal_label(checked(name, Phrase("the name of a person")))
     if not plain or len(plain) > _LONGEST_NAME:
         raise InputError(
-            f"expected a person's name of 1 to {_LONGEST_NAME} characters, found {len(plain)}"
+            "expected a person's name of 1 to {longest} characters, found {count}",
+            longest=_LONGEST_NAME,
+            count=len(plain),
         )
     return plain
 
@@ -64,4 +67,6 @@ def checked_role(role: str) -> Role:
     for known in ROLES:
         if role == known:
             return known
-    raise InputError(f"expected a role of {', '.join(ROLES)}, found {role!r}")
+    raise InputError(
+        "expected a role of {roles}, found {role!r}", roles=", ".join(ROLES), role=role
+    )

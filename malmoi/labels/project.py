@@ -12,6 +12,7 @@ from malmoi.labels.names import normal_label
 from malmoi.labels.people import Role
 from malmoi.labels.stored_text import checked
 from malmoi.labels.tasks import TaskDefinition
+from malmoi.messages import Phrase
 
 TaskKind = Literal["single", "multi"]
 TextOrder = Literal["plain", "scores", "random"]
@@ -78,22 +79,33 @@ class ProjectSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.annotators_per_text <= 100:
             raise InputError(
-                f"expected 1 to 100 annotators per text, found {self.annotators_per_text}"
+                "expected 1 to 100 annotators per text, found {annotators_per_text}",
+                annotators_per_text=self.annotators_per_text,
             )
         if self.text_order not in ORDERS:
-            raise InputError(f"expected an order of {', '.join(ORDERS)}, found {self.text_order!r}")
+            raise InputError(
+                "expected an order of {orders}, found {text_order!r}",
+                orders=", ".join(ORDERS),
+                text_order=self.text_order,
+            )
         if not 0 <= self.random_share <= 1:
-            raise InputError(f"expected a random share from 0 to 1, found {self.random_share}")
+            raise InputError(
+                "expected a random share from 0 to 1, found {random_share}",
+                random_share=self.random_share,
+            )
         if not 1 <= self.lease_seconds <= _LONGEST_LEASE:
             raise InputError(
-                f"expected a lease of 1 to {_LONGEST_LEASE:,} seconds, found {self.lease_seconds:,}"
+                "expected a lease of 1 to {longest:,} seconds, found {lease_seconds:,}",
+                longest=_LONGEST_LEASE,
+                lease_seconds=self.lease_seconds,
             )
         if self.model is not None:
-            checked(self.model, "the name of a model")
+            checked(self.model, Phrase("the name of a model"))
             if not 1 <= len(self.model) <= _LONGEST_MODEL:
                 raise InputError(
-                    f"expected the name of a model of 1 to {_LONGEST_MODEL:,} characters, found "
-                    f"{len(self.model):,}"
+                    "expected the name of a model of 1 to {longest:,} characters, found {count:,}",
+                    longest=_LONGEST_MODEL,
+                    count=len(self.model),
                 )
 
 
@@ -130,11 +142,13 @@ class NewProject:
     settings: ProjectSettings = field(default_factory=ProjectSettings)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", checked_name(self.name, "a project"))
+        object.__setattr__(self, "name", checked_name(self.name, Phrase("a project")))
         if self.kind not in KINDS:
-            raise InputError(f"expected a kind of {', '.join(KINDS)}, found {self.kind!r}")
+            raise InputError(
+                "expected a kind of {kinds}, found {kind!r}", kinds=", ".join(KINDS), kind=self.kind
+            )
         object.__setattr__(self, "labels", complete_labels(self.labels, self.kind))
-        checked(self.guideline, "a guideline")
+        checked(self.guideline, Phrase("a guideline"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +214,13 @@ def checked_name(name: str, what: str) -> str:
     Raises:
         InputError: it is empty, too long or cannot be stored.
     """
-    plain = normal_label(checked(name, f"the name of {what}"))
+    plain = normal_label(checked(name, Phrase("the name of {what}", what=what)))
     if not plain or len(plain) > _LONGEST_NAME:
         raise InputError(
-            f"expected a name of {what} of 1 to {_LONGEST_NAME} characters, found {len(plain)}"
+            "expected a name of {what} of 1 to {longest} characters, found {count}",
+            what=what,
+            longest=_LONGEST_NAME,
+            count=len(plain),
         )
     return plain
 
@@ -217,10 +234,14 @@ def complete_labels(labels: Sequence[ProjectLabel], kind: TaskKind) -> tuple[Pro
     offered = [label for label in labels if not label.retired]
     fewest = 1 if kind == "multi" else 2
     if len(offered) < fewest:
-        raise InputError(f"expected at least {fewest} labels to choose from, found {len(offered)}")
-    named = [replace(label, name=checked_name(label.name, "a label")) for label in labels]
-    _refuse_twice("name", [label.name for label in named])
-    _refuse_twice("key", [label.key for label in named if label.key and not label.retired])
+        raise InputError(
+            "expected at least {fewest} labels to choose from, found {count}",
+            fewest=fewest,
+            count=len(offered),
+        )
+    named = [replace(label, name=checked_name(label.name, Phrase("a label"))) for label in labels]
+    _refuse_twice(Phrase("name"), [label.name for label in named])
+    _refuse_twice(Phrase("key"), [label.key for label in named if label.key and not label.retired])
     taken = {label.key for label in named}
     free = [key for key in KEYS if key not in taken]
     colors = [color for color in PALETTE if color not in {label.color for label in named}]
@@ -228,16 +249,21 @@ def complete_labels(labels: Sequence[ProjectLabel], kind: TaskKind) -> tuple[Pro
     for place, label in enumerate(named):
         if label.color is not None and not _COLOR.fullmatch(label.color):
             raise InputError(
-                f"label {label.name}: expected color as #rrggbb, found {label.color!r}"
+                "label {name}: expected color as #rrggbb, found {color!r}",
+                name=label.name,
+                color=label.color,
             )
         if label.key is not None and (len(label.key) != 1 or label.key not in KEYS):
             raise InputError(
-                f"label {label.name}: expected key as one of 0 to 9 or a to z, found {label.key!r}"
+                "label {name}: expected key as one of 0 to 9 or a to z, found {key!r}",
+                name=label.name,
+                key=label.key,
             )
-        checked(label.meaning, f"the meaning of {label.name}")
+        checked(label.meaning, Phrase("the meaning of {name}", name=label.name))
         color = label.color or (colors.pop(0) if colors else PALETTE[place % len(PALETTE)])
         key = label.key or (free.pop(0) if free and not label.retired else None)
-        title = checked(label.title, f"the title of {label.name}").strip() or label.name
+        title = checked(label.title, Phrase("the title of {name}", name=label.name)).strip()
+        title = title or label.name
         whole.append(replace(label, title=title, color=color, key=key))
     return tuple(whole)
 
@@ -245,4 +271,8 @@ def complete_labels(labels: Sequence[ProjectLabel], kind: TaskKind) -> tuple[Pro
 def _refuse_twice(what: str, values: Sequence[str]) -> None:
     twice = [value for value, count in Counter(values).items() if count > 1]
     if twice:
-        raise InputError(f"labels have the same {what} {', '.join(twice)}; give each its own")
+        raise InputError(
+            "labels have the same {what} {twice}; give each its own",
+            what=what,
+            twice=", ".join(twice),
+        )

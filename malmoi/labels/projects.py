@@ -43,6 +43,7 @@ from malmoi.labels.project_models import (
 )
 from malmoi.labels.store import open_engine
 from malmoi.labels.stored_text import checked
+from malmoi.messages import Phrase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,8 @@ class ProjectStore:
             taken = select(ProjectRow.id).where(ProjectRow.name == new.name)
             if connection.scalar(taken) is not None:
                 raise InputError(
-                    f"expected a new name for a project, found {new.name}, which another one has"
+                    "expected a new name for a project, found {project}, which another one has",
+                    project=new.name,
                 )
             made = connection.execute(
                 insert(ProjectRow).values(
@@ -110,7 +112,7 @@ class ProjectStore:
         """
         if isinstance(project, str):
             query = select(ProjectRow.id).where(
-                ProjectRow.name == checked_name(project, "a project")
+                ProjectRow.name == checked_name(project, Phrase("a project"))
             )
             with reading_of_one_moment(self.engine) as connection:
                 found = connection.scalar(query)
@@ -149,10 +151,12 @@ class ProjectStore:
             ]
 
 
-def _unknown(project: int | str, person: Person) -> str:
-    return (
-        f"expected a project of which {person.name} is a member, found {project}; ask one of its "
-        "admins to add you"
+def _unknown(project: int | str, person: Person) -> Phrase:
+    return Phrase(
+        "expected a project of which {person} is a member, found {project}; ask one of its admins "
+        "to add you",
+        person=person.name,
+        project=project,
     )
 
 
@@ -221,7 +225,7 @@ def guideline_of(access: ProjectAccess, version: int) -> str:
     with access.reading() as connection:
         found = connection.scalar(query)
     if found is None:
-        raise InputError(f"expected a version of the guideline, found {version}")
+        raise InputError("expected a version of the guideline, found {version}", version=version)
     return found
 
 
@@ -231,7 +235,7 @@ def change_guideline(access: ProjectAccess, markdown: str) -> int:
     Raises:
         InputError: the person is no admin, or the text cannot be stored.
     """
-    checked(markdown, "a guideline")
+    checked(markdown, Phrase("a guideline"))
     with access.writing("admin") as connection:
         version, now = newest_guideline(connection, access.project_id)
         if now == markdown:
@@ -296,7 +300,7 @@ def change_labels(access: ProjectAccess, labels: Sequence[ProjectLabel]) -> None
         InputError: the person is no admin, an id is twice or not of this project, or names do not
             fit.
     """
-    named = [replace(label, name=checked_name(label.name, "a label")) for label in labels]
+    named = [replace(label, name=checked_name(label.name, Phrase("a label"))) for label in labels]
     with access.writing("admin") as connection:
         kind = access.row(connection)["kind"]
         known = {label.id: label for label in read_labels(connection, access.project_id)}
@@ -342,7 +346,9 @@ def _with_retired(
     that had it."""
     given = [label.id for label in labels if label.id is not None]
     if strange := [label.name for label in labels if label.id and label.id not in known]:
-        raise InputError(f"expected labels of this project, found others: {', '.join(strange)}")
+        raise InputError(
+            "expected labels of this project, found others: {strange}", strange=", ".join(strange)
+        )
     if len(set(given)) < len(given):
         raise InputError("expected each label of the project once, found one twice; leave one out")
     ids = {label.name: label.id for label in known.values() if label.id not in given}
@@ -401,7 +407,8 @@ def set_member(access: ProjectAccess, name: str, role: Role | None) -> None:
         admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
         if not connection.scalar(admins):
             raise InputError(
-                f"{name} is the only admin of the project: expected another one; make one first"
+                "{name} is the only admin of the project: expected another one; make one first",
+                name=name,
             )
         access.note(connection, "member", {"person": name, "role": role})
 

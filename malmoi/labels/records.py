@@ -14,6 +14,7 @@ from malmoi.labels.names import normal_label
 from malmoi.labels.project_records import iter_project_records, project_id_of, project_names
 from malmoi.labels.queries import known_sets, latest_ids, of_sets
 from malmoi.labels.tasks import task_named
+from malmoi.messages import Phrase
 from malmoi.text.record import Record
 
 _ROWS_AT_ONCE = 1_000
@@ -55,8 +56,10 @@ def iter_label_records(
                 yield Record(id=name, text=text, label=label, source=database.name)
     except (SQLAlchemyError, ImportError) as error:
         raise InputError(
-            f"{database}: expected the label database of the app (a table labels), found "
-            f"{reason(error)}; export the labels in the app as CSV instead"
+            "expected the label database of the app (a table labels), found {error}; export the "
+            "labels in the app as CSV instead",
+            place=database,
+            error=reason(error),
         ) from error
 
 
@@ -70,15 +73,19 @@ def _project(session: Session, database: LabelDatabase) -> int | None:
         is_other = "," in database.part or task_named(database.part) is not None
         if names and not is_other:
             raise InputError(
-                f"{database}: expected one of the projects of this database, "
-                f"{_behind(names)}, found #{database.part}"
+                "expected one of the projects of this database, {names}, found #{part}",
+                place=database,
+                names=_behind(names),
+                part=database.part,
             )
         return None
     task = task_named(database.part)
     if task is not None and sets_within(known_sets(session), task.label_names):
         raise InputError(
-            f"{database}: expected the name of a project or of a task, found both with labels; "
-            f"write #{','.join(task.label_names)} for those of the task, or rename the project"
+            "expected the name of a project or of a task, found both with labels; write "
+            "#{label_names} for those of the task, or rename the project",
+            place=database,
+            label_names=",".join(task.label_names),
         )
     return project_id
 
@@ -90,8 +97,10 @@ def _only_project(session: Session, database: LabelDatabase) -> int | None:
         return None
     if len(names) > 1:
         raise InputError(
-            f"{database}: expected the name of a project behind it, {_behind(names)}, found none; "
-            "write it at the end of --data"
+            "expected the name of a project behind it, {names}, found none; write it at the end of "
+            "--data",
+            place=database,
+            names=_behind(names),
         )
     return project_id_of(session.connection(), names[0])
 
@@ -112,7 +121,10 @@ def _of_one_task(
         chosen = sets_within(sets, part)
         if not chosen and not _without_set(session, part):
             raise InputError(
-                f"{database}: expected labels of {','.join(part)}, found those of {_shown(sets)}"
+                "expected labels of {part}, found those of {sets: and }",
+                place=database,
+                part=",".join(part),
+                sets=_shown(sets),
             )
         return of_sets(chosen, part)
     if labels is not None:
@@ -122,8 +134,10 @@ def _of_one_task(
     largest: list[str] = max(map(names_in, sets), key=len, default=[])
     if len(sets_within(sets, largest)) < len(sets):
         raise InputError(
-            f"{database}: expected labels of one task, found those of {_shown(sets)}; name one's "
-            "by --labels, or behind # at the end of --data"
+            "expected labels of one task, found those of {sets: and }; name one's by --labels, or "
+            "behind # at the end of --data",
+            place=database,
+            sets=_shown(sets),
         )
     return of_sets(sets, None)
 
@@ -134,5 +148,5 @@ def _without_set(session: Session, labels: Sequence[str]) -> bool:
     return session.scalar(query) is not None
 
 
-def _shown(sets: Sequence[str]) -> str:
-    return " and ".join(",".join(names_in(one)) for one in sets) or "none"
+def _shown(sets: Sequence[str]) -> list[str]:
+    return [",".join(names_in(one)) for one in sets] or [Phrase("none")]

@@ -121,8 +121,9 @@ def relabel(
     checked_note(note)
     if len(request_id) > _LONGEST_REQUEST:
         raise InputError(
-            f"expected the id of a request of at most {_LONGEST_REQUEST} characters, found "
-            f"{len(request_id)}"
+            "expected the id of a request of at most {longest} characters, found {count}",
+            longest=_LONGEST_REQUEST,
+            count=len(request_id),
         )
     with access.writing("reviewer") as connection:
         known = _row_of_request(connection, f"{request_id}:1")
@@ -131,13 +132,15 @@ def relabel(
         ids = _ids(access, connection, which)
         if len(ids) > MOST_RELABELLED:
             raise InputError(
-                f"expected at most {MOST_RELABELLED:,} texts to decide at once, found more; narrow "
-                "the search"
+                "expected at most {most:,} texts to decide at once, found more; narrow the search",
+                most=MOST_RELABELLED,
             )
         if len(ids) != expected or not ids:
             raise InputError(
-                f"expected {expected:,} texts to decide, found {len(ids):,}: others were changed "
-                "meanwhile; look at them again"
+                "expected {expected:,} texts to decide, found {count:,}: others were changed "
+                "meanwhile; look at them again",
+                expected=expected,
+                count=len(ids),
             )
         book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
         choice = book.choice(labels)
@@ -324,7 +327,9 @@ def _entry(access: ProjectAccess, connection: Connection, relabelling_id: int) -
     found = connection.execute(query).mappings().one_or_none()
     if found is None:
         raise InputError(
-            f"expected a bulk change of project {access.project_id}, found {relabelling_id}"
+            "expected a bulk change of project {project_id}, found {relabelling_id}",
+            project_id=access.project_id,
+            relabelling_id=relabelling_id,
         )
     return found
 

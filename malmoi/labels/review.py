@@ -24,6 +24,7 @@ from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.text_state import require_text
+from malmoi.messages import Phrase
 
 ReviewState = Literal["disagreeing", "flagged", "skipped", "adjudicated"]
 # The queue is counted no further.
@@ -415,7 +416,8 @@ def _known_decision(
     mine = (access.project_id, access.person.name, text_id)
     if (row["project_id"], row["reviewer"], row["text_id"]) != mine:
         raise InputError(
-            f"expected a new id of a request, found {request_id}, which names another decision"
+            "expected a new id of a request, found {request}, which names another decision",
+            request=request_id,
         )
     identifier: int = row["id"]
     return identifier
@@ -429,10 +431,14 @@ def _refuse_unseen(connection: Connection, text_id: int, shown: int | None) -> N
     )
     held = connection.execute(query).one_or_none()
     if (None if held is None else held[0]) != shown:
-        by = "was withdrawn" if held is None else f"is {held[1]}'s"
+        by = Phrase("was withdrawn")
+        if held is not None:
+            by = Phrase("is {reviewer}'s", reviewer=held[1])
         raise InputError(
-            f"expected the decision of text {text_id} to be the one that was on screen, found that "
-            f"it {by} now; look at the text again"
+            "expected the decision of text {text_id} to be the one that was on screen, found that "
+            "it {by} now; look at the text again",
+            text_id=text_id,
+            by=by,
         )
 
 

@@ -113,8 +113,10 @@ def _migrate(connection: Connection, version: str | None, has_labels: bool) -> N
     known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     if version is not None and version not in known:
         raise InputError(
-            f"the label database has the layout {version}, and this Malmoi knows {HEAD}; update "
-            "Malmoi"
+            "the label database has the layout {version}, and this Malmoi knows {known}; update "
+            "Malmoi",
+            version=version,
+            known=HEAD,
         )
     if version is None and has_labels:
         _check_first_layout(connection)
@@ -130,6 +132,7 @@ def _check_first_layout(connection: Connection) -> None:
     }
     if missing := sorted(expected - found):
         raise InputError(
-            f"the label database has a table labels without {', '.join(missing)}, so it is not one "
-            "of this app; name another database"
+            "the label database has a table labels without {missing}, so it is not one of this "
+            "app; name another database",
+            missing=", ".join(missing),
         )

@@ -28,6 +28,7 @@ from malmoi.labels.project_models import (
 )
 from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import first_of_its_kind
+from malmoi.messages import Phrase
 
 _ROWS = 5_000
 
@@ -65,13 +66,18 @@ class TextScore:
     def __post_init__(self) -> None:
         if self.priority is not None and not math.isfinite(self.priority):
             raise InputError(
-                f"text {self.text_id}: expected a finite priority, found {self.priority}"
+                "text {text_id}: expected a finite priority, found {priority}",
+                text_id=self.text_id,
+                priority=self.priority,
             )
         for name in ("score", "second_score", "doubt"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise InputError(
-                    f"text {self.text_id}: expected a {name} from 0 to 1, found {value}"
+                    "text {text_id}: expected a {name} from 0 to 1, found {value}",
+                    text_id=self.text_id,
+                    name=name,
+                    value=value,
                 )
 
 
@@ -100,12 +106,16 @@ class ModelQuality:
     def __post_init__(self) -> None:
         if min(self.labels, self.sample_texts) < 0:
             raise InputError(
-                f"expected numbers of texts from 0 on, found {self.labels} and {self.sample_texts}"
+                "expected numbers of texts from 0 on, found {labels} and {sample_texts}",
+                labels=self.labels,
+                sample_texts=self.sample_texts,
             )
         for name in ("cross_validated_f1", "sample_f1", "chosen_f1"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
-                raise InputError(f"expected a {name} from 0 to 1, found {value}")
+                raise InputError(
+                    "expected a {name} from 0 to 1, found {value}", name=name, value=value
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +157,7 @@ def write_scores(
             order that held stays.
         InputError: a text is twice or not of the project; the order that held stays.
     """
-    checked(model, "the name of a model")
+    checked(model, Phrase("the name of a model"))
     with access.writing("admin") as connection:
         measured = {} if quality is None else asdict(quality)
         made = connection.execute(
@@ -254,7 +264,7 @@ def _write_batch(access: ProjectAccess, version: int, batch: Sequence[TextScore]
     known = select(func.count()).where(TextRow.project_id == access.project_id, TextRow.id.in_(ids))
     for score in batch:
         for label in filter(None, (score.label, score.second_label)):
-            checked(label, "a label")
+            checked(label, Phrase("a label"))
     rows = [{"version": version, **asdict(score)} for score in batch]
     twice = InputError("expected one score for each text, found a text twice; leave one out")
     if len(ids) < len(batch):
@@ -262,7 +272,8 @@ def _write_batch(access: ProjectAccess, version: int, batch: Sequence[TextScore]
     with access.writing("admin") as connection:
         if connection.scalar(known) != len(ids):
             raise InputError(
-                f"expected scores for texts of project {access.project_id}, found others among them"
+                "expected scores for texts of project {project_id}, found others among them",
+                project_id=access.project_id,
             )
         try:
             connection.execute(insert(TextScoreRow), rows)

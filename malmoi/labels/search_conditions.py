@@ -191,7 +191,9 @@ class SearchConditions:
             if label.name == wanted and label.id is not None:
                 return label.id
         names = ", ".join(label.name for label in labels)
-        raise InputError(f"expected a label of {names}, found {wanted!r}")
+        raise InputError(
+            "expected a label of {names}, found {wanted!r}", names=names, wanted=wanted
+        )
 
     def _between(self, since: datetime | None, until: datetime | None) -> list[Condition]:
         """Rows of the log come in the order of time, so a time is an id of it."""

@@ -19,6 +19,7 @@ from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow, TextS
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
 from malmoi.labels.search_conditions import SearchConditions
 from malmoi.labels.stored_text import checked
+from malmoi.messages import Phrase
 
 SearchState = Literal["open", "labelled", "disagreeing", "decided", "skipped"]
 SearchOrder = Literal["imported", "doubt", "surest", "least sure", "newest"]
@@ -76,22 +77,36 @@ class Search:
     order: SearchOrder = "imported"
 
     def __post_init__(self) -> None:
-        checked(self.words, "words to search for")
-        checked(self.source, "the name of a file to search for")
+        checked(self.words, Phrase("words to search for"))
+        checked(self.source, Phrase("the name of a file to search for"))
         if len(self.words) > _LONGEST_WORDS or len(self.words.split()) > _MOST_WORDS:
             raise InputError(
-                f"expected at most {_MOST_WORDS} words of {_LONGEST_WORDS} characters to search "
-                f"for, found {len(self.words.split())} of {len(self.words):,}; leave some out"
+                "expected at most {most} words of {longest} characters to search for, found "
+                "{words} of {characters:,}; leave some out",
+                most=_MOST_WORDS,
+                longest=_LONGEST_WORDS,
+                words=len(self.words.split()),
+                characters=len(self.words),
             )
         if not 0 <= self.score_from <= self.score_to <= 1:
             raise InputError(
-                f"expected scores from 0 to 1, the lower one first, found {self.score_from} to "
-                f"{self.score_to}"
+                "expected scores from 0 to 1, the lower one first, found {score_from} to "
+                "{score_to}",
+                score_from=self.score_from,
+                score_to=self.score_to,
             )
         if self.state is not None and self.state not in STATES:
-            raise InputError(f"expected a state of {', '.join(STATES)}, found {self.state!r}")
+            raise InputError(
+                "expected a state of {states}, found {state!r}",
+                states=", ".join(STATES),
+                state=self.state,
+            )
         if self.order not in ORDERS:
-            raise InputError(f"expected an order of {', '.join(ORDERS)}, found {self.order!r}")
+            raise InputError(
+                "expected an order of {orders}, found {order!r}",
+                orders=", ".join(ORDERS),
+                order=self.order,
+            )
 
     @property
     def by_scores(self) -> bool:
@@ -167,7 +182,9 @@ def search_texts(
         InputError: a label is none of the project, or the limit is out of bounds.
     """
     if not 1 <= limit <= MOST_ON_PAGE:
-        raise InputError(f"expected 1 to {MOST_ON_PAGE} texts at a time, found {limit}")
+        raise InputError(
+            "expected 1 to {most} texts at a time, found {limit}", most=MOST_ON_PAGE, limit=limit
+        )
     with access.reading() as connection:
         finder = _Finder(access, connection, search)
         rows = finder.rows(after, limit + 1)
@@ -229,7 +246,9 @@ def found_text(access: ProjectAccess, connection: Connection, text_id: int) -> F
     query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id == text_id)
     if connection.scalar(query) is None:
         raise InputError(
-            f"expected the id of a text of project {access.project_id}, found {text_id}"
+            "expected the id of a text of project {project_id}, found {text_id}",
+            project_id=access.project_id,
+            text_id=text_id,
         )
     return _Finder(access, connection, Search()).details([text_id])[0]
 
@@ -257,13 +276,17 @@ class _Finder:
         decided = search.state in ("disagreeing", "decided") or search.order == "doubt"
         if not self.sees_all and (of_others or decided):
             raise AccessError(
-                f"expected the role reviewer in project {self.access.project_id} to search by what "
-                f"others said, found {self.me} as annotator; ask one of its admins"
+                "expected the role reviewer in project {project_id} to search by what others said, "
+                "found {person} as annotator; ask one of its admins",
+                project_id=self.access.project_id,
+                person=self.me,
             )
         if not self.sees_model and search.by_scores:
             raise AccessError(
-                f"project {self.access.project_id} hides what the model says from annotators: "
-                f"expected a search without it, found {self.me} as annotator"
+                "project {project_id} hides what the model says from annotators: expected a search "
+                "without it, found {person} as annotator",
+                project_id=self.access.project_id,
+                person=self.me,
             )
 
     def unordered(self) -> Select[Any]:

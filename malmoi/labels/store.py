@@ -71,8 +71,10 @@ def existing_database(url: str | URL | None = None, place: str = "--database") -
     is_path = parsed.get_backend_name() == "sqlite" and not file.startswith("file:")
     if is_path and not Path(file).is_file():
         raise InputError(
-            f"expected a label database, found no file {file}; name another by --database or "
-            f"{DATABASE_VARIABLE}"
+            "expected a label database, found no file {file}; name another by --database or "
+            "{variable}",
+            file=file,
+            variable=DATABASE_VARIABLE,
         )
     return parsed
 
@@ -111,8 +113,10 @@ def open_engine(url: str | URL | None = None, place: str = DATABASE_VARIABLE) ->
         prepare(engine)
     except (SQLAlchemyError, ImportError, OSError) as error:
         raise InputError(
-            f"the label database cannot be opened ({reason(error)}); check {place} "
-            f"(default {label_database()})"
+            "the label database cannot be opened ({error}); check {where} (default {default})",
+            error=reason(error),
+            where=place,
+            default=label_database(),
         ) from error
     return engine
 
@@ -181,7 +185,9 @@ class LabelStore:
         )
         for name in ("label", "request_id"):
             if not getattr(row, name):
-                raise InputError(f"expected a {name} with at least one whole character, found none")
+                raise InputError(
+                    "expected a {name} with at least one whole character, found none", name=name
+                )
         try:
             with Session(self._engine) as session, session.begin():
                 session.add(row)

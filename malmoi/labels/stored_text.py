@@ -1,6 +1,7 @@
 """Texts as both databases can hold them."""
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 _LONGEST_REQUEST = 128
 _LONGEST_NOTE = 10_000
@@ -19,15 +20,19 @@ def checked(text: str, what: str) -> str:
     """
     if "\x00" in text:
         raise InputError(
-            f"expected {what} without the character NUL, found one at position "
-            f"{text.index(chr(0)) + 1:,}; take it out"
+            "expected {what} without the character NUL, found one at position {position:,}; take "
+            "it out",
+            what=what,
+            position=text.index(chr(0)) + 1,
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"expected {what} of whole characters, found half of one (a lone surrogate) at "
-            f"position {error.start + 1:,}; take it out"
+            "expected {what} of whole characters, found half of one (a lone surrogate) at position "
+            "{position:,}; take it out",
+            what=what,
+            position=error.start + 1,
         ) from error
     return text
 
@@ -38,10 +43,11 @@ def checked_note(note: str) -> str:
     Raises:
         InputError: it is too long or cannot be stored.
     """
-    if len(checked(note, "a note")) > _LONGEST_NOTE:
+    if len(checked(note, Phrase("a note"))) > _LONGEST_NOTE:
         raise InputError(
-            f"expected a note of at most {_LONGEST_NOTE:,} characters, found {len(note):,}; "
-            "shorten it"
+            "expected a note of at most {longest:,} characters, found {count:,}; shorten it",
+            longest=_LONGEST_NOTE,
+            count=len(note),
         )
     return note
 
@@ -52,10 +58,11 @@ def checked_request(request_id: str) -> str:
     Raises:
         InputError: it is empty, too long or cannot be stored.
     """
-    checked(request_id, "the id of a request")
+    checked(request_id, Phrase("the id of a request"))
     if not 0 < len(request_id) <= _LONGEST_REQUEST:
         raise InputError(
-            f"expected the id of a request of 1 to {_LONGEST_REQUEST} characters, found "
-            f"{len(request_id)}"
+            "expected the id of a request of 1 to {longest} characters, found {count}",
+            longest=_LONGEST_REQUEST,
+            count=len(request_id),
         )
     return request_id

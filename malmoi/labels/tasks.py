@@ -15,6 +15,7 @@ from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.names import normal_label
+from malmoi.messages import Phrase
 from malmoi.paths import home
 
 TASK_FILE = "task.toml"
@@ -95,14 +96,18 @@ def read_task(path: Path) -> TaskDefinition:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InputError(f"{path}: expected a task to read, found {error.strerror}") from error
+        raise InputError(
+            "expected a task to read, found {reason}", place=path, reason=error.strerror
+        ) from error
     except ValueError as error:  # UnicodeDecodeError, too
-        raise InputError(f"{path}: not a task in TOML: {error}") from error
+        raise InputError("not a task in TOML: {error}", place=path, error=error) from error
     _refuse_unknown(content, _TASK_KEYS, str(path))
     name = _text(content, "name", str(path)) or path.resolve().parent.name
     columns = content.get("columns", {})
     if not isinstance(columns, dict):
-        raise InputError(f"{path}: expected a table [columns], found {columns!r}")
+        raise InputError(
+            "expected a table [columns], found {columns!r}", place=path, columns=columns
+        )
     where = f"{path}: columns"
     _refuse_unknown(columns, _COLUMN_KEYS, where)
     return TaskDefinition(
@@ -133,7 +138,9 @@ def task_named(name: str) -> TaskDefinition | None:
     Raises:
         InputError: several have it, or as `read_task`.
     """
-    return _only([task for task in own_tasks() if task.name == name], f"the name {name}")
+    return _only(
+        [task for task in own_tasks() if task.name == name], Phrase("the name {name}", name=name)
+    )
 
 
 def task_with_labels(labels: Collection[str]) -> TaskDefinition | None:
@@ -144,25 +151,28 @@ def task_with_labels(labels: Collection[str]) -> TaskDefinition | None:
     """
     wanted = set(labels)
     found = [task for task in own_tasks() if set(task.label_names) == wanted]
-    return _only(found, f"the labels {', '.join(labels)}")
+    return _only(found, Phrase("the labels {labels}", labels=", ".join(labels)))
 
 
 def _only(found: list[TaskDefinition], what: str) -> TaskDefinition | None:
     if len(found) > 1:
-        places = " and ".join(str(task.path) for task in found)
         raise InputError(
-            f"expected one task with {what}, found {places}; name the folder of one with --data, "
-            "or take the other's task.toml away"
+            "expected one task with {what}, found {places: and }; name the folder of one with "
+            "--data, or take the other's task.toml away",
+            what=what,
+            places=[task.path for task in found],
         )
     return found[0] if found else None
 
 
 def _labels(entries: Any, path: Path) -> tuple[LabelDefinition, ...]:
     if not isinstance(entries, list) or len(entries) < 2:
-        found = f"{len(entries)}" if isinstance(entries, list) else "none"
+        found = f"{len(entries)}" if isinstance(entries, list) else Phrase("none")
         raise InputError(
-            f'{path}: expected at least two labels, such as labels = [{{ name = "긍정" }}, '
-            f'{{ name = "부정" }}], found {found}'
+            'expected at least two labels, such as labels = [{{ name = "긍정" }}, {{ name = "부정" '
+            "}}], found {found}",
+            place=path,
+            found=found,
         )
     labels = tuple(_label(entry, f"{path}: label {n}") for n, entry in enumerate(entries, 1))
     for what, values in (
@@ -178,20 +188,28 @@ def _labels(entries: Any, path: Path) -> tuple[LabelDefinition, ...]:
 
 def _label(entry: Any, where: str) -> LabelDefinition:
     if not isinstance(entry, dict):
-        raise InputError(f'{where}: expected a table such as {{ name = "긍정" }}, found {entry!r}')
+        raise InputError(
+            'expected a table such as {{ name = "긍정" }}, found {entry!r}',
+            place=where,
+            entry=entry,
+        )
     _refuse_unknown(entry, _LABEL_KEYS, where)
     name = normal_label(_text(entry, "name", where) or "")
     if not name:
-        raise InputError(f"{where}: expected a name, found none")
+        raise InputError("expected a name, found none", place=where)
     where = f"{where} ({name})"
     color, key = _text(entry, "color", where), _text(entry, "key", where)
     if color is not None and not _COLOR.fullmatch(color):
-        raise InputError(f"{where}: expected color as #rrggbb, found {color!r}")
+        raise InputError("expected color as #rrggbb, found {color!r}", place=where, color=color)
     if key is not None and not _KEY.fullmatch(key):
-        raise InputError(f"{where}: expected key as one of 0 to 9 or a to z, found {key!r}")
+        raise InputError(
+            "expected key as one of 0 to 9 or a to z, found {key!r}", place=where, key=key
+        )
     meaning = _text(entry, "meaning", where) or ""
     if "\n" in meaning:
-        raise InputError(f"{where}: expected meaning in one line; the guideline has room for more")
+        raise InputError(
+            "expected meaning in one line; the guideline has room for more", place=where
+        )
     return LabelDefinition(
         name=name,
         title=_text(entry, "title", where) or name,
@@ -207,7 +225,9 @@ def _ratings(value: Any, where: str) -> tuple[int, int] | None:
         return None
     whole = isinstance(value, list) and all(type(one) is int for one in value)
     if not whole or len(value) != 2 or value[0] > value[1]:
-        raise InputError(f"{where}: expected ratings as [lowest, highest], found {value!r}")
+        raise InputError(
+            "expected ratings as [lowest, highest], found {value!r}", place=where, value=value
+        )
     return value[0], value[1]
 
 
@@ -218,8 +238,12 @@ def _refuse_twice(
     for value, label in zip(values, labels, strict=True):
         if value is not None and value in first:
             raise InputError(
-                f"{path}: labels {first[value]} and {label.name} have the same {what} {value!r}; "
-                "give each its own"
+                "labels {other} and {name} have the same {what} {value!r}; give each its own",
+                place=path,
+                other=first[value],
+                name=label.name,
+                what=what,
+                value=value,
             )
         first[value] = label.name
 
@@ -229,8 +253,12 @@ def _refuse_shared_ratings(labels: Iterable[LabelDefinition], path: Path) -> Non
     for (one, name), (other, next_name) in pairwise(rated):
         if other[0] <= one[1]:
             raise InputError(
-                f"{path}: labels {name} and {next_name} share the rating {other[0]}; a rating "
-                "stands for one label"
+                "labels {name} and {next_name} share the rating {rating}; a rating stands for one "
+                "label",
+                place=path,
+                name=name,
+                next_name=next_name,
+                rating=other[0],
             )
 
 
@@ -238,7 +266,9 @@ def _text(table: Mapping[str, Any], key: str, where: str) -> str | None:
     """A text of the table, None where it has none or an empty one."""
     value = table.get(key, "")
     if not isinstance(value, str):
-        raise InputError(f"{where}: expected {key} as a text in quotes, found {value!r}")
+        raise InputError(
+            "expected {key} as a text in quotes, found {value!r}", place=where, key=key, value=value
+        )
     return value if value.strip() else None
 
 
@@ -247,4 +277,4 @@ def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str
         if key not in known:
             near = difflib.get_close_matches(key, known, 2, 0.6)
             hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-            raise InputError(f"{where}: unknown key {key}; {hint}")
+            raise InputError("unknown key {key}; {hint}", place=where, key=key, hint=hint)

@@ -20,6 +20,7 @@ from malmoi.labels.project_models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.store import hash_of_clean
 from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import new_text, texts_by_hash
+from malmoi.messages import Phrase
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.corpus.clean_corpus import sources_hash
 from malmoi.text.reading.bad_rows import BadRows
@@ -195,13 +196,14 @@ def _hash(row: WholeRow, bad: BadRows) -> str | None:
     where = f"{row.source}:{row.place}"
     try:
         if not row.text.strip():
-            raise InputError(f"{where}: expected a text, found an empty cell")
-        clean = clean_text(checked(row.text, f"a text in {where}"))
+            raise InputError("expected a text, found an empty cell", place=where)
+        clean = clean_text(checked(row.text, Phrase("a text in {where}", where=where)))
         # Marks without a letter, such as a lone selector of a form, show nothing either.
         if not any(category(one)[0] in "LNPS" for one in clean):
             raise InputError(
-                f"{where}: expected a text, found nothing that is left once it is clean, in "
-                f"{row.text[:_SHOWN_CHARACTERS]!a}"
+                "expected a text, found nothing that is left once it is clean, in {text!a}",
+                place=where,
+                text=row.text[:_SHOWN_CHARACTERS],
             )
     except InputError as error:
         bad.add(error)

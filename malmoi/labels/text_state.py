@@ -17,7 +17,11 @@ def require_text(connection: Connection, project_id: int, text_id: int) -> None:
     """
     query = select(TextRow.id).where(TextRow.id == text_id, TextRow.project_id == project_id)
     if connection.scalar(query) is None:
-        raise InputError(f"expected the id of a text of project {project_id}, found {text_id}")
+        raise InputError(
+            "expected the id of a text of project {project_id}, found {text_id}",
+            project_id=project_id,
+            text_id=text_id,
+        )
 
 
 def recount(connection: Connection, text_id: int, annotators_per_text: int) -> None:

@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Self
+from typing import Any, Self
 
 
 class Phrase(str):
     """A sentence, or a part of one, with its facts; as a string it is the English one.
 
     It goes where strings go, is compared and written like one, and can be said in another language
-    later. A fact that is a Phrase itself is said in that language, too.
+    later: so can facts that are phrases or errors themselves.
 
     Args:
-        sentence: in English, with the names of its facts in braces; see `fill`.
+        sentence: in English, with the names of its facts in braces, formatted as by `str.format`;
+            without facts it is taken as it is, braces and all. Of a number, the format may be a
+            noun, which takes an s for several: `{texts:new text}` is "1 new text" and "2,000 new
+            texts". Of a list it is what stands between its items: `{names: or }`.
         facts: by their names.
     """
 
@@ -27,33 +30,40 @@ class Phrase(str):
     facts: Mapping[str, object]
 
     def __new__(cls, sentence: str, /, **facts: object) -> Self:
-        """Fill it in."""
-        made = super().__new__(cls, fill(sentence, facts))
-        made.sentence, made.facts = sentence, facts
+        """Fill it in; one that is a phrase already stays as it is."""
+        if isinstance(sentence, cls):
+            return sentence
+        made = super().__new__(cls, _fill(sentence, facts))
+        # Exceptions of libraries may not go to another process.
+        made.sentence, made.facts = sentence, {name: _kept(fact) for name, fact in facts.items()}
         return made
 
     def in_language(self, language: str) -> str:
         """The same in Korean ("ko"); as it is in a language that has no words for it."""
         if language == "en":
             return str(self)
-        facts = {
-            name: fact.in_language(language) if isinstance(fact, Phrase) else fact
-            for name, fact in self.facts.items()
-        }
-        return fill(_catalogue(language).get(self.sentence, self.sentence), facts)
+        facts = {name: _said(fact, language) for name, fact in self.facts.items()}
+        return _fill(_catalogue(language).get(self.sentence, self.sentence), facts)
 
 
-def fill(sentence: str, facts: Mapping[str, object]) -> str:
-    """A sentence with its facts; one without facts as it is, braces and all.
-
-    A field is one of `str.format`, or a number and a noun: `{texts:new text}` is "1 new text" and
-    "2,000 new texts". The noun takes an s for several.
-    """
+def _fill(sentence: str, facts: Mapping[str, object]) -> str:
     return _FORMATTER.vformat(sentence, (), facts) if facts else sentence
+
+
+def _kept(fact: object) -> object:
+    return str(fact) if isinstance(fact, Exception) and not hasattr(fact, "in_language") else fact
+
+
+def _said(fact: Any, language: str) -> Any:
+    if isinstance(fact, list | tuple):
+        return [_said(one, language) for one in fact]
+    return fact.in_language(language) if hasattr(fact, "in_language") else fact
 
 
 class _Formatter(Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
+        if isinstance(value, list | tuple) and format_spec:
+            return format_spec.join(map(str, value))
         if isinstance(value, int) and len(format_spec) > 1 and format_spec[0].isalpha():
             return f"{value:,} {format_spec}{'' if value == 1 else 's'}"
         return str(super().format_field(value, format_spec))

@@ -70,8 +70,9 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
     serialized = serialized_tokenizer(stock.tokenizer)
     if serialized is None:
         raise InputError(
-            f"expected a tokenizer that the tokenizers library reads (tokenizer.json) in {folder}, "
-            "found one that only transformers reads; train with an encoder that has one"
+            "expected a tokenizer that the tokenizers library reads (tokenizer.json) in {folder}, "
+            "found one that only transformers reads; train with an encoder that has one",
+            folder=folder,
         )
     # The temperature of a sum is none of the encoder alone.
     calibrated = linear is None and _work_in(fitted_temperature(folder), stock)
@@ -121,9 +122,11 @@ def _linear_part(folder: Path) -> LinearPart | None:
     linear = load_linear(folder)
     if linear is not None and not linear.encoder_weight > 0:
         raise InputError(
-            f"expected an encoder_weight above 0 in {folder / LINEAR}, found "
-            f"{linear.encoder_weight:g}: other programs have the encoder alone, which says nothing "
-            "here; give the folder as it is to somebody who has Malmoi"
+            "expected an encoder_weight above 0 in {file}, found {encoder_weight:g}: other "
+            "programs have the encoder alone, which says nothing here; give the folder as it is "
+            "to somebody who has Malmoi",
+            file=folder / LINEAR,
+            encoder_weight=linear.encoder_weight,
         )
     return linear
 

@@ -63,8 +63,9 @@ def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:
         address = api.create_repo(repo_id, private=private or None, exist_ok=True)
         if private and not api.model_info(repo_id).private:
             raise InputError(
-                f"expected a private repository, found {repo_id} on the Hub and public; make it "
-                "private there, or leave --private out"
+                "expected a private repository, found {repo_id} on the Hub and public; make it "
+                "private there, or leave --private out",
+                repo_id=repo_id,
             )
         api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=_MESSAGE)
     except (RuntimeError, OSError, *_OF_THE_HUB) as error:
@@ -75,7 +76,10 @@ def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:
         if isinstance(cause, OSError) and not is_full_disk(cause):
             place = cause.filename or folder
             raise InputError(
-                f"cannot read {place}: {cause.strerror or cause}; nothing was sent to {repo_id}"
+                "cannot read {where}: {reason}; nothing was sent to {repo_id}",
+                where=place,
+                reason=cause.strerror or cause,
+                repo_id=repo_id,
             ) from error
         raise
     return str(address)

@@ -16,6 +16,8 @@ def check_output(output: Path) -> None:
     if output.exists() or output.is_symlink():
         found = "a folder with files" if output.is_dir() else "a file"
         raise InputError(
-            f"expected a new or an empty folder for --output, found {found} at {output}; delete it "
-            "or name another"
+            "expected a new or an empty folder for --output, found {found} at {output}; delete it "
+            "or name another",
+            found=found,
+            output=output,
         )

@@ -162,8 +162,9 @@ class RequestForm:
         keys = found.keys() & self._models.keys() if isinstance(found, dict) else set()
         if len(keys) != 1:
             raise InputError(
-                f"expected a JSON object with one of {', '.join(self._models)}, found "
-                f"{shown(found)}; /docs has examples"
+                "expected a JSON object with one of {models}, found {found}; /docs has examples",
+                models=", ".join(self._models),
+                found=shown(found),
             )
         (key,) = keys
         try:
@@ -184,12 +185,14 @@ def check_lengths(asked: Asked, limits: Limits) -> None:
     """
     if len(asked.texts) > limits.texts:
         raise InputError(
-            f"expected at most {limits.texts:,} texts in a request, found {len(asked.texts):,}; "
-            "send them in several"
+            "expected at most {most:,} texts in a request, found {found:,}; send them in several",
+            most=limits.texts,
+            found=len(asked.texts),
         )
     longest = max(map(len, (*asked.texts, *(asked.pairs or ()))), default=0)
     if longest > limits.characters:
         raise InputError(
-            f"expected at most {limits.characters:,} characters in a text, found {longest:,}; send "
-            "less of it"
+            "expected at most {most:,} characters in a text, found {longest:,}; send less of it",
+            most=limits.characters,
+            longest=longest,
         )

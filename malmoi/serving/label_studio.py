@@ -73,7 +73,8 @@ def read_config(
     choice = control.get("choice", "single")
     if gives == "labels" and choice != "multiple":
         raise InputError(
-            f'expected <Choices choice="multiple"> for a model of several labels, found {choice}'
+            'expected <Choices choice="multiple"> for a model of several labels, found {choice}',
+            choice=choice,
         )
     to_name = control.get("toName", "")
     objects = [texts[to_name]]
@@ -96,7 +97,9 @@ def _parsed(label_config: str) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(label_config)
     except (ElementTree.ParseError, ValueError) as error:
-        raise InputError(f"expected a labelling configuration in XML, found {error}") from error
+        raise InputError(
+            "expected a labelling configuration in XML, found {error}", error=error
+        ) from error
 
 
 def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, str]:
@@ -111,8 +114,10 @@ def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, s
     if missing := [label for label in labels if label.casefold() not in names]:
         shown = ", ".join(missing[:5])
         raise InputError(
-            f"expected a <Choice> for each label of the model, found none for {shown}; add "
-            f'<Choice value="{missing[0]}"/>, or predicted_values="{missing[0]}" to another'
+            "expected a <Choice> for each label of the model, found none for {shown}; add <Choice "
+            'value="{missing}"/>, or predicted_values="{missing}" to another',
+            shown=shown,
+            missing=missing[0],
         )
     return {label: names[label.casefold()] for label in labels}
 
@@ -131,13 +136,20 @@ def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> tuple[li
     for place, task in enumerate(tasks):
         data, name = task.get("data") or {}, task.get("id", place)
         if not isinstance(data, dict):
-            raise InputError(f"expected an object at data of task {name}, found {shown(data)}")
+            raise InputError(
+                "expected an object at data of task {name}, found {data}",
+                name=name,
+                data=shown(data),
+            )
         texts = [data.get(key) for key in config.keys]
         for key, text in zip(config.keys, texts, strict=True):
             if not isinstance(text, str | None):
                 raise InputError(
-                    f"expected a text at data.{key} of task {name}, found {shown(text)}; look at "
-                    "value in <Text>"
+                    "expected a text at data.{key} of task {name}, found {text}; look at value in "
+                    "<Text>",
+                    key=key,
+                    name=name,
+                    text=shown(text),
                 )
         given = tuple(text for text in texts if text is not None)
         if len(given) == len(texts) and all(map(clean_text, given)):

@@ -33,13 +33,15 @@ def listen(host: str, port: int) -> socket.socket:
         InputError: it cannot be had.
     """
     if port not in _PORTS:
-        raise InputError(f"expected --port from 0 (any that is free) to 65535, found {port}")
+        raise InputError(
+            "expected --port from 0 (any that is free) to 65535, found {port}", port=port
+        )
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise InputError(f"expected --host to be an address of this machine, found {host}") from (
-            error
-        )
+        raise InputError(
+            "expected --host to be an address of this machine, found {host}", host=host
+        ) from (error)
     family, kind, protocol, _, address = found[0]
     taken = socket.socket(family, kind, protocol)
     try:

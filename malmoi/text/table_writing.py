@@ -41,13 +41,18 @@ def check_writable(path: Path, rows: int | None = None, *, what: str = "--output
     """
     if not is_written(path):
         raise InputError(
-            f"expected {what} with the ending {', '.join(WRITTEN)} (those in text also with .gz "
-            f"or .zst behind it), found {path}"
+            "expected {what} with the ending {endings} (those in text also with .gz or .zst "
+            "behind it), found {path}",
+            what=what,
+            endings=", ".join(WRITTEN),
+            path=path,
         )
     if path.suffix.lower() == ".xlsx" and rows is not None and rows >= EXCEL_ROWS:
         raise InputError(
-            f"an Excel sheet holds {EXCEL_ROWS:,} rows with its header, found {rows:,} to write; "
-            "let the name end with .csv, .jsonl or .parquet"
+            "an Excel sheet holds {most:,} rows with its header, found {rows:,} to write; let the "
+            "name end with .csv, .jsonl or .parquet",
+            most=EXCEL_ROWS,
+            rows=rows,
         )
 
 

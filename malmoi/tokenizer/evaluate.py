@@ -41,7 +41,9 @@ def main(settings: EvaluateSettings) -> None:
     if not settings.tokenizers:
         raise InputError("expected tokenizer directories or vocabularies, found none; name some")
     if settings.output is not None and settings.output.suffix != ".json":
-        raise InputError(f"expected a .json file for --output, found {settings.output}")
+        raise InputError(
+            "expected a .json file for --output, found {output}", output=settings.output
+        )
     for path in settings.corpus:
         find_sources(path)  # one that is missing is said before the others are read
     # These take seconds to import.

@@ -54,7 +54,7 @@ def compare(
             (text for text in clean if text), max_bytes=max_sample_bytes, seed=seed
         )
         if not sample.texts:
-            raise InputError(f"expected texts to measure on, found none in {corpus}")
+            raise InputError("expected texts to measure on, found none in {corpus}", corpus=corpus)
         cut = _cut_some(sample.texts, morpheme_texts)
         described[corpus] = {
             "texts": len(sample.texts),

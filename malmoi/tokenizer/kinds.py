@@ -14,11 +14,20 @@ MAX_SAMPLE_BYTES = 1_000_000_000
 def check_training_settings(*, model: str, vocab_size: int, min_frequency: int) -> None:
     """Raise InputError for the first argument of `train_tokenizer` that is out of bounds."""
     if model not in get_args(ModelKind):
-        raise InputError(f"expected --model {', '.join(get_args(ModelKind))}, found {model}")
+        raise InputError(
+            "expected --model {kinds}, found {model}",
+            kinds=", ".join(get_args(ModelKind)),
+            model=model,
+        )
     if not 1_024 <= vocab_size <= MAX_VOCABULARY:
         raise InputError(
-            f"expected --vocab-size from 1024 (Korean uses more syllables than that) to "
-            f"{MAX_VOCABULARY}, found {vocab_size}"
+            "expected --vocab-size from 1024 (Korean uses more syllables than that) to {most}, "
+            "found {vocab_size}",
+            most=MAX_VOCABULARY,
+            vocab_size=vocab_size,
         )
     if min_frequency < 0:
-        raise InputError(f"expected --min-frequency of 0 or more, found {min_frequency}")
+        raise InputError(
+            "expected --min-frequency of 0 or more, found {min_frequency}",
+            min_frequency=min_frequency,
+        )

@@ -23,15 +23,18 @@ def load_pretraining_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast
     # KcELECTRA and KoELECTRA are published with a list of entries and their configurations.
     if "tokenizer.json" not in own and not (own and described):
         raise InputError(
-            f"expected a tokenizer directory with tokenizer.json, or with vocab.txt and config.json"
-            f", found none at {path}; copy there the one that belongs to the model, or for a new "
-            "model make one with `malmoi tokenizer train --corpus PATH --output DIR`"
+            "expected a tokenizer directory with tokenizer.json, or with vocab.txt and "
+            "config.json, found none at {path}; copy there the one that belongs to the model, or "
+            "for a new model make one with `malmoi tokenizer train --corpus PATH --output DIR`",
+            path=path,
         )
     try:
         entries = _entries_of(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"cannot read the tokenizer at {path}: {error}; copy or train it again"
+            "cannot read the tokenizer at {path}: {error}; copy or train it again",
+            path=path,
+            error=error,
         ) from error
     missing = [token for token in SPECIAL_TOKENS if token not in entries]
     if missing:
@@ -49,8 +52,11 @@ def load_pretraining_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast
 
 def _lacking(path: Path, missing: list[str]) -> InputError:
     return InputError(
-        f"expected special tokens {', '.join(SPECIAL_TOKENS)} in {path}, missing "
-        f"{', '.join(missing)}; train a tokenizer with `malmoi tokenizer train`"
+        "expected special tokens {special_tokens} in {path}, missing {missing}; train a tokenizer "
+        "with `malmoi tokenizer train`",
+        special_tokens=", ".join(SPECIAL_TOKENS),
+        path=path,
+        missing=", ".join(missing),
     )
 
 

@@ -87,15 +87,20 @@ def load_any_tokenizer(path: Path) -> Tokenizer:
     try:
         entries = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected a vocabulary in UTF-8, found {error}") from error
+        raise InputError(
+            "expected a vocabulary in UTF-8, found {error}", place=path, error=error
+        ) from error
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     if "[UNK]" not in vocabulary:
         raise InputError(
-            f"{path}: expected a BERT vocabulary with [UNK], one entry a line, found none; give a "
-            "vocab.txt or a tokenizer directory"
+            "expected a BERT vocabulary with [UNK], one entry a line, found none; give a "
+            "vocab.txt or a tokenizer directory",
+            place=path,
         )
     if len(vocabulary) != len(entries):
-        raise InputError(f"{path}: expected different entries, found one twice; download it again")
+        raise InputError(
+            "expected different entries, found one twice; download it again", place=path
+        )
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False

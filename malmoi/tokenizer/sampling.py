@@ -52,7 +52,9 @@ def sample_evenly(
         InputError: `max_bytes` is not positive.
     """
     if max_bytes < 1:
-        raise InputError(f"expected a sample of 1 byte or more, found {max_bytes}")
+        raise InputError(
+            "expected a sample of 1 byte or more, found {max_bytes}", max_bytes=max_bytes
+        )
     source = random.Random(seed)
     kept: list[str] = []
     numbers = array("d")

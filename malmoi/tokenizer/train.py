@@ -66,7 +66,8 @@ def main(settings: TrainTokenizerSettings) -> None:
 def _refuse_existing(output: Path) -> None:
     if output.exists():
         raise InputError(
-            f"expected a new directory for --output, found {output}; delete it or name another"
+            "expected a new directory for --output, found {output}; delete it or name another",
+            output=output,
         )
 
 
@@ -97,8 +98,9 @@ def _train(settings: TrainTokenizerSettings) -> int:
         shutil.rmtree(clean)
         if not sample.texts:
             raise InputError(
-                f"expected room for a text in --max-sample-bytes, found "
-                f"{settings.max_sample_bytes}; raise it"
+                "expected room for a text in --max-sample-bytes, found {max_sample_bytes}; raise "
+                "it",
+                max_sample_bytes=settings.max_sample_bytes,
             )
         texts, failed = sample.texts, 0
         if settings.morphemes:

@@ -58,8 +58,9 @@ def joined_cluster(address: str | None = None, *, named: str = ADDRESS_VARIABLE)
         yield ray
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.RayActorError) as error:
         raise LostWorkerError(
-            f"Ray workers died again and again ({error}); see the cluster's log, then run the "
-            "command again"
+            "Ray workers died again and again ({error}); see the cluster's log, then run the "
+            "command again",
+            error=error,
         ) from error
     finally:
         if started:
@@ -115,21 +116,27 @@ def check_nodes(ray: Any, paths: Sequence[Path]) -> None:
             missing = ray.get(answer, timeout=_SECONDS_TO_ANSWER)
         except ray.exceptions.GetTimeoutError as error:
             raise InputError(
-                f"expected an answer of node {node}, found none in {_SECONDS_TO_ANSWER:.0f} s; "
-                "see the cluster's log"
+                "expected an answer of node {node}, found none in {seconds:.0f} s; see the "
+                "cluster's log",
+                node=node,
+                seconds=_SECONDS_TO_ANSWER,
             ) from error
         except (ray.exceptions.NodeDiedError, ray.exceptions.TaskUnschedulableError):
             continue  # it left meanwhile: the others do its work
         except ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[-1][:200]
             raise InputError(
-                f"expected this project on every node, found that {node} cannot run it "
-                f"({reason}); install the same version there, with the extra cluster"
+                "expected this project on every node, found that {node} cannot run it ({reason}); "
+                "install the same version there, with the extra cluster",
+                node=node,
+                reason=reason,
             ) from error
         if missing:
             raise InputError(
-                f"expected {missing[0]} on every node, found none on {node}; put input and output "
-                "into a folder that all nodes share under one path"
+                "expected {missing} on every node, found none on {node}; put input and output "
+                "into a folder that all nodes share under one path",
+                missing=missing[0],
+                node=node,
             )
 
 
@@ -159,8 +166,10 @@ def _check_address(address: str, named: str) -> None:
 
 def _no_cluster(found: object, named: str) -> InputError:
     return InputError(
-        f"expected a Ray cluster at {named}, found {found}; start one with: ray start --head (the "
-        "token of one that runs belongs into RAY_AUTH_TOKEN)"
+        "expected a Ray cluster at {named}, found {found}; start one with: ray start --head (the "
+        "token of one that runs belongs into RAY_AUTH_TOKEN)",
+        named=named,
+        found=found,
     )
 
 

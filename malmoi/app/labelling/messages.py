@@ -95,10 +95,10 @@ def read_message(sent: Any) -> Message:
         InputError: it is none.
     """
     if not isinstance(sent, Mapping):
-        raise InputError(f"expected a message of the card, found {type(sent).__name__}")
+        raise InputError("expected a message of the card, found {kind}", kind=type(sent).__name__)
     acts = sent.get("acts")
     if not isinstance(acts, list) or len(acts) > _MOST_ACTS:
-        raise InputError(f"expected a list of up to {_MOST_ACTS} acts")
+        raise InputError("expected a list of up to {most} acts", most=_MOST_ACTS)
     words = sent.get("words")
     have = sent.get("have")
     return Message(
@@ -117,7 +117,7 @@ def read_message(sent: Any) -> Message:
 
 def _sent_act(values: Any) -> SentAct:
     if not isinstance(values, Mapping):
-        raise InputError(f"expected an act, found {type(values).__name__}")
+        raise InputError("expected an act, found {kind}", kind=type(values).__name__)
     return SentAct(request_id=_text(values, "request_id"), values=values)
 
 
@@ -125,7 +125,7 @@ def _suggestion(shown: Any) -> Suggestion | None:
     if shown is None:
         return None
     if not isinstance(shown, Mapping):
-        raise InputError(f"expected a suggestion, found {type(shown).__name__}")
+        raise InputError("expected a suggestion, found {kind}", kind=type(shown).__name__)
     score = _number(shown, "score")
     if score is None:
         raise InputError("expected the score of a suggestion, found none")
@@ -135,14 +135,18 @@ def _suggestion(shown: Any) -> Suggestion | None:
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str):
-        raise InputError(f"expected {name} as text, found {type(value).__name__}")
+        raise InputError(
+            "expected {name} as text, found {kind}", name=name, kind=type(value).__name__
+        )
     return value
 
 
 def _texts(values: Mapping[str, Any], name: str) -> list[str]:
     value = values.get(name)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(f"expected {name} as a list of texts, found {type(value).__name__}")
+        raise InputError(
+            "expected {name} as a list of texts, found {kind}", name=name, kind=type(value).__name__
+        )
     return value
 
 
@@ -150,7 +154,9 @@ def _whole(values: Mapping[str, Any], name: str) -> int:
     value = values.get(name)
     # No wider than a database's column.
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
-        raise InputError(f"expected {name} as a whole number, found {value!r:.40}")
+        raise InputError(
+            "expected {name} as a whole number, found {value!r:.40}", name=name, value=value
+        )
     return value
 
 
@@ -159,12 +165,19 @@ def _number(values: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise InputError(f"expected {name} as a number, found {type(value).__name__}")
+        raise InputError(
+            "expected {name} as a number, found {kind}", name=name, kind=type(value).__name__
+        )
     return float(value)
 
 
 def _one_of(values: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
     value = values.get(name)
     if value not in known:
-        raise InputError(f"expected {name} as one of {', '.join(known)}, found {value!r:.40}")
+        raise InputError(
+            "expected {name} as one of {known}, found {value!r:.40}",
+            name=name,
+            known=", ".join(known),
+            value=value,
+        )
     return str(value)

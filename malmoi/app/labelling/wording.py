@@ -80,7 +80,7 @@ def _text() -> dict[str, str]:
         "unsure": say("The model hardly knows yet:"),
         "previous": say("Its label now:"),
         "skipped": say("skipped"),
-        "none": say("none"),
+        "none": say("none of them"),
         "together": say("The same label for texts nearly the same: {}"),
         "recent": say("What I labelled or skipped"),
         "noWork": say("None yet."),

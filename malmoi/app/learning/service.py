@@ -166,8 +166,9 @@ class LearningService:
             logger.warning("the process that learns ended with %s; a new one is started", ended)
             self._process = None
         raise InputError(
-            f"the process that learns ended twice, the last time with {ended}; the server's log "
-            "says more. Memory may be short: see the free memory of the machine"
+            "the process that learns ended twice, the last time with {ended}; the server's log "
+            "says more. Memory may be short: see the free memory of the machine",
+            ended=ended,
         )
 
     def _started(self) -> subprocess.Popen[str]:
@@ -216,7 +217,8 @@ def learn_now(open_project: OpenProject) -> None:
     """
     if not is_on():
         raise InputError(
-            f"expected a server that learns, found {LEARNING_VARIABLE}=off; start it without"
+            "expected a server that learns, found {variable}=off; start it without",
+            variable=LEARNING_VARIABLE,
         )
     with open_project.access.reading():
         pass

@@ -140,7 +140,7 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
     ]
     if not rows:
         return
-    none = say("none")  # of several labels
+    none = say("none of them")  # of several labels
     rows.sort(key=lambda row: -len(row[4]))
     st.text(say("Who took what for what"))
     frame = pd.DataFrame(

@@ -83,7 +83,7 @@ def _value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return say("yes") if value else say("no")
     if value is None:
-        return say("nothing")
+        return say("none")
     if name == "text_order" and value in ORDERS:
         return say(ORDERS[value])
     return f"{value:.0%}" if name == "random_share" else str(value)

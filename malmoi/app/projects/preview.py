@@ -109,7 +109,7 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
             raise (
                 bad.first[0]
                 if bad.first
-                else InputError(f"{source.shown}: expected JSON objects, found none; add texts")
+                else InputError("expected JSON objects, found none; add texts", place=source.shown)
             )
         return _preview(columns, sample, notes, source)
     shape = shape_of_file(source, options)
@@ -224,8 +224,11 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
     names = [name for name in dict.fromkeys(map(normal_label, parts)) if name]
     if len(names) > MOST_LABELS:
         raise InputError(
-            f"{source.shown}: expected at most {MOST_LABELS} different labels in the column "
-            f"{way.label_column}, found more; choose another column"
+            "expected at most {most} different labels in the column {label_column}, found more; "
+            "choose another column",
+            place=source.shown,
+            most=MOST_LABELS,
+            label_column=way.label_column,
         )
     return names
 

@@ -122,7 +122,9 @@ def _run(running: Running, work: Callable[[Running], Any]) -> None:
         running.error = error
     except Exception as error:
         logger.exception("unexpected error")
-        running.error = InputError(f"unexpected {type(error).__name__}; the log says more")
+        running.error = InputError(
+            "unexpected {kind}; the log says more", kind=type(error).__name__
+        )
     finally:
         running.ended = time.monotonic()
 

@@ -53,11 +53,15 @@ class UploadFolder:
         """
         shown = shown_name(name)
         if not is_supported(shown):
-            raise InputError(f"{shown}: unsupported kind of file; expected {SUPPORTED}")
+            raise InputError(
+                "unsupported kind of file; expected {supported}", place=shown, supported=SUPPORTED
+            )
         if file.size > MOST_BYTES:
             raise InputError(
-                f"{shown}: expected at most {MOST_BYTES >> 20} MB, found {file.size >> 20:,}; "
-                "split it into several files"
+                "expected at most {most} MB, found {size:,}; split it into several files",
+                place=shown,
+                most=MOST_BYTES >> 20,
+                size=file.size >> 20,
             )
         # The kind of a file is told by its name; these suffixes are of a fixed list.
         path = self.path / f"{number}{''.join(split_suffixes(shown))}"

@@ -23,7 +23,7 @@ def joined(labels: Sequence[str], skipped: bool = False) -> str:
     """Labels in one line; what stands for none of them, or for a skip."""
     if skipped:
         return say("skipped")
-    return ", ".join(labels) or say("none")
+    return ", ".join(labels) or say("none of them")
 
 
 def draw_text(

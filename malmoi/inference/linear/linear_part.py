@@ -101,9 +101,12 @@ class LinearPart:
         """Raise InputError unless these are the labels that it knows, in their order."""
         if list(labels) != self.labels:
             raise InputError(
-                f"expected the labels {', '.join(labels)} in {folder / LINEAR}, as in config.json, "
-                f"found {', '.join(self.labels)}; delete {LINEAR} to go without the linear part, "
-                "or name the labels alike"
+                "expected the labels {labels} in {file}, as in config.json, found {found}; delete "
+                "{linear} to go without the linear part, or name the labels alike",
+                labels=", ".join(labels),
+                file=folder / LINEAR,
+                found=", ".join(self.labels),
+                linear=LINEAR,
             )
 
     def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
@@ -148,16 +151,22 @@ def load_linear(folder: Path) -> LinearPart | None:
         described = json.loads(path.read_text(encoding="utf-8"))
         if described["version"] != VERSION:
             raise InputError(
-                f"expected version {VERSION} in {path}, found {described['version']}; update "
-                "malmoi, or train the classifier again"
+                "expected version {known} in {path}, found {version}; update malmoi, or train the "
+                "classifier again",
+                known=VERSION,
+                path=path,
+                version=described["version"],
             )
         found = _read(described, load_file(folder / LINEAR_WEIGHTS))
     except InputError:
         raise
     except Exception as error:  # safetensors has its own for a damaged file
         raise InputError(
-            f"expected a linear part in {path} and {LINEAR_WEIGHTS}, found {error}; delete both "
-            "to go without, or train the classifier again"
+            "expected a linear part in {path} and {weights}, found {error}; delete both to go "
+            "without, or train the classifier again",
+            path=path,
+            weights=LINEAR_WEIGHTS,
+            error=error,
         ) from error
     return found
 

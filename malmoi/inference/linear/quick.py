@@ -204,18 +204,25 @@ def _checked(
 ) -> tuple[list[str], np.ndarray]:
     if len(texts) != len(labels):
         raise InputError(
-            f"expected a label for each of {len(texts):,} texts, found {len(labels):,}"
+            "expected a label for each of {texts:,} texts, found {labels:,}",
+            texts=len(texts),
+            labels=len(labels),
         )
     names = sorted(set(labels)) if label_names is None else list(label_names)
     place = {name: id_ for id_, name in enumerate(names)}
     unknown = next((label for label in labels if label not in place), None)
     if unknown is not None:
-        raise InputError(f"expected labels of {', '.join(names)}, found {unknown!r}")
+        raise InputError(
+            "expected labels of {names}, found {unknown!r}", names=", ".join(names), unknown=unknown
+        )
     present = len(set(labels))
     if len(texts) < FEWEST_TEXTS or present < 2:
         raise InputError(
-            f"expected at least {FEWEST_TEXTS} texts with two labels or more, found {len(texts):,} "
-            f"texts with {present}; label more"
+            "expected at least {fewest} texts with two labels or more, found {texts:,} texts with "
+            "{present}; label more",
+            fewest=FEWEST_TEXTS,
+            texts=len(texts),
+            present=present,
         )
     return names, np.array([place[label] for label in labels], dtype=np.int64)
 
