@@ -14,12 +14,12 @@ from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import LANGUAGE, NAMES, say
 from malmoi.app.plain_text import escaped
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.connection import database_url_of
+from malmoi.labels.connection import database_url, database_url_of
+from malmoi.labels.database import DATABASE_VARIABLE
 from malmoi.labels.leasing import return_leases
 from malmoi.labels.people import Person, Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import ProjectStore, read_project
-from malmoi.labels.store import DATABASE_VARIABLE, database_url
 
 # Before somebody gives a name, all that is labelled is by one person.
 LOCAL_NAME = "local"

@@ -224,10 +224,10 @@ def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
 
 def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]":
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.connection import existing_database
     from malmoi.labels.database import DATABASE_VARIABLE
-    from malmoi.labels.project_records import READER
     from malmoi.labels.projects import ProjectStore
-    from malmoi.labels.store import existing_database
+    from malmoi.labels.records import READER
 
     url = existing_database(settings.database)
     store = ProjectStore(url, "--database" if settings.database else DATABASE_VARIABLE)

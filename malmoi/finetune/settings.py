@@ -311,7 +311,7 @@ class KfoldSettings:
     task.toml, else all that --data has."""
     data: str | None = None
     """File or folder of labelled texts; a task.toml or a folder with one, which says labels and
-    columns; or the app's label database: a SQLite file or a URL, with #TASK behind it where it
+    columns; or the app's label database: a SQLite file or a URL, with #PROJECT behind it where it
     holds several. By default the project's texts with the labels of --labels."""
     task: Task = "single"
     """`single`: one label a text. `multi`: any number of labels, each with a threshold that is

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.project_models import PlaceRow
+from malmoi.labels.models import PlaceRow
 from malmoi.messages import Phrase
 
 # By text: the choice of each annotator, any text that names it.

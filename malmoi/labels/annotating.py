@@ -16,16 +16,23 @@ from sqlalchemy.orm import aliased
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
+from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.people import Person
-from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.projects import newest_guideline
-from malmoi.labels.store import Saved
 from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.text_state import recount, require_text
 from malmoi.messages import Phrase
 
 ActKind = Literal["label", "skip", "flag", "note", "undo"]
 _DECISIONS = ("label", "skip")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The row of an act or a decision, and whether this call wrote it."""
+
+    id: int
+    new: bool
 
 
 @dataclass(frozen=True, kw_only=True)

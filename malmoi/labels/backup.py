@@ -8,9 +8,8 @@ from sqlalchemy.engine import URL
 
 from malmoi.errors import InputError
 from malmoi.files import file_at_once
-from malmoi.labels.connection import BUSY_SECONDS
+from malmoi.labels.connection import BUSY_SECONDS, existing_database
 from malmoi.labels.database import without_password
-from malmoi.labels.store import existing_database
 
 _PAGES = 2_000
 

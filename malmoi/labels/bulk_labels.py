@@ -14,14 +14,14 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Act
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.people import person_name
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     AnnotationRow,
     PlaceRow,
     ProjectRow,
     TextRow,
     TextScoreRow,
 )
+from malmoi.labels.people import person_name
 from malmoi.labels.projects import newest_guideline
 
 Place = tuple[int, str]

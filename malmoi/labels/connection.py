@@ -1,5 +1,6 @@
 """Connections to a label database: SQLite or PostgreSQL, to write or only to read."""
 
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -11,7 +12,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from malmoi.errors import InputError
-from malmoi.labels.database import LabelDatabase
+from malmoi.labels.database import DATABASE_VARIABLE, LabelDatabase
+from malmoi.paths import label_database
 
 _EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
 # A scheme, with or without slashes; one letter alone is a drive.
@@ -23,6 +25,34 @@ BUSY_SECONDS = 30
 POSTGRES = {"connect_timeout": 10, "options": "-c lock_timeout=10s"}
 _READ_ONLY = " -c default_transaction_read_only=on"
 _FORBIDDEN = "42501"  # PostgreSQL's insufficient_privilege
+
+
+def database_url() -> str | URL:
+    """The URL of the label database: `MALMOI_DATABASE`, or the SQLite file of this project."""
+    return os.environ.get(DATABASE_VARIABLE) or URL.create("sqlite", database=str(label_database()))
+
+
+def existing_database(url: str | URL | None = None, place: str = "--database") -> URL:
+    """The URL of a database that is there already, for what only reads it.
+
+    Args:
+        url: SQLAlchemy URL, or the path of a SQLite file; `database_url()` without one.
+        place: where a person gave `url`, for messages.
+
+    Raises:
+        InputError: it is no URL of a label database, or there is no such file.
+    """
+    parsed = database_url_of(url or database_url(), place if url else DATABASE_VARIABLE)
+    file = parsed.database or ""
+    is_path = parsed.get_backend_name() == "sqlite" and not file.startswith("file:")
+    if is_path and not Path(file).is_file():
+        raise InputError(
+            "expected a label database, found no file {file}; name another by --database or "
+            "{variable}",
+            file=file,
+            variable=DATABASE_VARIABLE,
+        )
+    return parsed
 
 
 def writing_engine(url: str | URL, place: str) -> Engine:

@@ -1,8 +1,8 @@
-"""Which label database is meant, and which labels in it, as people write it on a command line.
+"""Which label database is meant, and which project in it, as people write it on a command line.
 
     runs/labels.db    sqlite:///runs/labels.db    postgresql+psycopg://user@host/name
     MALMOI_DATABASE#memos    (the URL in this variable, whose password is then in no command line)
-    each with #memos (a project or a task by its name) or #긍정,부정,중립 (its labels) behind it
+    each with #memos (the name of a project) behind it
 
 Nothing is imported here that takes long; `malmoi.labels.records` reads it.
 """
@@ -14,9 +14,6 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
-from malmoi.labels.tasks import own_tasks, task_named
-from malmoi.messages import Phrase
 
 DATABASE_VARIABLE = "MALMOI_DATABASE"
 _MAGIC = b"SQLite format 3\x00"
@@ -30,14 +27,14 @@ _PASSWORDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class LabelDatabase:
-    """A file or a server with labels, and which of them.
+    """A file or a server with labels, and which project in it.
 
     As text it is what was given, without a password.
 
     Attributes:
         path: the SQLite file, or None.
         url: SQLAlchemy's, or None.
-        part: a task's name or labels with commas between them; None: the only task there is.
+        part: the name of a project; None: the only one there is.
     """
 
     path: Path | None = None
@@ -56,28 +53,6 @@ class LabelDatabase:
         place = without_password(self.url or "").partition("://")[2].partition("?")[0]
         return PurePosixPath(place).name or "labels"
 
-    def labels(self) -> list[str] | None:
-        """The labels of the task that `part` names; None where it names none.
-
-        Raises:
-            InputError: no task has that name.
-        """
-        if self.part is None:
-            return None
-        if "," in self.part:
-            return [normal_label(name) for name in self.part.split(",")]
-        task = task_named(self.part)
-        if task is None:
-            names = ", ".join(task.name for task in own_tasks()) or Phrase("none")
-            raise InputError(
-                "expected #TASK of a task.toml below corpora/ ({names}) or labels as "
-                "#긍정,부정,중립, found #{part}",
-                place=self,
-                names=names,
-                part=self.part,
-            )
-        return task.label_names
-
 
 def label_database(given: str | Path) -> LabelDatabase | None:
     """The label database that is meant; None where it is a file or folder of another kind.
@@ -93,10 +68,8 @@ def label_database(given: str | Path) -> LabelDatabase | None:
     if place == DATABASE_VARIABLE and part is not None:
         if not (url := os.environ.get(DATABASE_VARIABLE)):
             raise InputError(
-                "expected the URL of a label database in {variable}, found nothing; set it, or "
-                "write the URL in its place",
-                place=text,
-                variable=DATABASE_VARIABLE,
+                f"{text}: expected the URL of a label database in {DATABASE_VARIABLE}, found "
+                "nothing; set it, or write the URL in its place"
             )
         return LabelDatabase(url=url, part=part)
     if _URL.match(text):

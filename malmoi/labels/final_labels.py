@@ -9,8 +9,8 @@ from typing import Literal
 from sqlalchemy import Connection, Select, select
 
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.models import TextRow
 from malmoi.labels.project import TaskKind
-from malmoi.labels.project_models import TextRow
 from malmoi.labels.review import ReviewedText, reviewed_texts
 
 DecidedBy = Literal["review", "all", "majority"]

@@ -19,8 +19,8 @@ from malmoi.errors import InputError
 from malmoi.labels.annotating import Act
 from malmoi.labels.labelled_import import FoundActs, StoredRow
 from malmoi.labels.listed_labels import ANNOTATIONS
+from malmoi.labels.models import TextRow, TextSourceRow
 from malmoi.labels.names import normal_label
-from malmoi.labels.project_models import TextRow, TextSourceRow
 from malmoi.labels.review import ReviewedText, Vote
 
 # Before the number of somebody whose address a file does not have.

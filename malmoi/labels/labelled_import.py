@@ -18,7 +18,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.project_models import TextSourceRow
+from malmoi.labels.models import TextSourceRow
 from malmoi.labels.review import adjudicate
 from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, import_texts
 from malmoi.text.reading.bad_rows import BadRows

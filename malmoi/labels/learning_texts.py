@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, or_, select
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
 from malmoi.labels.final_labels import decided
-from malmoi.labels.project_models import AdjudicationRow, PlaceRow, TextRow, TextScoreRow
+from malmoi.labels.models import AdjudicationRow, PlaceRow, TextRow, TextScoreRow
 
 # Fewer than the variables that a statement of SQLite may have.
 _IDS = 5_000

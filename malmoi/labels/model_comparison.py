@@ -10,7 +10,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     AdjudicationRow,
     AnnotationRow,
     PlaceRow,

@@ -1,15 +1,14 @@
-"""The table of labels, and the label sets by which tasks are told apart in it.
+"""The tables of projects: their texts, what annotators did, who may do what.
 
-The table is a log: a correction is a later row, so the label of a text is its row with the highest
-id among those of one task.
+Annotations, adjudications, guidelines and audit are logs: rows are only added. Places and the last
+columns of texts are what holds now, kept beside the log in the same transaction so that no page has
+to read all of it. The names begin with `malmoi_` because a server's database may hold other tables.
 """
 
-import json
-from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from sqlalchemy import DateTime, String, Text
+from sqlalchemy import DateTime, Double, ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -33,41 +32,293 @@ class Base(DeclarativeBase):
     """What the migrations have to make; a change here needs one in `migrations/versions`."""
 
 
-class Label(Base):
-    """One decision of one person about one text."""
-
-    __tablename__ = "labels"
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    text: Mapped[str] = mapped_column(Text)
-    # Hash of the clean text, which training sees; the text itself can be too long for an index.
-    text_sha256: Mapped[str] = mapped_column(String(64), index=True)
-    predicted_label: Mapped[str | None] = mapped_column(Text)
-    confidence: Mapped[float | None]
-    label: Mapped[str] = mapped_column(Text)
-    # The labels that could be chosen, see `label_set`; None where that is not known.
-    label_set: Mapped[str | None] = mapped_column(Text)
-    model: Mapped[str | None] = mapped_column(Text)
-    annotator: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    # Names the decision: the same one arriving twice is one row.
-    request_id: Mapped[str] = mapped_column(String(128), unique=True)
+Id = Annotated[int, mapped_column(primary_key=True, autoincrement=True)]
+ProjectId = Annotated[int, mapped_column(ForeignKey("malmoi_projects.id"))]
+TextId = Annotated[int, mapped_column(ForeignKey("malmoi_texts.id"))]
+RequestId = Annotated[str, mapped_column(String(128), unique=True)]
+PersonName = Annotated[str, mapped_column(String(320))]
+LongText = Annotated[str, mapped_column(Text)]
+Number = Annotated[float, mapped_column(Double)]
+Moment = Annotated[datetime, mapped_column(UtcDateTime)]
 
 
-def label_set(labels: Collection[str]) -> str:
-    """The labels that one could choose from, as they stand in the table: a JSON list, sorted."""
-    return json.dumps(sorted(labels), ensure_ascii=False)
+class ProjectRow(Base):
+    """A project with its settings."""
+
+    __tablename__ = "malmoi_projects"
+
+    id: Mapped[Id]
+    name: Mapped[str] = mapped_column(String(200), unique=True)
+    kind: Mapped[str] = mapped_column(String(8))
+    annotators_per_text: Mapped[int]
+    show_suggestion: Mapped[bool]
+    text_order: Mapped[str] = mapped_column(String(8))
+    random_share: Mapped[Number]
+    lease_seconds: Mapped[int]
+    # The name of a model that suggests before enough is labelled to learn from; None: none does.
+    model: Mapped[LongText | None]
+    # Which of `score_versions` orders the texts; None: none was handed in yet.
+    scores_version: Mapped[int | None]
+    created_by: Mapped[LongText]
+    created_at: Mapped[Moment]
+    archived_at: Mapped[Moment | None]
 
 
-def names_in(one_set: str) -> list[str]:
-    """The labels of a `label_set`."""
-    names: list[str] = json.loads(one_set)
-    return names
+class ProjectLabelRow(Base):
+    """A label of a project. Annotations name it by id, so it can be renamed at any time."""
+
+    __tablename__ = "malmoi_project_labels"
+    __table_args__ = (UniqueConstraint("project_id", "name"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    name: Mapped[str] = mapped_column(String(200))
+    title: Mapped[LongText]
+    meaning: Mapped[LongText]
+    color: Mapped[str | None] = mapped_column(String(7))
+    key: Mapped[str | None] = mapped_column(String(1))
+    position: Mapped[int]
+    # No longer offered; what was labelled with it stays.
+    retired: Mapped[bool]
 
 
-def sets_within(sets: Collection[str], labels: Collection[str]) -> list[str]:
-    """Those of the sets that have no label but these: of the same task, or of its beginnings.
+class GuidelineRow(Base):
+    """One version of a project's guideline, in Markdown."""
 
-    Whoever adds a label to a task keeps what was saved before.
-    """
-    return [one for one in sets if set(names_in(one)) <= set(labels)]
+    __tablename__ = "malmoi_guidelines"
+    __table_args__ = (UniqueConstraint("project_id", "version"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    version: Mapped[int]
+    markdown: Mapped[LongText]
+    author: Mapped[LongText]
+    created_at: Mapped[Moment]
+
+
+class MemberRow(Base):
+    """Who may work on a project, and as what."""
+
+    __tablename__ = "malmoi_members"
+    __table_args__ = (UniqueConstraint("project_id", "person"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    person: Mapped[PersonName]
+    role: Mapped[str] = mapped_column(String(16))
+
+
+class AuditRow(Base):
+    """Who changed what about a project."""
+
+    __tablename__ = "malmoi_audit"
+    __table_args__ = (Index("ix_malmoi_audit_project", "project_id", "id"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    person: Mapped[LongText]
+    action: Mapped[str] = mapped_column(String(32))
+    details: Mapped[LongText]  # a JSON object
+    created_at: Mapped[Moment]
+
+
+class TextImportRow(Base):
+    """One import of files, and how far it has come."""
+
+    __tablename__ = "malmoi_text_imports"
+    __table_args__ = (UniqueConstraint("project_id", "content_key"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    # Hash of the files and of how they are read: the same import again goes on or does nothing.
+    content_key: Mapped[str] = mapped_column(String(64))
+    person: Mapped[LongText]
+    rows_read: Mapped[int]
+    new_texts: Mapped[int]
+    started_at: Mapped[Moment]
+    finished_at: Mapped[Moment | None]
+
+
+class TextRow(Base):
+    """A text of a project; those that are equal once clean are one."""
+
+    __tablename__ = "malmoi_texts"
+    __table_args__ = (
+        UniqueConstraint("project_id", "text_sha256"),
+        Index("ix_malmoi_texts_open", "project_id", "is_open", "id"),
+        Index("ix_malmoi_texts_lottery", "project_id", "lottery"),
+        Index("ix_malmoi_texts_open_lottery", "project_id", "is_open", "lottery"),
+        Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
+        Index("ix_malmoi_texts_alike", "alike"),
+        # Of the texts that are handed out first, so that no queue looks through the others.
+        *(
+            Index(
+                f"ix_malmoi_texts_{name}",
+                "project_id",
+                "is_open",
+                place,
+                sqlite_where=text("alike IS NULL OR alike = id"),
+                postgresql_where=text("alike IS NULL OR alike = id"),
+            )
+            for name, place in (("first", "id"), ("first_lottery", "lottery"))
+        ),
+    )
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text: Mapped[LongText]
+    # As `Label.text_sha256`.
+    text_sha256: Mapped[str] = mapped_column(String(64))
+    # Drawn once, evenly from 0 to 1: the lowest are a random sample, whatever else is labelled.
+    lottery: Mapped[Number]
+    # How many annotators have labelled it, whether that are too few, and whether they differ.
+    votes: Mapped[int]
+    is_open: Mapped[bool]
+    disagrees: Mapped[bool]
+    # The adjudication that holds now.
+    adjudication_id: Mapped[int | None]
+    # The id of the first of the texts that are nearly the same as this one; None: none was found.
+    alike: Mapped[int | None]
+
+
+class TextSourceRow(Base):
+    """A row of a file that a text came from; duplicates have several."""
+
+    __tablename__ = "malmoi_text_sources"
+    __table_args__ = (Index("ix_malmoi_text_sources_text", "text_id"),)
+
+    id: Mapped[Id]
+    text_id: Mapped[TextId]
+    import_id: Mapped[int] = mapped_column(ForeignKey("malmoi_text_imports.id"))
+    source: Mapped[LongText]
+    place: Mapped[LongText]
+    # The text as it stood in this row, where it differs from that of `texts`.
+    text: Mapped[LongText | None]
+    cells: Mapped[LongText]  # the other columns, a JSON object
+
+
+class AnnotationRow(Base):
+    """One act of one annotator on one text."""
+
+    __tablename__ = "malmoi_annotations"
+    __table_args__ = (
+        Index("ix_malmoi_annotations_text", "text_id", "annotator", "id"),
+        Index("ix_malmoi_annotations_annotator", "project_id", "annotator", "id"),
+        Index("ix_malmoi_annotations_created", "project_id", "created_at"),
+        # Flags are few: those of a project are found without its labels.
+        Index(
+            "ix_malmoi_annotations_flags",
+            "project_id",
+            "text_id",
+            sqlite_where=text("kind = 'flag'"),
+            postgresql_where=text("kind = 'flag'"),
+        ),
+    )
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    annotator: Mapped[PersonName]
+    kind: Mapped[str] = mapped_column(String(8))  # label, skip, flag, note, undo
+    # Of a label: ids of `project_labels`, sorted, as a JSON list.
+    choice: Mapped[LongText | None]
+    flagged: Mapped[bool | None]
+    note: Mapped[LongText | None]
+    # Of an undo: the row that holds no longer.
+    withdraws: Mapped[int | None] = mapped_column(ForeignKey("malmoi_annotations.id"), index=True)
+    guideline_version: Mapped[int]
+    suggested_label: Mapped[LongText | None]
+    suggested_score: Mapped[Number | None]
+    suggested_model: Mapped[LongText | None]
+    # How the text had come to the annotator: plain, scores, random; None: by the annotator.
+    drawn: Mapped[str | None] = mapped_column(String(8))
+    seconds: Mapped[Number | None]
+    request_id: Mapped[RequestId]
+    created_at: Mapped[Moment]
+
+
+class PlaceRow(Base):
+    """What one annotator has to do with one text now."""
+
+    __tablename__ = "malmoi_places"
+    __table_args__ = (
+        UniqueConstraint("text_id", "annotator"),
+        Index("ix_malmoi_places_annotator", "project_id", "annotator", "state", "drawn", "text_id"),
+        Index("ix_malmoi_places_choice", "project_id", "state", "choice"),
+    )
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    annotator: Mapped[PersonName]
+    state: Mapped[str] = mapped_column(String(8))  # leased, labelled, skipped, returned
+    expires_at: Mapped[Moment | None]
+    drawn: Mapped[str | None] = mapped_column(String(8))
+    # The row of the log that holds, and its choice.
+    annotation_id: Mapped[int | None]
+    choice: Mapped[LongText | None]
+
+
+class AdjudicationRow(Base):
+    """One decision of a reviewer about a text, or the withdrawal of one."""
+
+    __tablename__ = "malmoi_adjudications"
+    __table_args__ = (
+        Index("ix_malmoi_adjudications_text", "text_id", "id"),
+        Index("ix_malmoi_adjudications_project", "project_id", "id"),
+    )
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    text_id: Mapped[TextId]
+    reviewer: Mapped[PersonName]
+    # As of an annotation; None: what was decided before is withdrawn.
+    choice: Mapped[LongText | None]
+    note: Mapped[LongText | None]
+    guideline_version: Mapped[int]
+    request_id: Mapped[RequestId]
+    created_at: Mapped[Moment]
+
+
+class ScoreVersionRow(Base):
+    """One order of the texts, as a model wrote it, and how good that model was."""
+
+    __tablename__ = "malmoi_score_versions"
+    __table_args__ = (Index("ix_malmoi_score_versions_project", "project_id"),)
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+    model: Mapped[LongText]
+    created_at: Mapped[Moment]
+    # How many labelled texts it had learnt from, and its macro F1: in folds over all of them, and
+    # over those of the random sample (`sample_texts` of them). None: not measured.
+    labels: Mapped[int | None]
+    cross_validated_f1: Mapped[Number | None]
+    sample_f1: Mapped[Number | None]
+    sample_texts: Mapped[int | None]
+    # The macro F1 of the model that is chosen for the project, over those of these texts that it
+    # had not learnt from. None: none is chosen, or these were too few.
+    chosen_f1: Mapped[Number | None]
+
+
+class TextScoreRow(Base):
+    """How much a label of this text would help, and what the model would say."""
+
+    __tablename__ = "malmoi_text_scores"
+    __table_args__ = (
+        Index("ix_malmoi_text_scores_priority", "version", "priority", "text_id"),
+        Index("ix_malmoi_text_scores_doubt", "version", "doubt", "text_id"),
+    )
+
+    version: Mapped[int] = mapped_column(ForeignKey("malmoi_score_versions.id"), primary_key=True)
+    text_id: Mapped[int] = mapped_column(ForeignKey("malmoi_texts.id"), primary_key=True)
+    # None: the text has all its votes.
+    priority: Mapped[Number | None]
+    # What the model would say first and second, and its probabilities.
+    label: Mapped[LongText | None]
+    score: Mapped[Number | None]
+    second_label: Mapped[LongText | None]
+    second_score: Mapped[Number | None]
+    # Of a labelled text: one less the probability of its label, when the model had not learnt from
+    # it. The highest are the likeliest errors.
+    doubt: Mapped[Number | None]

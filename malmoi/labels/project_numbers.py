@@ -16,8 +16,8 @@ from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
+from malmoi.labels.models import AnnotationRow, AuditRow, PlaceRow, TextRow
 from malmoi.labels.people import Role, allows
-from malmoi.labels.project_models import AnnotationRow, AuditRow, PlaceRow, TextRow
 from malmoi.labels.review import ProjectProgress, progress
 
 _DAYS_OF_PACE = 60

@@ -21,6 +21,16 @@ from malmoi.labels.access import (
     reading_of_one_moment,
 )
 from malmoi.labels.database import DATABASE_VARIABLE
+from malmoi.labels.models import (
+    AuditRow,
+    GuidelineRow,
+    MemberRow,
+    ProjectLabelRow,
+    ProjectRow,
+    ScoreVersionRow,
+    TextRow,
+    TextScoreRow,
+)
 from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
 from malmoi.labels.project import (
     NewProject,
@@ -31,17 +41,7 @@ from malmoi.labels.project import (
     checked_name,
     complete_labels,
 )
-from malmoi.labels.project_models import (
-    AuditRow,
-    GuidelineRow,
-    MemberRow,
-    ProjectLabelRow,
-    ProjectRow,
-    ScoreVersionRow,
-    TextRow,
-    TextScoreRow,
-)
-from malmoi.labels.store import open_engine
+from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import checked
 from malmoi.messages import Phrase
 
@@ -63,7 +63,7 @@ class ProjectStore:
         """Open the database, making or migrating it where that is needed.
 
         Args:
-            url: SQLAlchemy URL; `malmoi.labels.store.database_url()` without one.
+            url: SQLAlchemy URL; `malmoi.labels.connection.database_url()` without one.
             place: where a person gave it, for messages.
 
         Raises:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import aliased
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.project_models import AdjudicationRow, AuditRow, TextRow
+from malmoi.labels.models import AdjudicationRow, AuditRow, TextRow
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.searching import MOST_COUNTED, Search, matching_ids
 from malmoi.labels.stored_text import checked_note, checked_request

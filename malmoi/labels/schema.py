@@ -9,11 +9,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from malmoi.errors import InputError
-from malmoi.labels.connection import is_forbidden
-from malmoi.labels.models import Label
+from malmoi.labels.connection import database_url, is_forbidden, reason, writing_engine
+from malmoi.labels.database import DATABASE_VARIABLE
+from malmoi.labels.models import ProjectRow
+from malmoi.paths import label_database
 
 # The newest of migrations/versions.
 HEAD = "0004"
@@ -25,18 +28,40 @@ _LOCK = int.from_bytes(b"malmoi")
 _WAL_TRIES = 20
 
 
+def open_engine(url: str | URL | None = None, place: str = DATABASE_VARIABLE) -> Engine:
+    """An engine for a label database of the newest layout, made where it is missing.
+
+    Args:
+        url: SQLAlchemy URL; `database_url()` without one.
+        place: where a person gave it, for messages.
+
+    Raises:
+        InputError: the URL or the database cannot be used.
+    """
+    try:
+        engine = writing_engine(url or database_url(), place)
+        prepare(engine)
+    except (SQLAlchemyError, ImportError, OSError) as error:
+        raise InputError(
+            "the label database cannot be opened ({error}); check {where} (default {default})",
+            error=reason(error),
+            where=place,
+            default=label_database(),
+        ) from error
+    return engine
+
+
 def prepare(engine: Engine) -> None:
     """Make the tables, or bring them to the newest layout, whoever else does it at this moment.
 
-    A table of labels without a version is of the first layout and taken over as it is. Whoever may
-    read and write labels need not be allowed to make tables.
+    Whoever may read and write labels need not be allowed to make tables.
 
     Raises:
-        InputError: the database was made by a newer Malmoi, or its table of labels is another one.
+        InputError: the database was made by a newer Malmoi.
         SQLAlchemyError: the database cannot be used.
     """
     with engine.connect() as connection:
-        version, has_labels = _state(connection)
+        version, has_projects = _state(connection)
         has_log = engine.dialect.name != "sqlite" or _has_log(connection)
     if version == HEAD:
         if not has_log:
@@ -48,26 +73,26 @@ def prepare(engine: Engine) -> None:
         if engine.dialect.name == "sqlite":
             _keep_log_beside(engine)
         with _alone(engine) as connection:
-            version, has_labels = _state(connection)
+            version, has_projects = _state(connection)
             if version != HEAD:
-                _migrate(connection, version, has_labels)
+                _migrate(connection, version)
     except DBAPIError as error:
-        if not (has_labels and is_forbidden(error)):
+        if not (has_projects and is_forbidden(error)):
             raise
 
 
 def _state(connection: Connection) -> tuple[str | None, bool]:
-    """The version of the layout, None where none is written down; whether there are labels."""
+    """The version of the layout, None where none is written down; whether it has projects."""
     known = inspect(connection)
-    has_labels = known.has_table(Label.__tablename__)
+    has_projects = known.has_table(ProjectRow.__tablename__)
     if not known.has_table(VERSION_TABLE):
-        return None, has_labels
+        return None, has_projects
     try:
-        return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")), has_labels
+        return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")), has_projects
     except DBAPIError as error:
         # Whoever may not look may not change anything either: its owner keeps it up to date.
-        if has_labels and is_forbidden(error):
-            return HEAD, has_labels
+        if has_projects and is_forbidden(error):
+            return HEAD, has_projects
         raise
 
 
@@ -102,7 +127,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _migrate(connection: Connection, version: str | None, has_labels: bool) -> None:
+def _migrate(connection: Connection, version: str | None) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -118,21 +143,4 @@ def _migrate(connection: Connection, version: str | None, has_labels: bool) -> N
             version=version,
             known=HEAD,
         )
-    if version is None and has_labels:
-        _check_first_layout(connection)
-        command.stamp(config, known[-1])
     command.upgrade(config, "head")
-
-
-def _check_first_layout(connection: Connection) -> None:
-    found = {column["name"] for column in inspect(connection).get_columns(Label.__tablename__)}
-    expected = {
-        *("id", "text", "text_sha256", "predicted_label", "confidence", "label", "label_set"),
-        *("model", "annotator", "created_at", "request_id"),
-    }
-    if missing := sorted(expected - found):
-        raise InputError(
-            "the label database has a table labels without {missing}, so it is not one of this "
-            "app; name another database",
-            missing=", ".join(missing),
-        )

@@ -17,8 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.project import Project
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     PlaceRow,
     ProjectLabelRow,
     ProjectRow,
@@ -26,6 +25,7 @@ from malmoi.labels.project_models import (
     TextRow,
     TextScoreRow,
 )
+from malmoi.labels.project import Project
 from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import first_of_its_kind
 from malmoi.messages import Phrase

@@ -12,9 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, collate, func, not_, or_
 from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
-from malmoi.labels.planning import without_index
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     AdjudicationRow,
     AnnotationRow,
     PlaceRow,
@@ -22,6 +20,8 @@ from malmoi.labels.project_models import (
     TextScoreRow,
     TextSourceRow,
 )
+from malmoi.labels.names import normal_label
+from malmoi.labels.planning import without_index
 from malmoi.labels.projects import read_labels
 from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.people import AccessError, allows
-from malmoi.labels.project_models import AnnotationRow, PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
 from malmoi.labels.search_conditions import SearchConditions
 from malmoi.labels.stored_text import checked

@@ -1,10 +1,33 @@
 """Texts as both databases can hold them."""
 
+import hashlib
+
 from malmoi.errors import InputError
 from malmoi.messages import Phrase
+from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.columns import whole_characters
 
 _LONGEST_REQUEST = 128
 _LONGEST_NOTE = 10_000
+
+
+def storable(text: str) -> str:
+    """The text as every database can hold it: without NUL and without half a character.
+
+    PostgreSQL has no NUL, UTF-8 has no lone surrogate, and nobody means either of them.
+    """
+    return whole_characters(text.replace("\x00", ""))
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of the text once it is clean; as it is where nothing is left of it then."""
+    text = storable(text)
+    return hash_of_clean(clean_text(text) or text)
+
+
+def hash_of_clean(text: str) -> str:
+    """`text_hash` of a text that is clean already."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def checked(text: str, what: str) -> str:

@@ -11,13 +11,13 @@ from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
-from malmoi.labels.people import allows
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     AdjudicationRow,
     AnnotationRow,
     TextImportRow,
     TextSourceRow,
 )
+from malmoi.labels.people import allows
 from malmoi.labels.searching import FoundText, found_text
 
 TextAction = Literal["label", "skip", "flag", "note", "undo", "decide", "withdraw"]

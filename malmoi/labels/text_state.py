@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, distinct, func, or_, select, update
 
 from malmoi.errors import InputError
-from malmoi.labels.project_models import PlaceRow, ProjectRow, TextRow, TextScoreRow
+from malmoi.labels.models import PlaceRow, ProjectRow, TextRow, TextScoreRow
 
 
 def require_text(connection: Connection, project_id: int, text_id: int) -> None:
@@ -61,7 +61,7 @@ def first_of_its_kind() -> ColumnElement[bool]:
 def texts_by_hash(
     connection: Connection, project_id: int, hashes: Sequence[str]
 ) -> dict[str, tuple[int, str]]:
-    """Id and spelling of those texts that the project has, by `malmoi.labels.store.text_hash`."""
+    """Id and spelling of those texts that the project has, by `text_hash`."""
     query = select(TextRow.text_sha256, TextRow.id, TextRow.text).where(
         TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
     )

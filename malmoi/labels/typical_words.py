@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.final_labels import final_label
+from malmoi.labels.models import PlaceRow, TextRow
 from malmoi.labels.people import allows
-from malmoi.labels.project_models import PlaceRow, TextRow
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import reviewed_texts
 

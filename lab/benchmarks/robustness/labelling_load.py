@@ -30,9 +30,9 @@ from malmoi.files import write_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.choices import LabelBook
 from malmoi.labels.found_texts import add_texts
+from malmoi.labels.models import AnnotationRow
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.project_models import AnnotationRow
 from malmoi.labels.projects import ProjectStore
 
 if TYPE_CHECKING:

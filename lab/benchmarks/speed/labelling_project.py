@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, delete, insert, select, update
 
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
-from malmoi.labels.project_models import (
+from malmoi.labels.models import (
     AnnotationRow,
     PlaceRow,
     ProjectRow,
@@ -23,6 +21,8 @@ from malmoi.labels.project_models import (
     TextRow,
     TextScoreRow,
 )
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.text_state import first_of_its_kind
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, Protocol, cast
 import streamlit as st
 
 from malmoi.errors import InputError
-from malmoi.labels.store import storable
+from malmoi.labels.stored_text import storable
 from malmoi.paths import runs
 from malmoi.text.reading.sources import SUPPORTED, Source, is_supported, split_suffixes
 

@@ -216,7 +216,7 @@ def read_examples(
         ),
     )
     reader = _Reader(path, labels, task, label_separator, ignore_ids, skip_unlabelled)
-    for record, pair, group in grouped_rows(iter_rows(path, form, labels, notes), path, form):
+    for record, pair, group in grouped_rows(iter_rows(path, form, notes), path, form):
         reader.add(record, pair, group)
     examples = reader.examples(paired=form.paired, grouped=group_column is not None)
     reader.check_enough(examples, per_label)

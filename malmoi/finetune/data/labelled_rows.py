@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path, PurePath
@@ -106,14 +106,12 @@ def grouped_rows(
 def iter_rows(
     path: Path | LabelDatabase,
     form: RowFormat,
-    labels: Sequence[str] | None = None,
     notes: ReadingNotes | None = None,
 ) -> Iterator[LabelledRow]:
     """Record and second text of every row.
 
     Args:
         form: as `found_form` gives it.
-        labels: say which labels of the app's database are meant, where it has several tasks'.
         notes: gets how the files are read.
 
     Raises:
@@ -131,7 +129,7 @@ def iter_rows(
                 )
         from malmoi.labels.records import iter_label_records  # SQLAlchemy takes a while
 
-        records = iter_label_records(path, labels)
+        records = iter_label_records(path)
     elif form.paired:
         yield from _pair_rows(path, form, notes)
         return

@@ -1,13 +1,13 @@
 """Runs the migrations on the connection that `malmoi.labels.schema` hands over.
 
-To change the layout: change `malmoi/labels/models.py` or `project_models.py`, write the next file
-of `versions/` by the example of the last, and raise `schema.HEAD`. A test compares the models with
-what migrations make.
+To change the layout: change `malmoi/labels/models.py`, write the next file of `versions/` by
+the example of the last, and raise `schema.HEAD`. A test compares the models with what migrations
+make.
 """
 
 from alembic import context
 
-from malmoi.labels.project_models import Base
+from malmoi.labels.models import Base
 from malmoi.labels.schema import VERSION_TABLE
 
 context.configure(

@@ -15,7 +15,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from malmoi.labels.project_models import GuidelineRow, ProjectRow
+from malmoi.labels.models import GuidelineRow, ProjectRow
 from malmoi.labels.projects import ProjectStore
 from tests.malmoi.app.servers import Server, serving
 

@@ -11,11 +11,11 @@ from malmoi.app.projects.imports import ImportOrder, ImportOutcome, start_import
 from malmoi.app.projects.running import import_key, works
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.connection import database_url
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
-from malmoi.labels.store import database_url
 from malmoi.text.reading.sources import Source, source_of_upload
 
 MAIN = Path(__file__).parents[3] / "app" / "main.py"

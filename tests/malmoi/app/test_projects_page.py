@@ -20,7 +20,6 @@ from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.projects import read_project
 from malmoi.labels.review import progress, texts_with_votes
-from malmoi.labels.store import LabelStore
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, source_of_upload
 from tests.malmoi.app.conftest import make_model
@@ -154,29 +153,6 @@ def test_a_task_of_corpora_is_opened_with_or_without_its_labels(workplace: Path)
         assert not page.exception
         done = progress(store().access(LOCAL, name))
         assert (done.texts, done.finished) == (2, 2 if with_labels else 0)
-
-
-def test_labels_that_were_saved_one_by_one_become_a_project(workplace: Path) -> None:
-    saved = LabelStore()
-    for number, (text, label, who) in enumerate(
-        [("좋다 좋아", "긍정", "지은"), ("나쁘다", "부정", "민수"), ("나쁘다", "긍정", "지은")]
-    ):
-        saved.save(
-            text=text,
-            label=label,
-            labels=["긍정", "부정"],
-            annotator=who,
-            request_id=str(number),
-        )
-    page = open_page()
-    by_label(page.text_input, "새 작업의 이름").input("옮긴 것")
-    by_label(page.button, "작업으로 만들기").click().run()
-    assert not page.exception
-    texts = texts_with_votes(store().access(LOCAL, "옮긴 것"), range(9))
-    assert {one.text: [(v.annotator, v.labels) for v in one.votes] for one in texts} == {
-        "좋다 좋아": [("지은", ("긍정",))],
-        "나쁘다": [("지은", ("긍정",))],
-    }
 
 
 def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:

@@ -33,9 +33,9 @@ def _visit_script() -> None:
     import streamlit as st
 
     from malmoi.app.visit import OpenProject, Visit
+    from malmoi.labels.connection import database_url
     from malmoi.labels.people import Person
     from malmoi.labels.projects import ProjectStore, read_project
-    from malmoi.labels.store import database_url
 
     store = ProjectStore(database_url())
     person = Person(name=os.environ["TEST_PERSON"])

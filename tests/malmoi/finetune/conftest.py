@@ -1,7 +1,7 @@
 """Tiny real models, made in the test: no network, a second a training."""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,11 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from malmoi.labels.store import LabelStore
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.found_texts import add_texts
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore
 
 LABELS = ["꿈", "일기", "일정"]
 OPENINGS = {
@@ -45,21 +49,20 @@ def separable() -> list[tuple[str, str]]:
     ]
 
 
-def save_labels(
-    url: str, rows: Iterable[tuple[str, str]], labels: Sequence[str] | None = None
-) -> None:
-    """Save (text, label) rows to a label database as the app does; `labels`: all of the task."""
-    rows = list(rows)
-    store = LabelStore(url)
-    known = labels or sorted({label for _, label in rows})
-    for number, (text, label) in enumerate(rows):
-        store.save(
-            text=text,
-            label=label,
-            labels=known,
-            annotator="가나",
-            request_id=f"{','.join(known)}-{number}",
-        )
+def save_labels(url: str, rows: Iterable[tuple[str, str]], project: str = "메모") -> None:
+    """Make a project of the app in a label database, with (text, label) rows that one labelled."""
+    texts, labels = zip(*rows, strict=True)
+    names = [ProjectLabel(name=label) for label in sorted(set(labels))]
+    new = NewProject(name=project, labels=names)
+    access = ProjectStore(url).create(Person(name="가나", is_local=True), new)
+    ids = add_texts(access, texts, "texts")
+    save_acts(
+        access,
+        [
+            Act(text_id=text, kind="label", labels=[label], request_id=f"{project}-{number}")
+            for number, (text, label) in enumerate(zip(ids, labels, strict=True))
+        ],
+    )
 
 
 def make_tokenizer(texts: Iterable[str] | None = None) -> PreTrainedTokenizerFast:

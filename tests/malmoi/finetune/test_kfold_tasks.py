@@ -236,11 +236,11 @@ def test_the_label_database_of_the_app(kfold: Run, tmp_path: Path) -> None:
     code, _, errors = kfold(f"--data={path}", "--label-column=label", *QUICK)
     assert code == 2 and "so --label-column has no effect; leave it out" in errors
     with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE labels")
+        connection.execute("DROP TABLE malmoi_projects")
     connection.close()
     code, _, errors = kfold(f"--data={path}", *QUICK)
     assert code == 2
-    assert f"{path}: expected the label database of the app" in errors
+    assert f"{path}: expected a label database with a project" in errors
 
 
 ROWS = [(f"r{number}", *row) for number, row in enumerate(separable())]

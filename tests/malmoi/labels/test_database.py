@@ -15,21 +15,17 @@ from malmoi.labels.records import iter_label_records
 from malmoi.text.reading.options import ReadOptions
 from tests.malmoi.finetune.conftest import save_labels
 
-ROOT = Path(__file__).parents[3]
 REVIEWS = [("배송 빨라요", "긍정"), ("별로예요", "부정"), ("그냥 그래요", "중립")]
 MEMOS = [("내일 병원", "일정"), ("하늘을 날았다", "꿈")]
-MEMO_LABELS = ["꿈", "일기", "일정", "메모", "오류"]
 
 
 @pytest.fixture
-def two_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database with labels of two tasks, in a folder with the project's tasks."""
+def two_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database with labels of two projects, beside an empty folder of tasks."""
     monkeypatch.chdir(tmp_path)
-    for name in ("memos", "reviews"):
-        (tmp_path / "corpora" / name).mkdir(parents=True)
-        shutil.copy(ROOT / "corpora" / name / "task.toml", tmp_path / "corpora" / name)
-    save_labels("sqlite:///labels.db", REVIEWS)
-    save_labels("sqlite:///labels.db", MEMOS, MEMO_LABELS)
+    (tmp_path / "corpora" / "memos").mkdir(parents=True)
+    save_labels("sqlite:///labels.db", REVIEWS, "reviews")
+    save_labels("sqlite:///labels.db", MEMOS, "memos")
     return tmp_path / "labels.db"
 
 
@@ -39,44 +35,40 @@ def rows(given: str) -> list[tuple[str, str | None]]:
     return [(record.text, record.label) for record in iter_label_records(database)]
 
 
-def test_a_part_is_a_task_or_its_labels(two_tasks: Path) -> None:
+def test_a_part_is_a_project(two_projects: Path) -> None:
     for place in ("labels.db", "sqlite:///labels.db"):
         assert rows(f"{place}#memos") == MEMOS
         assert rows(f"{place}#reviews") == REVIEWS
-        assert rows(f"{place}#긍정, 부정,중립") == REVIEWS
-        assert rows(f"sqlite:///{two_tasks}#memos") == MEMOS, place
-        with pytest.raises(InputError, match=r"those of 긍정,부정,중립 and 꿈.*behind #"):
+        assert rows(f"sqlite:///{two_projects}#memos") == MEMOS, place
+        with pytest.raises(InputError, match=r"behind it, #memos, #reviews, found none"):
             rows(place)
-        with pytest.raises(InputError, match=r"#TASK .*\(memos, reviews\).*found #memo$"):
+        with pytest.raises(InputError, match=r"one of the projects .*found #memo$"):
             rows(f"{place}#memo")
-        with pytest.raises(InputError, match="expected labels of 가,나, found those of 긍정"):
-            rows(f"{place}#가,나")
 
 
-def test_examples_of_a_part(two_tasks: Path) -> None:
-    database = label_database(f"{two_tasks}#memos")
+def test_examples_of_a_part(two_projects: Path) -> None:
+    database = label_database(f"{two_projects}#memos")
     assert database is not None
     examples = read_examples(database)
     assert examples.counts == {"꿈": 1, "일정": 1}
-    assert str(examples.path) == f"{two_tasks}#memos"
-    assert read_examples(two_tasks, ["긍정", "부정", "중립"]).counts["긍정"] == 1
+    assert str(examples.path) == f"{two_projects}#memos"
 
 
-def test_reading_makes_and_changes_nothing(two_tasks: Path) -> None:
-    before = two_tasks.read_bytes()
+def test_reading_makes_and_changes_nothing(two_projects: Path) -> None:
+    before = two_projects.read_bytes()
     rows("sqlite:///labels.db#memos")
-    assert two_tasks.read_bytes() == before
+    assert two_projects.read_bytes() == before
     with pytest.raises(InputError, match=r"found no file new/labels\.db"):
         rows("sqlite:///new/labels.db")
-    assert not (two_tasks.parent / "new").exists()
+    assert not (two_projects.parent / "new").exists()
 
 
-def test_what_is_no_database(two_tasks: Path) -> None:
+def test_what_is_no_database(two_projects: Path) -> None:
     Path("a#b").mkdir()
     Path("a#b/texts.csv").write_text("text,label\n", encoding="utf-8")
     for other in ("a#b", "a#b/texts.csv", "none.db", "none.db#memos", "corpora/memos"):
         assert label_database(other) is None
-    shutil.copy(two_tasks, "a#b/labels.db")
+    shutil.copy(two_projects, "a#b/labels.db")
     assert label_database("a#b/labels.db") == LabelDatabase(path=Path("a#b/labels.db"))
 
 

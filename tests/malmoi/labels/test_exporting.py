@@ -20,15 +20,12 @@ from malmoi.finetune.data.source import find_data
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.backup import back_up
-from malmoi.labels.database import LabelDatabase
 from malmoi.labels.exporting import export_table
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
-from malmoi.labels.records import iter_label_records
 from malmoi.labels.review import adjudicate
-from malmoi.labels.store import LabelStore
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 from malmoi.text.written_cells import EXCEL_CELL
@@ -172,20 +169,6 @@ def test_a_project_that_is_not_named_is_the_only_one_or_an_error_that_names_all(
         read_examples(find_data(any_url, None).place)
 
 
-def test_a_project_and_a_task_of_one_name_are_told_apart(make: Make, any_url: str) -> None:
-    access = make("어제 꾼 꿈", labels="꿈,일기,일정,메모,오류", name="memos")
-    label(access, 1, "꿈")
-    database = LabelDatabase(url=any_url, part="memos")
-    assert [record.label for record in iter_label_records(database)] == ["꿈"]
-    LabelStore(any_url).save(
-        text="내일 회의", label="일정", labels=["꿈", "일정"], annotator="가", request_id="1"
-    )
-    with pytest.raises(InputError, match="found both with labels; write #꿈,일기"):
-        list(iter_label_records(database))
-    old = LabelDatabase(url=any_url, part="꿈,일정")
-    assert [record.label for record in iter_label_records(old)] == ["일정"]
-
-
 def test_multi_labels_are_lists(make: Make, tmp_path: Path) -> None:
     access = make("가격도 배송도", "아무것도", kind="multi", labels="가격,배송")
     label(access, 1, "배송", "가격")
@@ -197,24 +180,21 @@ def test_multi_labels_are_lists(make: Make, tmp_path: Path) -> None:
 
 def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/labels.db"
-    store = LabelStore(url)
+    labels = [ProjectLabel(name=one) for one in ("긍정", "부정")]
+    access = ProjectStore(url).create(LOCAL, NewProject(name="리뷰", labels=labels))
+    import_texts(access, [source_of_upload("글.txt", "글".encode())])
     stop = threading.Event()
     saved: list[int] = []
     # Somebody who reads all the while: what is written meanwhile stays in the log beside the file.
     reader = sqlite3.connect(tmp_path / "labels.db", isolation_level=None)
     reader.execute("BEGIN")
-    assert reader.execute("SELECT count(*) FROM labels").fetchone() == (0,)
+    assert reader.execute("SELECT count(*) FROM malmoi_annotations").fetchone() == (0,)
 
     def write() -> None:
         while not stop.is_set():
             number = len(saved)
-            store.save(
-                text=f"글 {number}",
-                label="긍정",
-                labels=["긍정", "부정"],
-                annotator="가",
-                request_id=str(number),
-            )
+            name = ("긍정", "부정")[number % 2]
+            save_act(access, Act(text_id=1, kind="label", labels=[name], request_id=str(number)))
             saved.append(number)
 
     writer = threading.Thread(target=write)
@@ -231,10 +211,12 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
         reader.close()
     assert size == (tmp_path / "copy.db").stat().st_size
     with sqlite3.connect(tmp_path / "copy.db") as copy:
-        ids = [int(one) for (one,) in copy.execute("SELECT request_id FROM labels ORDER BY id")]
+        requests = copy.execute("SELECT request_id FROM malmoi_annotations ORDER BY id")
+        ids = [int(one) for (one,) in requests]
     copy.close()
     assert len(ids) >= before and ids == list(range(len(ids)))
-    assert LabelStore(f"sqlite:///{tmp_path}/copy.db").history_length() == len(ids)
+    copied = ProjectStore(f"sqlite:///{tmp_path}/copy.db").list(LOCAL)
+    assert [one.name for one in copied] == ["리뷰"]
     with pytest.raises(InputError, match=r"expected a new file for the backup"):
         back_up(tmp_path / "copy.db", url)
 

@@ -12,7 +12,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, MetaData, create_engine, insert, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, text
 
 from malmoi.errors import InputError
 from malmoi.labels import schema
@@ -20,34 +20,46 @@ from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.learning_texts import labelled_texts
 from malmoi.labels.leasing import lease_texts
+from malmoi.labels.models import Base
 from malmoi.labels.people import Person
 from malmoi.labels.project import ProjectSettings
-from malmoi.labels.project_models import Base
-from malmoi.labels.project_records import iter_project_records
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.records import iter_label_records
 from malmoi.labels.review import progress
-from malmoi.labels.schema import HEAD, VERSION_TABLE
+from malmoi.labels.schema import HEAD, VERSION_TABLE, open_engine
 from malmoi.labels.scores import score_versions
-from malmoi.labels.store import LabelStore, text_hash
+from malmoi.labels.stored_text import text_hash
+from tests.malmoi.finetune.conftest import save_labels
+from tests.malmoi.labels.conftest import LOCAL
 
-# As the app made it before it wrote down a version.
-UNVERSIONED = """
+# As the app made it before there were projects; the first did not write down a version.
+OLD_LABELS = """
 CREATE TABLE labels (
     id INTEGER NOT NULL, text TEXT NOT NULL, text_sha256 VARCHAR(64) NOT NULL,
-    predicted_label TEXT, confidence DOUBLE, label TEXT NOT NULL, label_set TEXT, model TEXT,
-    annotator TEXT NOT NULL, created_at DATETIME NOT NULL, request_id VARCHAR(128) NOT NULL,
-    PRIMARY KEY (id), UNIQUE (request_id)
-);
-CREATE INDEX ix_labels_text_sha256 ON labels (text_sha256);
+    predicted_label TEXT, confidence DOUBLE PRECISION, label TEXT NOT NULL, label_set TEXT,
+    model TEXT, annotator TEXT NOT NULL, created_at TIMESTAMP NOT NULL,
+    request_id VARCHAR(128) NOT NULL, PRIMARY KEY (id), UNIQUE (request_id)
+)
 """
+OLD_ROW = (
+    "INSERT INTO labels VALUES (1, '좋아요 👍🏽', 'hash', '긍정', 0.5, '긍정', NULL, 'm', '가', "
+    "'2026-01-02 03:04:05', 'r1')"
+)
 OPEN = """
 import sys
-from malmoi.labels.store import LabelStore
-store = LabelStore(sys.argv[1])
-store.counts(["긍정", "부정"])
+from malmoi.labels.schema import open_engine
+open_engine(sys.argv[1])
 print(sorted({"alembic", "pandas"} & set(sys.modules)))
 """
+
+
+def migrate_to(engine: Engine, version: str) -> None:
+    """Make the tables as an earlier Malmoi did."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
 
 
 def version_in(path: Path) -> str:
@@ -57,53 +69,30 @@ def version_in(path: Path) -> str:
     return str(version)
 
 
-def rows_in(path: Path) -> list[tuple[object, ...]]:
-    with sqlite3.connect(path) as connection:
-        rows = connection.execute("SELECT * FROM labels ORDER BY id").fetchall()
-    connection.close()
-    return rows
-
-
-def write_unversioned(path: Path) -> list[tuple[object, ...]]:
-    when = "2026-01-02 03:04:05.000006"
-    decided = [
-        ("좋아요", "긍정", '["긍정", "부정"]'),
-        ("별로", "부정", None),
-        ("좋아요", "부정", None),
-    ]
-    rows: list[tuple[object, ...]] = [
-        (n, text, text_hash(text), "긍정", 0.5, label, known, "m", "가", when, f"r{n}")
-        for n, (text, label, known) in enumerate(decided, 1)
-    ]
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.executescript(UNVERSIONED)
-        connection.executemany(f"INSERT INTO labels VALUES ({','.join('?' * 11)})", rows)
-    connection.close()
-    return rows
-
-
-def test_a_database_without_a_version_is_taken_over_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "labels.db"
-    rows = write_unversioned(path)
-    before = list(iter_label_records(LabelDatabase(path=path)))
-    assert [(record.text, record.label) for record in before] == [
-        ("별로", "부정"),
-        ("좋아요", "부정"),
-    ]
-    stores = [LabelStore(f"sqlite:///{path}") for _ in range(2)]
-    assert rows_in(path) == rows and version_in(path) == HEAD
-    for store in stores:
-        assert store.counts(["긍정", "부정"]) == {"부정": 2}
-        assert store.history_length() == 3
-    assert list(iter_label_records(LabelDatabase(path=path))) == before
-    again = dict(text="새 글", label="긍정", labels=["긍정", "부정"], annotator="나")
-    assert not stores[0].save(request_id="r3", **again).new  # type: ignore[arg-type]
-    assert stores[1].save(request_id="r4", **again).id == 4  # type: ignore[arg-type]
+@pytest.mark.parametrize("version", [None, "0001", "0004"])
+def test_labels_from_before_projects_stay_as_they_are(any_url: str, version: str | None) -> None:
+    engine = create_engine(any_url)
+    if version is not None:
+        migrate_to(engine, version)
+    with engine.begin() as connection:
+        connection.execute(text(OLD_LABELS))
+        connection.execute(text(OLD_ROW))
+        before = connection.execute(text("SELECT * FROM labels")).all()
+    with pytest.raises(InputError, match="a label database with a project, found none"):
+        list(iter_label_records(LabelDatabase(url=any_url)))
+    store = ProjectStore(any_url)
+    assert store.list(LOCAL) == []
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT * FROM labels")).all() == before
+        assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+    save_labels(any_url, [("좋아요", "긍정"), ("별로", "부정")], "리뷰")
+    for part in (None, "리뷰"):
+        records = iter_label_records(LabelDatabase(url=any_url, part=part))
+        assert [(one.text, one.label) for one in records] == [("좋아요", "긍정"), ("별로", "부정")]
 
 
 def test_migrations_make_what_the_models_say(tmp_path: Path) -> None:
-    LabelStore(f"sqlite:///{tmp_path}/labels.db")
+    open_engine(f"sqlite:///{tmp_path}/labels.db")
     with create_engine(f"sqlite:///{tmp_path}/labels.db").connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, Base.metadata) == []
@@ -120,25 +109,12 @@ def test_opening_imports_alembic_only_for_work(tmp_path: Path) -> None:
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    LabelStore(f"sqlite:///{path}")
+    open_engine(f"sqlite:///{path}")
     with sqlite3.connect(path) as connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
     with pytest.raises(InputError, match=f"layout 9999, and this Malmoi knows {HEAD}; update"):
-        LabelStore(f"sqlite:///{path}")
-
-
-def test_another_table_of_this_name_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "labels.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE labels (id INTEGER, text TEXT)")
-    connection.close()
-    with pytest.raises(InputError, match="a table labels without annotator, confidence"):
-        LabelStore(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
-    connection.close()
-    assert tables == ["labels"]
+        open_engine(f"sqlite:///{path}")
 
 
 def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path) -> None:
@@ -147,63 +123,29 @@ def test_a_damaged_file_is_one_line_and_stays(tmp_path: Path) -> None:
         path.write_bytes(b"SQLite format 3\x00" + b"\xff" * size)
         before = path.read_bytes()
         with pytest.raises(InputError, match="cannot be opened") as caught:
-            LabelStore(f"sqlite:///{path}")
+            open_engine(f"sqlite:///{path}")
         assert "\n" not in str(caught.value), size
         with pytest.raises(InputError, match="expected the label database of the app"):
             list(iter_label_records(LabelDatabase(path=path)))
         assert path.read_bytes() == before, size
 
 
-def test_a_database_from_before_projects_keeps_every_row(any_url: str) -> None:
-    engine = create_engine(any_url)
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-    with engine.begin() as connection:
-        for number, (words, label) in enumerate([("좋아요 👍🏽", "긍정"), ("별로", "부정")] * 50):
-            connection.execute(
-                text(
-                    "INSERT INTO labels (text, text_sha256, predicted_label, confidence, label, "
-                    "label_set, model, annotator, created_at, request_id) VALUES (:text, :hash, "
-                    "'긍정', 0.5, :label, :known, 'm', '가', '2026-01-02 03:04:05+00:00', :request)"
-                ),
-                {
-                    "text": words,
-                    "hash": text_hash(words),
-                    "label": label,
-                    "known": '["긍정", "부정"]',
-                    "request": f"r{number}",
-                },
-            )
-        before = connection.execute(text("SELECT * FROM labels ORDER BY id")).all()
-    store = LabelStore(any_url)
-    with engine.connect() as connection:
-        assert connection.execute(text("SELECT * FROM labels ORDER BY id")).all() == before
-        assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        assert compare_metadata(context, Base.metadata) == []
-    assert store.history_length() == 100 and store.counts() == {"긍정": 1, "부정": 1}
-    assert ProjectStore(any_url).list(Person(name="가", is_local=True)) == []
-
-
 def test_four_who_open_an_old_database_at_once_migrate_it_once(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    write_unversioned(path)
+    migrate_to(create_engine(f"sqlite:///{path}"), "0002")
     barrier = threading.Barrier(4)
-    found: list[int] = []
+    found: list[object] = []
 
     def look() -> None:
         barrier.wait()
-        found.append(LabelStore(f"sqlite:///{path}").history_length())
+        found.append(ProjectStore(f"sqlite:///{path}").list(LOCAL))
 
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [3] * 4 and version_in(path) == HEAD
+    assert found == [[]] * 4 and version_in(path) == HEAD
 
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -262,11 +204,7 @@ def write_earlier(connection: Connection) -> None:
 def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str) -> None:
     """With texts, labels, a decision and scores, brought to the newest layout and used."""
     engine = create_engine(any_url)
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).with_name("migrations")))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, layout)
+    migrate_to(engine, layout)
     with engine.begin() as connection:
         write_earlier(connection)
         if layout == "0003":
@@ -274,16 +212,15 @@ def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str
                 text("UPDATE malmoi_score_versions SET labels = 20, cross_validated_f1 = 0.5")
             )
     # Training reads a database that nobody has brought to the newest layout.
-    records = [(one.text, one.label) for one in iter_project_records(engine, 1, "labels.db")]
+    database = LabelDatabase(url=any_url, part="리뷰")
+    records = [(one.text, one.label) for one in iter_label_records(database)]
     assert records == [(TEXTS[0], "부정"), (TEXTS[1], "긍정")]
     store = ProjectStore(any_url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, Base.metadata) == []
         assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
-    assert [
-        (one.text, one.label) for one in iter_project_records(engine, 1, "labels.db")
-    ] == records
+    assert [(one.text, one.label) for one in iter_label_records(database)] == records
     access = store.access(Person(name="가", is_local=True), "리뷰")
     assert read_project(access).settings == ProjectSettings(random_share=0.0)
     assert [(one.text, one.labels) for one in labelled_texts(access)] == [

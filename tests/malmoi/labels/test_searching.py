@@ -12,8 +12,8 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act, save_acts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.model_comparison import agreed_share, model_comparison, texts_behind
+from malmoi.labels.models import TextRow
 from malmoi.labels.people import AccessError
-from malmoi.labels.project_models import TextRow
 from malmoi.labels.project_numbers import last_change, project_numbers
 from malmoi.labels.projects import audit_trail, change_labels, change_settings, read_project
 from malmoi.labels.relabelling import (

@@ -1,4 +1,4 @@
-"""Projects: their texts, annotations, reviews and members, beside the log of labels."""
+"""Projects: their texts, annotations, reviews and members."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the tables of projects; the table of labels stays as it is."""
+    """Make the tables of projects."""
     _make_projects()
     _make_texts()
     _make_scores()
