@@ -16,6 +16,7 @@ from transformers import (
 )
 
 from malmoi import flags
+from malmoi.inference import stock
 from tests.journeys.strategies import SENTENCES
 from tests.malmoi.finetune.conftest import make_tokenizer
 
@@ -72,6 +73,15 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ElectraForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _it_is_loaded_once(classifier: Path) -> Iterator[None]:
+    """By all commands of this process."""
+    load, loaded = stock.load_stock, cache(stock.load_stock)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stock, "load_stock", lambda at: (loaded if at == classifier else load)(at))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -271,11 +271,11 @@ def test_killed_three_times_and_complete(
 
 def test_memory_does_not_grow_with_the_rows(classifier_directory: Path, tmp_path: Path) -> None:
     texts = [text for text, _ in separable()]
-    tables = {5_000: tmp_path / "small.csv", 30_000: tmp_path / "large.csv"}
+    tables = {2_000: tmp_path / "small.csv", 12_000: tmp_path / "large.csv"}
     for rows, data in tables.items():
         with data.open("w", encoding="utf-8") as file:
             file.write("text,more\n")
-            file.writelines(f"{texts[n % 63]} {n % 5000},{n}{'메모' * 400}\n" for n in range(rows))
+            file.writelines(f"{texts[n % 63]} {n % 2000},{n}{'메모' * 1_000}\n" for n in range(rows))
     process = start(
         "-c", PEAKS, f"--model={classifier_directory}", *tables.values(), stdout=subprocess.PIPE
     )
