@@ -7,7 +7,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4))
 # torch first: another package that asks for plain torch would bring its own, larger build.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check journeys faults golden messages lint format bench app release clean
+.PHONY: help demo test check journeys faults golden messages lint format bench app docs release clean
 .DEFAULT_GOAL := help
 
 help:  ## Show the targets
@@ -77,6 +77,11 @@ bench: .venv/installed-bench  ## Run the benchmarks, for hours (DATA=folder of m
 	  grep -q __main__ $$script || continue; echo "== $$script"; script=$${script%.py}; \
 	  $(BIN)/python -m $${script//\//.} || failed+=" $$script"; \
 	done; test -z "$$failed" || { echo "error: these failed:$$failed" >&2; exit 1; }
+
+docs: .venv/installed-test  ## Build the site of the documents into runs/site; nothing is loaded from elsewhere
+	@mkdir -p runs/site-pages
+	@$(BIN)/mkdocs build --quiet
+	@echo "The site:  $(BIN)/python -m http.server --directory runs/site, then open http://localhost:8000"
 
 release: .venv/installed  ## Make such models as the released ones, in hours (DATA=folder with what malmoi fetch nsmc_rated makes)
 	@$(BIN)/python -m lab.release.make --data $(or $(DATA),data) \

@@ -209,7 +209,7 @@ class Classifier:
         """Predict every text, in the order given.
 
         Texts are cleaned exactly as the training texts were; one that is empty, or empty after
-        cleaning, is predicted from [CLS] [SEP] alone. Equal texts are computed once.
+        cleaning, is predicted from `[CLS] [SEP]` alone. Equal texts are computed once.
 
         Args:
             texts: N of any length; one that is longer than the model reads is read in windows,
