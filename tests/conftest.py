@@ -44,8 +44,10 @@ settings.load_profile("tests")
 # The longest files, with few tests for their time: begun first, for whoever gets one of them last
 # works on it alone while the other processes have nothing to do.
 LONG = (
-    *("test_end_to_end.py", "test_exact_resume.py", "test_resume.py", "test_processes.py"),
-    *("test_files_that_freeze.py", "test_run.py", "test_kfold.py", "test_released_models.py"),
+    *("test_exact_resume.py", "test_export.py", "test_end_to_end.py", "test_texts.py"),
+    *("test_browser_labelling.py", "test_training.py", "test_kfold.py", "test_processes.py"),
+    *("test_learning.py", "test_predictions.py", "test_labels.py", "test_files_that_freeze.py"),
+    *("test_chosen_model.py", "test_browser_review.py", "test_leasing.py"),
 )
 
 COMMENTS = Path(__file__).parents[1] / "corpora" / "comments"

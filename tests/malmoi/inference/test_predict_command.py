@@ -275,7 +275,9 @@ def test_memory_does_not_grow_with_the_rows(classifier_directory: Path, tmp_path
     for rows, data in tables.items():
         with data.open("w", encoding="utf-8") as file:
             file.write("text,more\n")
-            file.writelines(f"{texts[n % 63]} {n % 2000},{n}{'메모' * 1_000}\n" for n in range(rows))
+            file.writelines(
+                f"{texts[n % 63]} {n % 2000},{n}{'메모' * 1_000}\n" for n in range(rows)
+            )
     process = start(
         "-c", PEAKS, f"--model={classifier_directory}", *tables.values(), stdout=subprocess.PIPE
     )

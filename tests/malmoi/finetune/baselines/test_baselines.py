@@ -10,7 +10,6 @@ from malmoi.finetune.baselines.classic import (
     Baseline,
     character_svm,
     classical_baselines,
-    comparison_table,
     fold_f1,
     macro_f1,
     majority,
@@ -140,36 +139,3 @@ def test_a_fold_that_lacks_a_label_is_scored_by_the_others() -> None:
     assert fold_f1(label_ids, [0, 1, 1, None], fold_of, 2) == [1.0, 0.0]
     assert fold_f1(label_ids, [0, 1, None, None], fold_of, 2) == [1.0]
     assert baseline(fold_f1=[1.0]).sd_f1 is None
-
-
-def test_summary_is_the_row_without_predictions() -> None:
-    assert baseline(predictions=[0, None]).summary() == {
-        "name": "encoder, random weights",
-        "mean_f1": pytest.approx(0.6),
-        "sd_f1": pytest.approx(0.1414, abs=1e-4),
-        "fold_f1": [0.5, 0.7],
-        "texts": 1,
-        "train_seconds": 1.0,
-        "latency_ms": 12.345,
-        "won_per_text": 0.0,
-    }
-
-
-def test_table_puts_price_and_latency_beside_f1() -> None:
-    table = comparison_table(
-        [
-            baseline(),
-            baseline(
-                name="gpt",
-                predictions=[1, None],
-                fold_f1=[0.8],
-                latency_ms=1234.5,
-                won_per_text=2.5,
-            ),
-        ]
-    )
-    assert table.splitlines() == [
-        "                                macro F1  ms a text  won a text",
-        "encoder, random weights  0.6000 ± 0.1414      12.35        0.00",
-        "gpt (1 of 2 texts)       0.8000               1,234        2.50",
-    ]

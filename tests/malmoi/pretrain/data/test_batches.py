@@ -1,6 +1,5 @@
 """Which sequences stand in each batch, and the batches' tensors."""
 
-import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -74,16 +73,6 @@ def same(a: Batch, b: Batch) -> bool:
     )
 
 
-def texts_of(batch: Batch) -> list[list[int]]:
-    """The ids between each [CLS] and [SEP], in order."""
-    texts = []
-    for row in range(len(batch.input_ids)):
-        documents = batch.documents[row] if batch.documents is not None else batch.is_real[row]
-        for number in range(1, int(documents.max()) + 1 if documents.numel() else 1):
-            texts.append(batch.input_ids[row][documents == number][1:-1].tolist())
-    return texts
-
-
 @KINDS
 def test_every_sequence_once_an_epoch_in_a_new_order(
     corpus: TokenizedCorpus, row_length: int | None
@@ -93,15 +82,6 @@ def test_every_sequence_once_an_epoch_in_a_new_order(
         indices = np.concatenate([batch.indices for batch in plan])
         assert sorted(indices.tolist()) == list(range(len(corpus)))
     assert not np.array_equal(plans[0][0].indices, plans[1][0].indices)
-
-
-@KINDS
-def test_the_same_arguments_give_the_same_plan(
-    corpus: TokenizedCorpus, row_length: int | None
-) -> None:
-    one, other = (epoch_of(corpus.lengths, 1_024, row_length, 3, 2) for _ in range(2))
-    assert [plan.indices.tolist() for plan in one] == [plan.indices.tolist() for plan in other]
-    assert [plan.row_sizes.tolist() for plan in one] == [plan.row_sizes.tolist() for plan in other]
 
 
 @pytest.mark.parametrize("tokens_per_batch", [64, 512, 4_096])
@@ -369,18 +349,6 @@ def test_leaving_early_ends_the_thread(
     assert not prefetchers()
     assert next(batches, None) is None
     batches.close()  # a second time does no harm
-
-
-def test_an_interrupted_and_resumed_run_sees_each_batch_once(
-    corpus: TokenizedCorpus, tokenizer: PreTrainedTokenizerFast
-) -> None:
-    seen: list[list[list[int]]] = []
-    for count in (5, 2, 6):  # batches made ahead when it stopped are made again
-        plans = iter_plans(corpus.lengths, 512, 0, row_length=ROW_LENGTH, skip=len(seen))
-        with Prefetcher(corpus, plans, tokenizer, CPU) as batches:
-            seen += [texts_of(batch) for batch in itertools.islice(batches, count)]
-    whole = itertools.islice(iter_plans(corpus.lengths, 512, 0, row_length=ROW_LENGTH), 13)
-    assert seen == [texts_of(make_batch(corpus, plan, FrameIds.of(tokenizer))) for plan in whole]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -92,21 +92,6 @@ def test_rows_of_one_to_three_tokens(strategy: Masking, width: int) -> None:
         assert torch.equal(masked.sum(1), maskable.any(1).long())
 
 
-def test_nothing_is_masked_where_nothing_is_maskable() -> None:
-    for strategy in STRATEGIES:
-        assert not choose(
-            strategy, torch.zeros(4, 9, dtype=torch.bool), 0.15, random_source()
-        ).any()
-
-
-def test_same_seed_same_masks_and_another_seed_others() -> None:
-    for strategy in STRATEGIES:
-        maskable = torch.ones(8, 30, dtype=torch.bool)
-        first, again = (choose(strategy, maskable, 0.15, random_source(3)) for _ in range(2))
-        assert torch.equal(first, again)
-        assert not torch.equal(first, choose(strategy, maskable, 0.15, random_source(4)))
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("shortest", "longest"), [(10, 22), (20, 62), (100, 126)])
 def test_mean_fraction_is_the_target(strategy: Masking, shortest: int, longest: int) -> None:
@@ -148,14 +133,6 @@ def test_words_are_masked_whole_or_not_at_all() -> None:
         assert [row[i] for i in cut[0]] == [True] * budget + [False] * (len(cut[0]) - budget)
         assert sum(row) == budget
     assert num_cut > 0
-
-
-def test_words_of_one_length_are_equally_likely() -> None:
-    maskable = framed_rows(torch.full((20_000,), 20), 22)
-    starts_word = (torch.arange(22) % 2 == 1).expand(20_000, 22)
-    masked = choose_masked(maskable, 0.2, random_source(), strategy="word", starts_word=starts_word)
-    rates = masked.float().mean(0)[1:21]
-    assert (rates - 0.2).abs().max() < 0.0142  # five standard errors
 
 
 def test_words_that_still_fit_fill_the_budget() -> None:
@@ -359,14 +336,6 @@ def test_places_hold_every_mask_in_order(strategy: Masking, fraction: float) -> 
         # The real ones come first.
         assert torch.equal(real.view(100, per_row).sum(1), masked.sum(1))
         assert (real.view(100, per_row).int().diff(dim=1) <= 0).all()
-
-
-def test_number_of_places_depends_on_the_shape_only() -> None:
-    none = torch.zeros(3, 20, dtype=torch.bool)
-    places, real = masked_places(none, 0.15)
-    assert places.tolist() == [0, 0, 0, 20, 20, 20, 40, 40, 40]
-    assert not real.any()
-    assert len(masked_places(~none, 0.15)[0]) == 9
 
 
 def test_span_bounds() -> None:

@@ -1,13 +1,9 @@
 """Checkpoints by their Hub id, from a server on this machine that speaks the Hub's protocol."""
 
-import hashlib
 import json
 import shlex
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote
 
 import huggingface_hub.constants
 import pytest
@@ -28,103 +24,17 @@ from malmoi.inference.classifier import Classifier
 from malmoi.pretrain.model.init import starting_directory
 from malmoi.pretrain.model.networks import load_pair
 from tests.malmoi.finetune.conftest import make_tokenizer, separable
+from tests.malmoi.hub_downloads import Files, Hub, commit_of, serving
 from tests.malmoi.pretrain.conftest import Command
 
 NAME = "owner/electra"
-Files = dict[str, bytes]
-
-
-class Request(BaseHTTPRequestHandler):
-    server: "Hub"
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        path = unquote(self.path.split("?")[0])
-        api = f"/api/models/{NAME}"
-        if path == f"{api}/refs":
-            self.reply(json.dumps(self.refs()).encode())
-        elif path.startswith(f"{api}/revision/") or path == api:
-            revision = path.removeprefix(api).removeprefix("/revision/") or "main"
-            self.with_files(revision, lambda files: json.dumps(self.info(revision, files)).encode())
-        elif path.startswith(f"{api}/tree/"):
-            revision = path.removeprefix(f"{api}/tree/")
-            self.with_files(revision, lambda files: json.dumps(self.tree(files)).encode())
-        elif path.startswith(f"/{NAME}/resolve/"):
-            commit, _, name = path.removeprefix(f"/{NAME}/resolve/").partition("/")
-            self.with_files(commit, lambda files: files[name], name)
-        else:
-            self.refuse("RepoNotFound")
-
-    def with_files(self, revision: str, answer: object, name: str | None = None) -> None:
-        branches = self.server.branches
-        named = {commit_of(branch): files for branch, files in branches.items()} | branches
-        if revision not in named:
-            self.refuse("RevisionNotFound")
-        elif name is not None and name not in named[revision]:
-            self.refuse("EntryNotFound")
-        else:
-            commit = revision if revision not in branches else commit_of(revision)
-            self.reply(answer(named[revision]), commit)  # type: ignore[operator]
-
-    def info(self, revision: str, files: Files) -> dict[str, object]:
-        sha = commit_of(revision) if revision in self.server.branches else revision
-        siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
-        return {"id": NAME, "modelId": NAME, "sha": sha, "siblings": siblings, "tags": []}
-
-    def tree(self, files: Files) -> list[dict[str, object]]:
-        return [
-            {"type": "file", "path": name, "size": len(data), "oid": "0" * 40}
-            for name, data in files.items()
-        ]
-
-    def refs(self) -> dict[str, object]:
-        def described(name: str) -> dict[str, str]:
-            ref = name if name.startswith("refs/") else f"refs/heads/{name}"
-            return {"name": name, "ref": ref, "targetCommit": commit_of(name)}
-
-        pulls = [described(name) for name in self.server.branches if name.startswith("refs/pr/")]
-        heads = [described(name) for name in self.server.branches if not name.startswith("refs/")]
-        return {"branches": heads, "converts": [], "tags": [], "pullRequests": pulls}
-
-    def refuse(self, code: str) -> None:
-        self.send_response(404)
-        self.send_header("X-Error-Code", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def reply(self, data: bytes, commit: str = "") -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Content-Type", "application/json")
-        self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
-        self.send_header("X-Repo-Commit", commit)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def commit_of(branch: str) -> str:
-    return hashlib.sha1(branch.encode()).hexdigest()
-
-
-class Hub(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Request)
-        self.branches: dict[str, Files] = {}
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     constants = huggingface_hub.constants
-    with Hub() as hub:
-        here = f"http://127.0.0.1:{hub.server_port}"
+    with serving(NAME) as hub:
+        here = hub.address
         monkeypatch.setattr(constants, "ENDPOINT", here)
         address = constants.HUGGINGFACE_CO_URL_TEMPLATE
         address = address.replace("https://huggingface.co", here)
@@ -133,11 +43,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
         starting_directory.cache_clear()
-        thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield hub
-        hub.shutdown()
-        thread.join()
 
 
 def checkpoint(folder: Path, seed: int = 0, shards: bool = False) -> Files:

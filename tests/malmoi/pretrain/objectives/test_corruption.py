@@ -188,25 +188,6 @@ def test_forbidding_the_original_replaces_every_masked_token(
     assert counts[4] < counts[0] == 600
 
 
-@pytest.mark.parametrize(("kept", "at_random"), [(0.15, 0.0), (0.1, 0.1), (0.0, 0.5), (1.0, 0.0)])
-def test_masked_positions_are_hidden_kept_or_made_random(
-    toy: Toy, kept: float, at_random: float
-) -> None:
-    recipe = Recipe(kept_fraction=kept, random_fraction=at_random)
-    batch = toy.batch([[60]] * 200)
-    share = mask_batch(batch, recipe, toy.tables, source(), fraction=0.15)
-    assert (share.masked.sum(1) == 9).all()
-    assert torch.equal(share.masked_ids[~share.masked], batch.input_ids[~share.masked])
-    inside = share.masked_ids[share.masked]
-    original = batch.input_ids[share.masked]
-    hidden = inside == toy.tables.mask_id
-    assert float(hidden.float().mean()) == pytest.approx(1 - kept - at_random, abs=0.04)
-    became_random = ~hidden & (inside != original)
-    # One random token in twenty, of those that may stand in text, is the original.
-    assert float(became_random.float().mean()) == pytest.approx(at_random * 0.95, abs=0.04)
-    assert (toy.tables.bias[inside[became_random]] == 0).all()
-
-
 @pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 def test_a_fifth_of_the_texts_is_left_as_it_is_where_texts_are_asked_about(
     toy: Toy, packed: bool
