@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from malmoi.inference.classifier import Classifier
     from malmoi.inference.table_prediction import Labelled
     from malmoi.text.reading.sources import Source
-    from malmoi.text.reading.whole_rows import WholeRow
+    from malmoi.text.record import Record
 
 ABOUT = (
     "Label the texts of files: all columns stay, label, score and the probability of every label "
@@ -141,7 +141,7 @@ def _load(
 ) -> tuple["Classifier", PredictSettings]:
     """The classifier, and the settings with both columns where it reads pairs."""
     from malmoi.inference.classifier import Classifier
-    from malmoi.text.reading.whole_rows import known_pair
+    from malmoi.text.reading.records import known_pair
 
     classifier = Classifier.load(settings.model, settings.engine)
     if classifier.reads_pairs and settings.pair_column is None:
@@ -165,10 +165,10 @@ def _load(
 
 def _rows(
     settings: PredictSettings, sources: Sequence["Source"], *, quiet: bool = False
-) -> Iterable["WholeRow"]:
+) -> Iterable["Record"]:
     from malmoi.inference.output_columns import with_source
     from malmoi.text.reading.notes import ReadingNotes
-    from malmoi.text.reading.whole_rows import iter_whole_rows
+    from malmoi.text.reading.records import iter_whole_rows
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if settings.output == PIPE else sys.stdout, flush=True)
@@ -188,7 +188,7 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
 
     classifier, settings = _load(settings, sources)
     if sources:
-        units: Iterable[Sequence[WholeRow]] = units_of(_rows(settings, sources))
+        units: Iterable[Sequence[Record]] = units_of(_rows(settings, sources))
     else:
         units = rows_as_they_come(
             sys.stdin.fileno(),

@@ -11,14 +11,14 @@ from malmoi.inference.prediction import Prediction, ValuePrediction
 if TYPE_CHECKING:
     import pandas as pd
 
-    from malmoi.text.reading.whole_rows import WholeRow
+    from malmoi.text.record import Record
 
 VALUE = "value"
 # Where several files become one table: which one a row is of.
 SOURCE = "source_file"
 
 
-def with_source(row: "WholeRow") -> "WholeRow":
+def with_source(row: "Record") -> "Record":
     """The row with its file as the first column; one that has such a column keeps what it says."""
     return replace(row, cells={SOURCE: row.source, **row.cells})
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from malmoi.errors import InputError
 from malmoi.inference.output_columns import SOURCE
 from malmoi.inference.table_prediction import ROWS_IN_UNIT
+from malmoi.text.reading.arrow_tables import parquet_table
 from malmoi.text.reading.columns import ColumnRequest, cell_text
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.parquet_rows import open_parquet
 from malmoi.text.reading.sources import Source, damaged
 
 # Parts of a small table: enough of them to keep 100 cores at work.
@@ -149,7 +149,8 @@ def _look_at(
             place=source.shown,
         )
     found = SourceNotes(source=source.name)
-    with open_parquet(source, found) as table:
+    with source.open_stored() as stored:
+        table = parquet_table(source, stored, found)
         names = table.columns
         twins = sorted({name for name in names if names.count(name) > 1})
         if twins:

@@ -11,7 +11,8 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import ColumnRequest, whole_characters
 from malmoi.text.reading.nested import with_inner_keys
-from malmoi.text.reading.whole_rows import WholeRow, text_of_object
+from malmoi.text.reading.records import text_of_object
+from malmoi.text.record import Record
 
 STANDARD_INPUT = "standard input"
 # What a pipe holds, as a rule.
@@ -27,7 +28,7 @@ def rows_as_they_come(
     *,
     skip_bad_rows: bool,
     say: Callable[[str], None],
-) -> Iterator[list[WholeRow]]:
+) -> Iterator[list[Record]]:
     """JSON objects of a pipe: all that are there, at once, so that nobody waits for an answer.
 
     Args:
@@ -62,7 +63,7 @@ def rows_as_they_come(
         say(f"{left_out:,} rows that could not be read, left out")
 
 
-def _row(line: bytes, where: str, text_column: str | None, pair_column: str | None) -> WholeRow:
+def _row(line: bytes, where: str, text_column: str | None, pair_column: str | None) -> Record:
     try:
         found: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -80,16 +81,13 @@ def _row(line: bytes, where: str, text_column: str | None, pair_column: str | No
         )
     row = with_inner_keys(found)
 
-    def text(column: str | None) -> str:
-        keys = list(row)
-        request = ColumnRequest(text=column)
-        key = keys[request.locate(keys, where).text]
-        return text_of_object(row, key, request, where)
-
-    return WholeRow(
+    keys = list(row)
+    places = ColumnRequest(text=text_column, pair=pair_column).locate(keys, where)
+    return Record(
+        id=where,
+        text=text_of_object(row, keys[places.text], where),
+        pair=None if places.pair is None else text_of_object(row, keys[places.pair], where),
         cells={whole_characters(key): cell for key, cell in found.items()},
-        text=text(text_column),
-        pair=None if pair_column is None else text(pair_column),
     )
 
 

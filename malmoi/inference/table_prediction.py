@@ -25,7 +25,7 @@ from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
 from malmoi.progress import Progress
-from malmoi.text.reading.whole_rows import WholeRow
+from malmoi.text.record import Record
 from malmoi.text.table_writing import (
     cell_of_text,
     check_writable,
@@ -74,7 +74,7 @@ class Survey:
     rows: int = 0
     columns: dict[str, str] = field(default_factory=dict)
 
-    def add(self, row: WholeRow) -> None:
+    def add(self, row: Record) -> None:
         """Count a row."""
         self.rows += 1
         for name, value in row.cells.items():
@@ -126,7 +126,7 @@ class Labelled:
             self.labels[cells[0]] += 1
 
 
-def survey_rows(read: Callable[[], Iterable[WholeRow]], work: Path) -> Survey:
+def survey_rows(read: Callable[[], Iterable[Record]], work: Path) -> Survey:
     """Read all rows once, before anything is computed; what an earlier run has found is taken.
 
     Raises:
@@ -143,7 +143,7 @@ def survey_rows(read: Callable[[], Iterable[WholeRow]], work: Path) -> Survey:
 
 
 def label_table(
-    read: Callable[[], Iterable[WholeRow]],
+    read: Callable[[], Iterable[Record]],
     survey: Survey,
     classifier: Classifier,
     output: Path,
@@ -200,7 +200,7 @@ def label_table(
     return labelled
 
 
-def json_lines(rows: Sequence[WholeRow], classifier: Classifier) -> str:
+def json_lines(rows: Sequence[Record], classifier: Classifier) -> str:
     """Predict rows, all at once; each is a line of JSON."""
     lines = []
     for row, found in zip(rows, predict_unit(rows, classifier), strict=True):
@@ -259,7 +259,7 @@ def classifier_of_worker(model: str | ShippedModel, engine: str, threads: int) -
     return Classifier.load(model, engine, threads=threads)
 
 
-def _write_unit(path: Path, rows: Sequence[WholeRow], cells: Cells) -> None:
+def _write_unit(path: Path, rows: Sequence[Record], cells: Cells) -> None:
     """A line a row: its cells by column, and those of its prediction."""
     lines = (
         json.dumps([{name: cell_of_text(cell) for name, cell in row.cells.items()}, found])

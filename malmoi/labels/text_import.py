@@ -25,8 +25,9 @@ from malmoi.text.corpus.clean_corpus import sources_hash
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
-from malmoi.text.reading.whole_rows import WholeRow, iter_whole_rows
+from malmoi.text.record import Record
 from malmoi.text.table_writing import json_line
 
 # A transaction of this size takes a fraction of a second, for which annotators wait.
@@ -129,7 +130,7 @@ def import_texts(
     run = _begin(access, _content_key(sources, options))
     if run.done:
         return run.report()
-    batch: list[tuple[str, WholeRow]] = []
+    batch: list[tuple[str, Record]] = []
     size = 0
     for one, row in _rows(sources, options, run, notes or ReadingNotes()):
         batch.append((one, row))
@@ -173,7 +174,7 @@ def _content_key(sources: Sequence[Source], options: ReadOptions) -> str:
 
 def _rows(
     sources: Sequence[Source], options: ReadOptions, run: _Import, notes: ReadingNotes
-) -> Iterator[tuple[str, WholeRow]]:
+) -> Iterator[tuple[str, Record]]:
     """The rows that an earlier try has not written, with `text_hash` of each.
 
     A file that cannot be read is left out.
@@ -190,7 +191,7 @@ def _rows(
             run.files.append(str(error))
 
 
-def _hash(row: WholeRow, bad: BadRows) -> str | None:
+def _hash(row: Record, bad: BadRows) -> str | None:
     """`text_hash` of a row's text; None where it has none that somebody could label."""
     where = f"{row.source}:{row.place}"
     try:
@@ -232,13 +233,13 @@ def _begin(access: ProjectAccess, key: str) -> _Import:
         return _Import(id=identifier, rows=0, new=0, done=False)
 
 
-def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, WholeRow]]) -> None:
+def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, Record]]) -> None:
     if not batch:
         return
     hashes = [one for one, _ in batch]
     with access.writing("admin") as connection:
         known = texts_by_hash(connection, access.project_id, hashes)
-        first: dict[str, WholeRow] = {}
+        first: dict[str, Record] = {}
         for one, row in batch:
             if one not in known:
                 first.setdefault(one, row)
@@ -269,7 +270,7 @@ def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, Whole
     run.new += len(first)
 
 
-def _source_values(import_id: int, row: WholeRow, text_id: int, kept: str) -> dict[str, Any]:
+def _source_values(import_id: int, row: Record, text_id: int, kept: str) -> dict[str, Any]:
     cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
     return {
         "text_id": text_id,

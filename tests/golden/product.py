@@ -37,9 +37,8 @@ from malmoi.pretrain.config.settings import RECIPES as PRETRAIN_RECIPES
 from malmoi.pretrain.config.settings import PretrainSettings, read_config
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.records import iter_records
+from malmoi.text.reading.records import iter_records, iter_whole_rows
 from malmoi.text.reading.sources import find_sources
-from malmoi.text.reading.whole_rows import iter_whole_rows
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from malmoi.labels.importing import WayOfReading, import_files
 from malmoi.labels.labelled_import import ImportPhase, LabelledImport
 from malmoi.labels.text_import import BAD_ROWS_KEPT, NoTextsError
 from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
-from malmoi.text.reading.whole_rows import iter_whole_rows
 
 _COUNTED_AT_ONCE = 5_000
 _REFRESH_SECONDS = 1.0

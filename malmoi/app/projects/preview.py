@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from malmoi.errors import InputError
@@ -18,18 +17,17 @@ from malmoi.text.reading.columns import (
     LABEL_COLUMNS,
     SAMPLE_ROWS,
     ColumnRequest,
+    distinct_names,
     has_text_column,
     header_below,
     plain_name,
 )
-from malmoi.text.reading.json_rows import json_rows, sampled
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.records import refuse_nothing, shape_of_file, texts_of
+from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.tables import open_table
-from malmoi.text.reading.whole_rows import LINE_COLUMN, distinct_names, iter_whole_rows
 
 # More than anybody would give a key to; a column with more is no column of labels.
 MOST_LABELS = 100
@@ -99,31 +97,24 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
     Raises:
         InputError: it is empty, damaged or of another kind than its name says.
     """
-    refuse_nothing(source)
     notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
     # Of a table without names, any column will do to see them all.
     options = ReadOptions(no_header=no_header, text_column="1" if no_header else None)
-    if source.format in (".json", ".jsonl"):
-        _, columns, sample = sampled(json_rows(source, notes, bad))
-        if not columns:
-            raise (
-                bad.first[0]
-                if bad.first
-                else InputError("expected JSON objects, found none; add texts", place=source.shown)
-            )
-        return _preview(columns, sample, notes, source)
-    shape = shape_of_file(source, options)
-    if shape is not None and not shape.delimiter:
-        lines = islice(texts_of(source, notes, shape), SAMPLE_ROWS)
-        sample = [[text] for _, text in lines]
-        return replace(_preview([LINE_COLUMN], sample, notes, source), is_list=True)
-    request = ColumnRequest(any_sheet=True)
-    with open_table(source, shape, request, options, notes, bad) as table:
+    with open_table(source, ColumnRequest(any_sheet=True), options, notes, bad) as table:
+        if not table.columns:
+            raise bad.first[0]
+        if table.objects is not None:
+            return _preview(table.columns, table.sample, notes, source)
         seen = _preview(distinct_names(table.columns), table.sample, notes, source)
         below = None
         if not no_header and not has_text_column(table.columns, None):
             below = header_below(table.sample, None)
-        return replace(seen, header=tuple(table.columns), header_below=below)
+        return replace(
+            seen,
+            header=tuple(table.columns),
+            header_below=below,
+            is_list=table.is_list,
+        )
 
 
 def _preview(

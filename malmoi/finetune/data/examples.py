@@ -17,12 +17,13 @@ import numpy as np
 from malmoi.errors import InputError
 from malmoi.finetune.data.folds import numbered
 from malmoi.finetune.data.label_cells import annotated, labels_in, write_list
-from malmoi.finetune.data.labelled_rows import found_form, grouped_rows, iter_rows
+from malmoi.finetune.data.labelled_rows import found_form, iter_rows
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
 from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label
 from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.record import Record
@@ -216,8 +217,12 @@ def read_examples(
         ),
     )
     reader = _Reader(path, labels, task, label_separator, ignore_ids, skip_unlabelled)
-    for record, pair, group in grouped_rows(iter_rows(path, form, notes), path, form):
-        reader.add(record, pair, group)
+    for record in iter_rows(path, form, notes):
+        group = None
+        if group_column is not None:
+            where = f"{record.source}:{record.place}"
+            group = label_text(record.cells[group_column], where)
+        reader.add(record, group)
     examples = reader.examples(paired=form.paired, grouped=group_column is not None)
     reader.check_enough(examples, per_label)
     return replace(examples, label_columns=form.label_columns)
@@ -253,8 +258,9 @@ class _Reader:
         self._with_text: set[str] = set()
         self._first_seen: dict[str, str] = {}
 
-    def add(self, record: Record, pair: str | None, group: str | None = None) -> None:
+    def add(self, record: Record, group: str | None) -> None:
         """Take a row."""
+        pair = record.pair
         self._rows += 1
         self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
         if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:

@@ -1,11 +1,12 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
 import unicodedata
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import zip_longest
-from pathlib import Path, PurePath
+from pathlib import Path
+from typing import NamedTuple
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.label_cells import write_list
@@ -14,11 +15,21 @@ from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.names import normal_label
-from malmoi.text.reading.columns import ID_COLUMN, LABEL_COLUMNS, PAIR_COLUMNS, TEXT_COLUMNS
-from malmoi.text.reading.notes import ReadingNotes
+from malmoi.text.public.fetched import layout_of
+from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
+from malmoi.text.reading.columns import (
+    ID_COLUMN,
+    LABEL_COLUMNS,
+    TEXT_COLUMNS,
+    ColumnRequest,
+    label_text,
+)
+from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.records import iter_records, load_table
-from malmoi.text.reading.sources import find_sources
+from malmoi.text.reading.records import iter_requested
+from malmoi.text.reading.sources import Source, find_sources
+from malmoi.text.reading.table import Table
+from malmoi.text.reading.tables import open_table, places_in
 from malmoi.text.record import Record
 
 # Label columns of pairs, tried in this order.
@@ -31,86 +42,59 @@ _YES = ("1", "true", "o", "○", "y", "yes", "예", "네")
 _NO = ("0", "false", "x", "×", "n", "no", "아니오", "아니요", "")
 # A column of which so few cells say something else was meant as one of labels (assumption).
 _MISTAKES = 0.1
-
-LabelledRow = tuple[Record, str | None]
+# Different cells of a column beyond which it is none of 0 and 1.
+_MOST_DIFFERENT = 1_000
 
 
 def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
-    """`form` with the columns named that a file has: those of pairs, or of 0 and 1 for `multi`.
+    """`form` with the columns of 0 and 1 named that a file has instead of a label column.
 
     Raises:
-        InputError: single labels are wanted of a table that has columns of 0 and 1 instead, or a
-            few cells of such a column say something else.
+        InputError: single labels are wanted of a table that has such columns, or a few cells of
+            one say something else.
     """
-    if isinstance(path, LabelDatabase):
+    if isinstance(path, LabelDatabase) or form.paired:
         return form
-    if form.paired:
-        return _found_columns(path, form)
-    named = form.label_column
-    if named is not None:
-        names = tuple(name.strip() for name in named.split(","))
-        if form.task != "multi" or len(names) == 1 or _has_label(path, form):
-            return form
-        return replace(form, label_column=None, label_columns=names)
-    if _has_label(path, form):
+    names = tuple(name.strip() for name in (form.label_column or "").split(","))
+    if form.label_column is not None and (form.task != "multi" or len(names) == 1):
         return form
-    columns = _zero_one_columns(path, form)
-    if len(columns) > 1 and form.task != "multi":
-        raise InputError(
-            f"{path} has no label column, but columns of 0 and 1 ({', '.join(columns)}): give "
-            "--task multi to learn each as a label, or name a column with --label-column"
-        )
-    return replace(form, label_columns=columns) if len(columns) > 1 else form
-
-
-def iter_groups(path: Path | LabelDatabase, form: RowFormat) -> Iterator[Record]:
-    """Each row with what stands in its group column as its label, in the order of `iter_rows`.
-
-    Raises:
-        InputError: as `malmoi.text.reading.records.iter_records`, naming the key of this column.
-    """
-    if isinstance(path, LabelDatabase):
-        raise InputError(f"{path} is the app's label database; leave out data.group_column")
-    records = iter_records(
-        path, label_column=form.group_column, need_label=True, options=form.reading
-    )
-    try:
-        yield from records
-    except InputError as error:
-        told = str(error).replace("--label-column", "--set data.group_column")
-        raise InputError(told.replace("no label column", "no group column")) from error
-
-
-def grouped_rows(
-    rows: Iterator[LabelledRow], path: Path | LabelDatabase, form: RowFormat
-) -> Iterator[tuple[Record, str | None, str | None]]:
-    """Each of the rows of `iter_rows` with its group, None where no column of groups is named.
-
-    Raises:
-        InputError: as `iter_groups`, or a row is not in both readings.
-    """
-    if form.group_column is None:
-        yield from ((record, pair, None) for record, pair in rows)
-        return
-    pairs: deque[str | None] = deque()
-
-    def records() -> Iterator[Record]:
-        for record, pair in rows:
-            pairs.append(pair)
-            yield record
-
-    for record, group in _side_by_side(records(), iter_groups(path, form)):
-        yield record, pairs.popleft(), group.label
+    for source in find_sources(path):
+        try:
+            with _open_table(source, form) as table:
+                if _has_label(table, source, form):
+                    return form
+                if form.label_column is not None:
+                    return replace(form, label_column=None, label_columns=names)
+                columns, mistaken = _zero_one_columns(table, form)
+        except EmptySourceError:
+            continue
+        except InputError:
+            return form  # reading it says what is wrong
+        if columns and mistaken is not None:
+            raise InputError(
+                f"{path}: expected 0 or 1 in every cell of {mistaken.name}, as in "
+                f"{', '.join(columns)}, found {mistaken.cell!r} and the like in "
+                f"{mistaken.cells:,} of {mistaken.rows:,}; correct them, or name the columns of "
+                f"labels with --task multi --label-column {','.join(columns)}"
+            )
+        if len(columns) > 1 and form.task != "multi":
+            raise InputError(
+                f"{path} has no label column, but columns of 0 and 1 ({', '.join(columns)}): give "
+                "--task multi to learn each as a label, or name a column with --label-column"
+            )
+        return replace(form, label_columns=columns) if len(columns) > 1 else form
+    return form
 
 
 def iter_rows(
     path: Path | LabelDatabase,
     form: RowFormat,
     notes: ReadingNotes | None = None,
-) -> Iterator[LabelledRow]:
-    """Record and second text of every row.
+) -> Iterator[Record]:
+    """The labelled record of every row: of pairs with the second text, of groups with its group.
 
     Args:
+        path: files, or the app's database.
         form: as `found_form` gives it.
         notes: gets how the files are read.
 
@@ -119,174 +103,136 @@ def iter_rows(
             are asked for.
     """
     if isinstance(path, LabelDatabase):
-        if form.paired:
-            raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
-        for flag, column in (("text", form.text_column), ("label", form.label_column)):
-            if column is not None:
-                raise InputError(
-                    f"{path} is the app's label database, whose columns are known, so "
-                    f"--{flag}-column has no effect; leave it out"
-                )
+        _refuse_columns(path, form)
         from malmoi.labels.records import iter_label_records  # SQLAlchemy takes a while
 
-        records = iter_label_records(path)
-    elif form.paired:
-        yield from _pair_rows(path, form, notes)
+        yield from iter_label_records(path)
         return
-    elif form.label_columns:
-        records = _zero_one_records(path, form, notes)
-    else:
-        records = iter_records(
-            path,
-            label_column=form.label_column,
-            need_label=True,
-            options=form.reading,
-            notes=notes,
-        )
     # Label Studio's list of what people said: empty where nobody has said anything.
     of_people = form.label_column in ANNOTATIONS
-    for record in records:
-        yield replace(record, label="") if of_people and record.label == "[]" else record, None
+    for record in iter_requested(find_sources(path), _request(form), form.reading, notes):
+        if form.label_columns:
+            yield replace(record, label=_names_with_yes(record, form.label_columns))
+        elif of_people and record.label == "[]":
+            yield replace(record, label="")
+        else:
+            yield record
 
 
-def _has_label(path: Path, form: RowFormat) -> bool:
+def _request(form: RowFormat) -> ColumnRequest:
+    others = dict.fromkeys(form.label_columns, "label")
+    if form.group_column is not None:
+        others[form.group_column] = "group"
+    return ColumnRequest(
+        text=form.text_column,
+        label=form.label_column,
+        need_label=not form.label_columns,
+        pair=form.pair_column,
+        any_pair=form.paired,
+        usual_labels=_PAIR_LABELS.get(form.task, LABEL_COLUMNS),
+        others=others,
+    )
+
+
+def _refuse_columns(path: LabelDatabase, form: RowFormat) -> None:
+    if form.group_column is not None:
+        raise InputError(f"{path} is the app's label database; leave out data.group_column")
+    if form.paired:
+        raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
+    for flag, column in (("text", form.text_column), ("label", form.label_column)):
+        if column is not None:
+            raise InputError(
+                f"{path} is the app's label database, whose columns are known, so "
+                f"--{flag}-column has no effect; leave it out"
+            )
+
+
+@contextmanager
+def _open_table(source: Source, form: RowFormat) -> Iterator[Table]:
+    request = ColumnRequest(text=form.text_column, any_sheet=True)
+    notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
+    with open_table(source, request, form.reading, notes, bad) as table:
+        yield table
+
+
+def _has_label(table: Table, source: Source, form: RowFormat) -> bool:
+    layout = layout_of(source) if form.reading == ReadOptions() else None
+    if layout is not None and layout.label is not None:
+        return True
     try:
-        next(
-            iter_records(
-                path, label_column=form.label_column, need_label=True, options=form.reading
-            ),
-            None,
-        )
+        places_in(table, _request(form), source)
     except InputError:
         return False
     return True
 
 
-def _zero_one_columns(path: Path, form: RowFormat) -> tuple[str, ...]:
-    """Columns that hold nothing but 0 and 1 (or O and X, yes and no), of the first file; none of
-    one that is no table.
+class _Mistake(NamedTuple):
+    """Cells of a column of 0 and 1 that say something else: one of them, and how many."""
 
-    Raises:
-        InputError: a column is one of these but for a few cells.
+    name: str
+    cell: str
+    cells: int
+    rows: int
+
+
+def _zero_one_columns(table: Table, form: RowFormat) -> tuple[tuple[str, ...], _Mistake | None]:
+    """Columns that hold nothing but 0 and 1 (or O and X, yes and no); the first that nearly does.
+
+    None of a file that is no table.
     """
-    source = find_sources(path)[0]
-    try:
-        with source.open_stored() as file:
-            table = load_table(PurePath(source.name).name, file.read(), form.reading)
-    except InputError:
-        return ()  # reading it will say what is wrong
     names = {name: name.strip().lower() for name in table.columns}
-    if set(LABEL_COLUMNS) & set(names.values()):
-        return ()  # something else was wrong
+    if table.is_list or set(LABEL_COLUMNS) & set(names.values()):
+        return (), None  # something else is wrong
     others = {form.text_column, ID_COLUMN, *TEXT_COLUMNS}
-    found, mistaken = [], []
-    for name, plain in names.items():
-        counts = table[name].value_counts(sort=False)
-        said = {cell: _is_yes(cell) for cell in counts.index}
-        if {name, plain} & others or True not in said.values():
-            continue
+    counts = {name: Counter[str]() for name, plain in names.items() if not {name, plain} & others}
+    rows = 0
+    for cells in _cells_of(table, list(counts)):
+        rows += 1
+        for name, cell in zip(counts, cells, strict=True):
+            if len(counts[name]) <= _MOST_DIFFERENT:
+                counts[name][label_text(cell, "") or ""] += 1
+    found, mistaken = [], list[_Mistake]()
+    for name, cells_of_column in counts.items():
+        said = {cell: _is_yes(cell) for cell in cells_of_column}
         wrong = [cell for cell, yes in said.items() if yes is None]
-        if not wrong:
+        count = sum(cells_of_column[cell] for cell in wrong)
+        if True not in said.values() or count > _MISTAKES * rows:
+            continue
+        if wrong:
+            mistaken.append(_Mistake(name, wrong[0], count, rows))
+        else:
             found.append(name)
-        elif counts[wrong].sum() <= _MISTAKES * len(table):
-            mistaken.append((name, wrong[0], int(counts[wrong].sum())))
-    if found and mistaken:
-        name, cell, cells = mistaken[0]
-        raise InputError(
-            f"{path}: expected 0 or 1 in every cell of {name}, as in {', '.join(found)}, found "
-            f"{cell!r} and the like in {cells:,} of {len(table):,}; correct them, or name the "
-            f"columns of labels with --task multi --label-column {','.join(found)}"
-        )
-    return tuple(found)
+    return tuple(found), next(iter(mistaken), None)
 
 
-def _zero_one_records(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[Record]:
-    """Records with the list of their labels: the file is read once for each of them, and once for
-    the texts, so that no one of the columns is told as that of the labels.
-    """
-    texts = iter_records(path, options=form.reading, notes=notes)
-    readers = [
-        iter_records(path, label_column=name, need_label=True, options=form.reading)
-        for name in form.label_columns
-    ]
-    for text, *records in _side_by_side(texts, *readers):
-        names = []
-        for name, record in zip(form.label_columns, records, strict=True):
-            yes = _is_yes(record.label or "")
-            if yes is None:
-                raise InputError(
-                    f"{record.source}:{record.line}: expected 0 or 1 in {name}, found "
-                    f"{record.label!r}; correct it or name the label columns with --label-column"
-                )
-            if yes:
-                names.append(name)
-        yield replace(text, label=write_list(names))
+def _cells_of(table: Table, columns: Sequence[str]) -> Iterator[Sequence[object]]:
+    if table.objects is not None:
+        for _, row in table.objects:
+            yield [row.get(name) for name in columns]
+        return
+    picks = [table.columns.index(name) for name in columns]
+    for _, _, cells in table.read(picks, [0]):
+        yield cells
+
+
+def _names_with_yes(record: Record, columns: Sequence[str]) -> str:
+    """The list of the labels whose columns say yes."""
+    names = []
+    where = f"{record.source}:{record.place}"
+    for name in columns:
+        said = label_text(record.cells[name], where) or ""
+        yes = _is_yes(said)
+        if yes is None:
+            raise InputError(
+                f"{where}: expected 0 or 1 in {name}, found {said!r}; correct it or name the label "
+                "columns with --label-column"
+            )
+        if yes:
+            names.append(name)
+    return write_list(names)
 
 
 def _is_yes(cell: str) -> bool | None:
     """Whether a cell says that a text has a label; None where it says something else."""
     said = unicodedata.normalize("NFKC", normal_label(cell)).lower()
     return True if said in _YES else False if said in _NO else None
-
-
-def _pair_rows(path: Path, form: RowFormat, notes: ReadingNotes | None) -> Iterator[LabelledRow]:
-    """Both texts of each row: the file is read twice at the same time, once for each column."""
-    label, reading = form.label_column, form.reading
-    firsts = iter_records(path, label_column=label, need_label=True, options=reading, notes=notes)
-    seconds = iter_records(
-        path, text_column=form.pair_column, label_column=label, options=reading, notes=notes
-    )
-    for first, second in _side_by_side(firsts, seconds):
-        yield first, second.text
-
-
-def _side_by_side(*readers: Iterator[Record]) -> Iterator[tuple[Record, ...]]:
-    """The records of one row of several readings of the same files.
-
-    Raises:
-        InputError: the readings do not have the same rows.
-    """
-    for records in zip_longest(*readers):
-        places = {None if one is None else (one.source, one.id) for one in records}
-        if len(places) > 1:
-            found = next(one for one in records if one is not None)
-            raise InputError(
-                f"{found.source}:{found.line}: expected every column in every row, found a row "
-                "that lacks one; complete it, or take its file out"
-            )
-        yield records
-
-
-def _found_columns(path: Path, form: RowFormat) -> RowFormat:
-    """`form` with every column named; those of a known pair of columns that the file has."""
-    pairs = [
-        (form.text_column or text, form.pair_column or pair)
-        for text, pair in PAIR_COLUMNS
-        if (form.text_column or text) != (form.pair_column or pair)
-    ]
-    labels = (form.label_column,) if form.label_column else _PAIR_LABELS[form.task]
-    for text, pair in pairs:
-        if not (_has_column(path, form.reading, text) and _has_column(path, form.reading, pair)):
-            continue
-        for label in labels:
-            if _has_column(path, form.reading, text, label):
-                return form.with_text(text, pair_column=pair, label_column=label)
-    # None fits: the last names that could have, so that reading says what is missing.
-    text, pair = next((p for p in pairs if _has_column(path, form.reading, p[0])), pairs[-1])
-    if not _has_column(path, form.reading, pair):
-        # Otherwise the label column would be complained about first.
-        next(iter_records(path, text_column=text, options=form.reading))
-        try:
-            next(iter_records(path, text_column=pair, options=form.reading))
-        except InputError as error:
-            told = str(error).replace("--text-column", "--pair-column")
-            raise InputError(told.replace("no text column", "no second text column")) from error
-    return form.with_text(text, pair_column=pair, label_column=labels[-1])
-
-
-def _has_column(path: Path, reading: ReadOptions, text: str, label: str | None = None) -> bool:
-    try:
-        next(iter_records(path, text_column=text, label_column=label, options=reading), None)
-    except InputError:
-        return False
-    return True

@@ -1,7 +1,6 @@
 """Which columns of a table hold the texts, their pairs and their labels."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
 from malmoi.inference.tasks import Task, reads_pairs
@@ -38,21 +37,10 @@ class RowFormat:
                 "out or give --task pair or pair-regression"
             )
 
-        several = self.paired or self.label_columns or self.group_column is not None
-        if self.reading.skip_bad_rows and several:
-            raise InputError(
-                "reading.skip_bad_rows leaves rows out of one column, and pairs, groups and labels "
-                "of 0 and 1 are read from several; correct the rows instead"
-            )
-
     @property
     def text_column(self) -> str | None:
         """The text, or the first of two."""
         return self.reading.text_column
-
-    def with_text(self, column: str, **others: Any) -> "RowFormat":
-        """The same with another text column, and other columns."""
-        return replace(self, reading=replace(self.reading, text_column=column), **others)
 
     @property
     def paired(self) -> bool:

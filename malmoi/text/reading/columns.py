@@ -93,6 +93,11 @@ class ColumnRequest:
         header: the column names of a table that has no header row.
         names: what the cells of the label column mean; None keeps them as they are.
         any_sheet: where no sheet of a workbook has the columns, the first will do.
+        pair: name or number of the column of second texts.
+        any_pair: look for first and second texts by the pairs of names that are known.
+        usual_labels: names of label columns to look for.
+        others: names of columns whose cells are wanted, too, and what each is: label or group.
+        all_cells: give the cells of all columns.
     """
 
     text: str | None = None
@@ -101,6 +106,11 @@ class ColumnRequest:
     header: tuple[str, ...] | None = None
     names: LabelNames | None = None
     any_sheet: bool = False
+    pair: str | None = None
+    any_pair: bool = False
+    usual_labels: tuple[str, ...] = LABEL_COLUMNS
+    others: Mapping[str, str] = field(default_factory=dict)
+    all_cells: bool = False
 
     @property
     def wants_label(self) -> bool:
@@ -121,10 +131,14 @@ class ColumnRequest:
         Raises:
             InputError: a column that must be there is not, or cannot be told from others.
         """
+        reads_pairs = self.pair is not None or self.any_pair
         label, labels_passed_over = _label_place(columns, self, where)
         identifier = next(iter(_places(columns, (ID_COLUMN,))), None)
         passed_over: tuple[tuple[str, str], ...] = ()
-        if self.text is not None:
+        pair = None
+        if reads_pairs:
+            text, pair = _pair_places(columns, self, where)
+        elif self.text is not None:
             text = _named_place(columns, self.text, "text", where)
         else:
             taken = {label, identifier} if self.label is not None else {identifier}
@@ -135,6 +149,8 @@ class ColumnRequest:
             text=text,
             label=label,
             id=identifier,
+            pair=pair,
+            others=tuple(_named_place(columns, *other, where) for other in self.others.items()),
             passed_over=passed_over,
             labels_passed_over=tuple(
                 (columns[place], _LESS_USUAL) for place in labels_passed_over if place != text
@@ -155,6 +171,7 @@ class ColumnPlaces:
     """Positions in the header, from 0; None where a table has no such column.
 
     Attributes:
+        others: of `ColumnRequest.others`, in their order.
         passed_over: columns that could have been the text by their name, and why they are not.
         labels_passed_over: the same of the label.
     """
@@ -162,6 +179,8 @@ class ColumnPlaces:
     text: int
     label: int | None
     id: int | None
+    pair: int | None = None
+    others: tuple[int, ...] = ()
     passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     labels_passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
@@ -352,6 +371,28 @@ def _places(columns: Sequence[str], names: Sequence[str]) -> list[int]:
     return list(found)
 
 
+def _pair_places(columns: Sequence[str], request: ColumnRequest, where: str) -> tuple[int, int]:
+    """The columns of first and second texts: those that are named, else of known names.
+
+    Raises:
+        InputError: one of them is not there.
+    """
+    pairs = [(request.text or text, request.pair or pair) for text, pair in PAIR_COLUMNS]
+    pairs = [(text, pair) for text, pair in pairs if text != pair]
+    with_text = [names for names in pairs if _is_there(columns, names[0])]
+    whole = [names for names in with_text if _is_there(columns, names[1])]
+    text, pair = next(iter([*whole, *with_text, pairs[-1]]))
+    return _named_place(columns, text, "text", where), _named_place(columns, pair, "pair", where)
+
+
+def _is_there(columns: Sequence[str], name: str) -> bool:
+    try:
+        _named_place(columns, name, "text", "")
+    except InputError:
+        return False
+    return True
+
+
 def _named_place(columns: Sequence[str], name: str, kind: str, where: str) -> int:
     """The column with this name, else the one with this number.
 
@@ -373,7 +414,7 @@ def _twins(name: str, places: Sequence[int], kind: str, where: str) -> InputErro
     numbers = ", ".join(str(place + 1) for place in places)
     return InputError(
         f"{where}: expected one column {name!r}, found {len(places)}, the columns {numbers}; "
-        f"give the number of the right one as --{kind}-column"
+        f"give the number of the right one as {_flag(kind)}"
     )
 
 
@@ -389,9 +430,9 @@ def _label_place(
     """The label column, and the others of such a name."""
     if request.label is not None:
         return _named_place(columns, request.label, "label", where), ()
-    found = _places(columns, LABEL_COLUMNS)
+    found = _places(columns, request.usual_labels)
     if not found and request.need_label:
-        raise _missing(where, columns, "label", f"one of {', '.join(LABEL_COLUMNS)}")
+        raise _missing(where, columns, "label", f"one of {', '.join(request.usual_labels)}")
     if request.need_label and len(twins := _alike(columns, found, found[0])) > 1:
         raise _twins(columns[found[0]], twins, "label", where)
     return (found[0], tuple(found[1:])) if found else (None, ())
@@ -441,9 +482,28 @@ def _text_place(
 
 def _missing(where: str, columns: Sequence[str], kind: str, expected: str) -> InputError:
     twins = [name for name, count in Counter(columns).items() if count > 1]
-    number = f"--no-header and its number as --{kind}-column" if not twins else "its number"
+    flag = _flag(kind)
+    number = f"--no-header and its number as {flag}" if not twins else "its number"
     return InputError(
-        f"{where}: no {kind} column: expected {expected}, found the columns "
-        f"{shown_columns(columns)}; name the right one with --{kind}-column (the first row must be "
-        f"the header; where it is not, give {number})"
+        f"{where}: no {'second text' if kind == 'pair' else kind} column: expected {expected}, "
+        f"found the columns {shown_columns(columns)}; name the right one with {flag} (the first "
+        f"row must be the header; where it is not, give {number})"
     )
+
+
+def _flag(kind: str) -> str:
+    """What names a column of a kind."""
+    return "--set data.group_column" if kind == "group" else f"--{kind}-column"
+
+
+def distinct_names(columns: Sequence[str]) -> list[str]:
+    """The columns as cells name them: one without a name by its place, a name that comes again with
+    a number behind."""
+    names: list[str] = []
+    for number, column in enumerate(columns, 1):
+        name = column.strip("\ufeff ") or f"column {number}"
+        free, again = name, 2
+        while free in names:
+            free, again = f"{name} ({again})", again + 1
+        names.append(free)
+    return names

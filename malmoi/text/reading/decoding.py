@@ -3,8 +3,7 @@
 import codecs
 import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import BinaryIO
 
 from malmoi.errors import InputError
 from malmoi.text.reading.sources import Source
@@ -29,8 +28,49 @@ def shown_encoding(encoding: str) -> str:
     return _NAMES.get(encoding, encoding)
 
 
-def find_encoding(source: Source) -> str:
-    """The encoding in which the whole file decodes, by one or two streaming passes.
+class TextFile:
+    """A file that is text, read as often as somebody asks for its lines.
+
+    Args:
+        stream: its bytes; stays open.
+        source: what messages name.
+
+    Raises:
+        InputError: as `find_encoding`.
+    """
+
+    def __init__(self, stream: BinaryIO, source: Source) -> None:
+        self._stream = stream
+        self.encoding = find_encoding(stream, source)
+        self._text: io.TextIOWrapper | None = None
+
+    def lines(self, *, keep_newlines: bool = False) -> io.TextIOWrapper:
+        r"""Its lines from the first one on; those that were given before end.
+
+        Lines end with "\n", "\r\n" or "\r" and nothing else: U+2028 or a form feed stay inside one.
+
+        Args:
+            keep_newlines: leave the line ends as they are, as the `csv` module wants.
+        """
+        self.close()
+        self._stream.seek(0)
+        newline = "" if keep_newlines else None
+        self._text = io.TextIOWrapper(self._stream, encoding=self.encoding, newline=newline)
+        return self._text
+
+    def close(self) -> None:
+        """Let go of the bytes, which stay open."""
+        if self._text is not None:
+            self._text.detach()
+            self._text = None
+
+
+def find_encoding(stream: BinaryIO, source: Source) -> str:
+    """The encoding in which the whole file decodes, by one or two passes.
+
+    Args:
+        stream: its bytes, decompressed.
+        source: what messages name.
 
     Returns:
         "utf-16" or "utf-8-sig" for a byte order mark, else "utf-8", else "cp949", which covers
@@ -40,8 +80,8 @@ def find_encoding(source: Source) -> str:
         InputError: the file is empty, is not text, decodes in no encoding that we know, or has a
             line of more than 64 MiB.
     """
-    with source.open_bytes() as stream:
-        head = stream.read(HEAD_BYTES)
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
     if not head:
         raise InputError(f"{source.shown}: the file is empty; expected text in it")
     candidates = _candidates(head)
@@ -52,42 +92,19 @@ def find_encoding(source: Source) -> str:
         )
     furthest, furthest_encoding = -1, ""
     for encoding in candidates:
-        bad_byte = _first_bad_byte(source, encoding)
+        bad_byte = _first_bad_byte(stream, source, encoding)
         if bad_byte is None:
             return encoding
         if bad_byte > furthest:
             furthest, furthest_encoding = bad_byte, encoding
-        if encoding == "utf-8" and _decode_start(source, encoding, bad_byte)[1] >= CERTAIN_HANGUL:
+        if encoding == "utf-8" and _decode_start(stream, encoding, bad_byte)[1] >= CERTAIN_HANGUL:
             break
-    line = _decode_start(source, furthest_encoding, furthest)[0]
+    line = _decode_start(stream, furthest_encoding, furthest)[0]
     tried = " or ".join(_NAMES[encoding] for encoding in candidates)
     raise InputError(
         f"{source.shown}:{line}: expected {tried} text, found bytes that are not; "
         "repair that line, or save the file again as UTF-8"
     )
-
-
-@contextmanager
-def open_text(source: Source, *, keep_newlines: bool = False) -> Iterator[io.TextIOWrapper]:
-    r"""The text of a file of any supported encoding; iterating it gives its lines.
-
-    Lines end with "\n", "\r\n" or "\r" and nothing else: U+2028 or a form feed stay inside one.
-
-    Args:
-        source: the file.
-        keep_newlines: leave the line ends as they are, as the `csv` module wants.
-
-    Raises:
-        InputError: as `find_encoding`.
-    """
-    encoding = find_encoding(source)
-    with (
-        source.open_bytes() as stream,
-        io.TextIOWrapper(
-            stream, encoding=encoding, errors="strict", newline="" if keep_newlines else None
-        ) as text,
-    ):
-        yield text
 
 
 def _candidates(head: bytes) -> tuple[str, ...]:
@@ -108,45 +125,44 @@ def _decoder(encoding: str, errors: str = "strict") -> codecs.IncrementalDecoder
     return codecs.getincrementaldecoder(encoding.removesuffix("-sig"))(errors)
 
 
-def _first_bad_byte(source: Source, encoding: str) -> int | None:
+def _first_bad_byte(stream: BinaryIO, source: Source, encoding: str) -> int | None:
     """The offset of the first byte that does not decode, or None."""
     decoder = _decoder(encoding)
     consumed = 0
     line_start = 0
-    with source.open_bytes() as stream:
-        while True:
-            chunk = stream.read(CHUNK_BYTES)
-            if consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
-                line = _decode_start(source, encoding, line_start)[0]
-                raise InputError(
-                    f"{source.shown}:{line}: expected lines of text, found one of more than "
-                    f"{LONGEST_LINE_BYTES >> 20} MiB; put each text on a line of its own"
-                )
-            pending = len(decoder.getstate()[0])
-            try:
-                text = decoder.decode(chunk, final=not chunk)
-            except UnicodeDecodeError as error:
-                return consumed - pending + error.start
-            if not chunk:
-                return None
-            consumed += len(chunk)
-            # The text, not its bytes: in UTF-16 the byte of a line feed is half of other
-            # characters. Where in the chunk the line begins does not matter, it is shorter
-            # than the bound.
-            if "\n" in text or "\r" in text:
-                line_start = consumed
+    stream.seek(0)
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        if consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
+            line = _decode_start(stream, encoding, line_start)[0]
+            raise InputError(
+                f"{source.shown}:{line}: expected lines of text, found one of more than "
+                f"{LONGEST_LINE_BYTES >> 20} MiB; put each text on a line of its own"
+            )
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            return consumed - pending + error.start
+        if not chunk:
+            return None
+        consumed += len(chunk)
+        # The text, not its bytes: in UTF-16 the byte of a line feed is half of other characters.
+        # Where in the chunk the line begins does not matter, it is shorter than the bound.
+        if "\n" in text or "\r" in text:
+            line_start = consumed
 
 
-def _decode_start(source: Source, encoding: str, length: int) -> tuple[int, int]:
+def _decode_start(stream: BinaryIO, encoding: str, length: int) -> tuple[int, int]:
     """Decode the first `length` bytes: the line they end on, from 1, and their Hangul syllables."""
     decoder = io.IncrementalNewlineDecoder(_decoder(encoding, "replace"), translate=True)
     lines, hangul = 1, 0
-    with source.open_bytes() as stream:
-        while True:
-            chunk = stream.read(min(CHUNK_BYTES, length))
-            length -= len(chunk)
-            text = decoder.decode(chunk, final=not chunk)
-            lines += text.count("\n")
-            hangul += sum(1 for _ in _HANGUL.finditer(text))
-            if not chunk:
-                return lines, hangul
+    stream.seek(0)
+    while True:
+        chunk = stream.read(min(CHUNK_BYTES, length))
+        length -= len(chunk)
+        text = decoder.decode(chunk, final=not chunk)
+        lines += text.count("\n")
+        hangul += sum(1 for _ in _HANGUL.finditer(text))
+        if not chunk:
+            return lines, hangul

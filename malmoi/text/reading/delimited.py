@@ -5,13 +5,12 @@ import io
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain, MovedRows
-from malmoi.text.reading.decoding import open_text, shown_encoding
+from malmoi.text.reading.decoding import TextFile
 from malmoi.text.reading.delimiters import Shape, shown_delimiter, unquoted
 from malmoi.text.reading.notes import BLANK_LINES, HEADERS_AGAIN, SourceNotes
 from malmoi.text.reading.sources import Source
@@ -31,8 +30,8 @@ _NUMBER = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)*\s*")
 Numbered = tuple[int, list[str]]
 
 
-@contextmanager
-def open_delimited(
+def delimited_table(
+    text: TextFile,
     source: Source,
     shape: Shape,
     notes: SourceNotes,
@@ -40,13 +39,14 @@ def open_delimited(
     *,
     header: Sequence[str] | None = None,
     keep_blank: bool = False,
-) -> Iterator[Table]:
-    """Open a table in a text file.
+) -> Table:
+    """The table in a text file.
 
     Args:
-        source: the file.
+        text: the file, open.
+        source: what messages name.
         shape: its delimiter, and whether its first row is a header.
-        notes: gets encoding, delimiter and what is counted.
+        notes: gets the delimiter and what is counted.
         bad: gets the rows that cannot be read.
         header: names of the columns where no row has them.
         keep_blank: give blank lines too, as cells of None.
@@ -56,35 +56,35 @@ def open_delimited(
     """
     tabs = shape.delimiter == "\t"
     notes.form, notes.delimiter = "table", shown_delimiter(shape.delimiter)
-    with open_text(source, keep_newlines=not tabs) as text:
-        notes.encoding = shown_encoding(text.encoding)
-        if tabs:
-            lines = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
-            rows: Iterator[Numbered] = _tsv_rows(lines, notes)
-        else:
-            rows = _csv_rows(text, shape.delimiter, source, bad)
-        first = _first_row(rows, source, notes, bad)
-        convert = _tsv_cell if tabs else unguarded
-        if header is None and shape.has_header:
-            columns = [convert(name) for name in first[1]]
-        else:
-            columns = list(header or map(str, range(1, len(first[1]) + 1)))
-            rows = chain([first], rows)
-        advice = (
-            "a field cannot contain a tab or a line break; save such texts as .csv"
-            if tabs
-            else f"quote a field that contains a {shown_delimiter(shape.delimiter)}"
-        )
-        reader = _Reader(source, columns, notes, bad, keep_blank, advice, convert)
-        if header is None and shape.has_header:
-            reader.header = HeaderAgain(first[1])
-        sample = list(islice(rows, SAMPLE_ROWS))
-        reader.look_at(sample)
-        yield Table(
-            columns=columns,
-            sample=[[convert(cell) for cell in row] for _, row in sample if not _is_blank(row)],
-            read=lambda picks, needed: reader.read(chain(sample, rows), picks, needed),
-        )
+    lines = text.lines(keep_newlines=not tabs)
+    if tabs:
+        rows = _tsv_rows(((n, line.removesuffix("\n")) for n, line in enumerate(lines, 1)), notes)
+    else:
+        rows = _csv_rows(lines, shape.delimiter, source, bad)
+    first = _first_row(rows, source, notes, bad)
+    convert = _tsv_cell if tabs else unguarded
+    if header is None and shape.has_header:
+        columns = [convert(name) for name in first[1]]
+    else:
+        columns = list(header or map(str, range(1, len(first[1]) + 1)))
+        rows = chain([first], rows)
+    advice = (
+        "a field cannot contain a tab or a line break; save such texts as .csv"
+        if tabs
+        else f"quote a field that contains a {shown_delimiter(shape.delimiter)}"
+    )
+    reader = _Reader(source, columns, notes, bad, keep_blank, advice, convert)
+    if header is None and shape.has_header:
+        reader.header = HeaderAgain(first[1])
+    sample = list(islice(rows, SAMPLE_ROWS))
+    reader.look_at(sample)
+    return Table(
+        columns=columns,
+        sample=[[convert(cell) for cell in row] for _, row in sample if not _is_blank(row)],
+        read=lambda picks, needed: reader.read(chain(sample, rows), picks, needed),
+        text=shape.text,
+        label=shape.label,
+    )
 
 
 def _first_row(

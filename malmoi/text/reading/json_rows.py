@@ -1,101 +1,74 @@
 """JSON as rows: an object a line, or an array of objects, streamed."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, TextIO
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
-    ColumnPlaces,
-    ColumnRequest,
     has_text_column,
     shown_columns,
 )
-from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, open_text, shown_encoding
+from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, TextFile
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.sources import Source
+from malmoi.text.reading.table import JsonRow, Table
 
 _CHUNK_CHARACTERS = 1 << 20
 _BLANK = " \t\r\n\ufeff"
 
-JsonRow = tuple[int, dict[str, Any]]
 
-
-def json_rows(source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[JsonRow]:
-    """Number of the line where it begins, and content of each object; nested keys are joined by
-    dots.
+def json_table(text: TextFile, source: Source, notes: SourceNotes, bad: BadRows) -> Table:
+    """Objects as rows; nested keys are joined by dots.
 
     Args:
-        source: the file.
-        notes: gets form and encoding.
+        text: the file, open.
+        source: what messages name.
+        notes: gets its form.
         bad: gets what is no object.
 
     Raises:
-        InputError: it is no JSON from here on.
+        InputError: there is none, or, here or while reading, it is no JSON from here on.
     """
     notes.form = "json"
-    with open_text(source) as text:
-        notes.encoding = shown_encoding(text.encoding)
-        head = ""
-        while not head.strip(_BLANK):
-            chunk = text.read(_CHUNK_CHARACTERS)
-            if not chunk:
-                raise EmptySourceError(
-                    f"{source.shown}: expected texts, found only blank lines; add texts"
-                )
-            head += chunk
-        if head.lstrip(_BLANK).startswith("["):
-            rows: Iterator[tuple[int, Any]] = _array(head, text, source)
-        elif source.format == ".json" and not _is_lines(head):
-            rows = _one_object(head, text, source, notes)
-        else:
-            rows = _lines(head, text, source, notes, bad)
-        for number, row in rows:
-            if isinstance(row, dict):
-                yield number, with_inner_keys(row)
-            else:
-                bad.add(
-                    InputError(
-                        f"{source.shown}:{number}: expected a JSON object, found "
-                        f"{type(row).__name__}; write one JSON object a line, or an array of them"
-                    )
-                )
-
-
-def sampled(rows: Iterator[JsonRow]) -> tuple[list[JsonRow], list[str], list[list[object]]]:
-    """The first rows, the keys in them, and their cells in the order of the keys."""
+    rows = _objects(text.lines(), source, notes, bad)
     first = list(islice(rows, SAMPLE_ROWS))
+    if not first and not bad.count:
+        raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
     keys = list(dict.fromkeys(key for _, row in first for key in row))
-    return first, keys, [[row.get(key) for key in keys] for _, row in first]
+    sample = [[row.get(key) for key in keys] for _, row in first]
+    return Table(columns=keys, sample=sample, objects=chain(first, rows))
 
 
-def places_of_keys(
-    keys: Sequence[str],
-    where: str,
-    sample: Sequence[Sequence[object]],
-    request: ColumnRequest,
-    source: Source,
-) -> ColumnPlaces:
-    """Where the objects of a file have the columns that are asked for.
-
-    Raises:
-        EmptySourceError: nothing of its keys is known: in a folder of texts they are settings.
-        InputError: a column is not there.
-    """
-    try:
-        return request.locate(keys, where, sample)
-    except InputError as error:
-        # Only where nothing is known of the columns: else this file would be left out of one of
-        # the readings of a folder, and the rows of the others would no longer be side by side.
-        if source.format != ".json" or request.text is not None or has_text_column(keys, None):
-            raise
-        raise EmptySourceError(
-            f"{source.shown}: no text column: name one of {shown_columns(keys)} with --text-column"
-        ) from error
+def _objects(text: TextIO, source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[JsonRow]:
+    head = ""
+    while not head.strip(_BLANK):
+        chunk = text.read(_CHUNK_CHARACTERS)
+        if not chunk:
+            raise EmptySourceError(
+                f"{source.shown}: expected texts, found only blank lines; add texts"
+            )
+        head += chunk
+    if head.lstrip(_BLANK).startswith("["):
+        rows: Iterator[tuple[int, Any]] = _array(head, text, source)
+    elif source.format == ".json" and not _is_lines(head):
+        rows = _one_object(head, text, source, notes)
+    else:
+        rows = _lines(head, text, source, notes, bad)
+    for number, row in rows:
+        if isinstance(row, dict):
+            yield number, with_inner_keys(row)
+        else:
+            bad.add(
+                InputError(
+                    f"{source.shown}:{number}: expected a JSON object, found "
+                    f"{type(row).__name__}; write one JSON object a line, or an array of them"
+                )
+            )
 
 
 def refuse_unaccepted(row: Mapping[str, Any], where: str = "") -> None:

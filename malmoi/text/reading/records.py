@@ -1,50 +1,39 @@
 """Records out of any file or folder that a user may have, in memory that does not grow with it."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
 from malmoi.text.public.description import Layout
 from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
-from malmoi.text.reading.chats import MAC_COLUMNS, is_chat, is_said, messages, speakers
+from malmoi.text.reading.chats import MAC_COLUMNS, is_said
 from malmoi.text.reading.columns import (
     ColumnPlaces,
     ColumnRequest,
     cell_text,
+    distinct_names,
     label_text,
     plain_name,
     shown_columns,
     whole_characters,
 )
-from malmoi.text.reading.decoding import open_text, shown_encoding
-from malmoi.text.reading.delimiters import SAMPLE_LINES, Shape
-from malmoi.text.reading.json_rows import json_rows, places_of_keys, refuse_unaccepted, sampled
-from malmoi.text.reading.notes import BLANK_LINES, ReadingNotes, SourceNotes
+from malmoi.text.reading.json_rows import refuse_unaccepted
+from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload
-from malmoi.text.reading.tables import (
-    HeldTable,
-    all_rows,
-    no_rows,
-    open_table,
-    places_in,
-    shape_of,
-)
+from malmoi.text.reading.table import Table
+from malmoi.text.reading.tables import HeldTable, all_rows, no_rows, open_table, places_in
 from malmoi.text.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = TypeVar("Row")
-
 # To be raised when the same files give other records than before.
 READER_VERSION = 5
-_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def iter_records(
@@ -103,7 +92,84 @@ def iter_source_records(
     if text_column is not None:
         options = replace(options, text_column=text_column)
     request = ColumnRequest(text=options.text_column, label=label_column, need_label=need_label)
-    return _records_of_sources(sources, request, options, notes or ReadingNotes())
+    return iter_requested(sources, request, options, notes)
+
+
+def iter_whole_rows(
+    sources: Sequence[Source],
+    options: ReadOptions,
+    *,
+    pair_column: str | None = None,
+    notes: ReadingNotes | None = None,
+    bad: BadRows | None = None,
+) -> Iterator[Record]:
+    """Stream the rows of sources with the cells of all their columns, without labels.
+
+    Args:
+        sources: files.
+        options: what the user said of them.
+        pair_column: name or number of the column of second texts.
+        notes: gets how each file is read.
+        bad: gets rows that cannot be read; by default, options say what becomes of them.
+
+    Raises:
+        InputError: as `iter_records`; for bad rows once all were seen.
+    """
+    request = ColumnRequest(
+        text=options.text_column, pair=pair_column, usual_labels=(), all_cells=True
+    )
+    return iter_requested(sources, request, options, notes, bad)
+
+
+def iter_requested(
+    sources: Sequence[Source],
+    request: ColumnRequest,
+    options: ReadOptions,
+    notes: ReadingNotes | None = None,
+    bad: BadRows | None = None,
+) -> Iterator[Record]:
+    """Stream the rows of sources with the columns that are asked for, each file opened once.
+
+    Args:
+        sources: files.
+        request: which columns records carry.
+        options: what the user said of the files.
+        notes: gets how each file is read.
+        bad: gets rows that cannot be read; by default, options say what becomes of them.
+
+    Raises:
+        InputError: as `iter_records`; for bad rows once all were seen.
+    """
+    notes = notes or ReadingNotes()
+    is_plain = options == ReadOptions(skip_bad_rows=options.skip_bad_rows)
+
+    def of_source(source: Source, bad: BadRows) -> Iterator[Record]:
+        asked = request.label or request.pair or request.any_pair or request.others
+        layout = layout_of(source) if is_plain and not asked else None
+        if layout is None:
+            return _records(source, request, options, notes, bad)
+        if request.all_cells:
+            pair = layout.texts[1] if len(layout.texts) > 1 else None
+            laid_out = replace(request, text=layout.texts[0], pair=pair, header=layout.header)
+            return _records(source, laid_out, options, notes, bad)
+        need_label = request.need_label
+        return laid_out_records(source, layout, need_label=need_label, notes=notes, bad=bad)
+
+    bad = bad or BadRows(skip=options.skip_bad_rows)
+    return _rows_of_sources(sources, of_source, bad, notes)
+
+
+def known_pair(source: Source, options: ReadOptions) -> tuple[str, str] | None:
+    """The columns of first and second texts by a known pair of names; None of a file without."""
+    request = ColumnRequest(text=options.text_column, any_pair=True)
+    notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
+    try:
+        with open_table(source, request, options, notes, bad) as table:
+            places = places_in(table, request, source)
+            assert places.pair is not None
+            return table.columns[places.text], table.columns[places.pair]
+    except InputError:
+        return None
 
 
 def load_table(
@@ -135,30 +201,22 @@ def load_table(
     source, options = source_of_upload(name, data), options or ReadOptions()
     bad = bad or BadRows(skip=options.skip_bad_rows)
     found = SourceNotes(source=name)
-    held = HeldTable(source)
-    if source.format in (".jsonl", ".json"):
-        objects = []
-        keys: set[str] = set()
-        for line, row in json_rows(source, found, bad):
-            where = f"{source.shown}:{line}"
-            named = {whole_characters(key): _shown_cell(c, where) for key, c in row.items()}
-            keys.update(named)
-            held.add(named.values(), columns=len(keys))
-            objects.append(named)
-        frame = pd.DataFrame(objects, dtype="str").fillna("")
-    else:
-        shape = shape_of_file(source, options)
-        if shape is not None and not shape.delimiter:
-            texts = []
-            for _, text in texts_of(source, found, shape):
-                held.add((text,), columns=1)
-                texts.append(text)
-            frame = pd.DataFrame({"text": texts}, dtype="str")
+    # Any header will do: which column is meant is asked later.
+    request = ColumnRequest(text=options.text_column, any_sheet=True)
+    with open_table(source, request, options, found, bad, keep_blank=True) as table:
+        if table.objects is not None:
+            held = HeldTable(source)
+            objects = []
+            keys: set[str] = set()
+            for line, row in table.objects:
+                where = f"{source.shown}:{line}"
+                named = {whole_characters(key): _shown_cell(c, where) for key, c in row.items()}
+                keys.update(named)
+                held.add(named.values(), columns=len(keys))
+                objects.append(named)
+            frame = pd.DataFrame(objects, dtype="str").fillna("")
         else:
-            # Any header will do: which column is meant is asked later.
-            request = ColumnRequest(text=options.text_column, any_sheet=True)
-            with open_table(source, shape, request, options, found, bad, keep_blank=True) as table:
-                columns, rows = all_rows(table, source, bad)
+            columns, rows = all_rows(table, source, bad)
             cells = [[_shown_cell(cell, f"{name}:{n}") for cell in row] for n, row in rows]
             frame = pd.DataFrame(cells, columns=columns, dtype="str")
     bad.raise_all()
@@ -174,28 +232,12 @@ def _shown_cell(cell: object, where: str) -> str:
     return cell_text(cell, where)
 
 
-def _records_of_sources(
-    sources: Sequence[Source], request: ColumnRequest, options: ReadOptions, notes: ReadingNotes
-) -> Iterator[Record]:
-    """The records of all sources; what is wrong with any of them is told once all were seen."""
-    plain = request.label is None and options == ReadOptions(skip_bad_rows=options.skip_bad_rows)
-
-    def of_source(source: Source, bad: BadRows) -> Iterator[Record]:
-        layout = layout_of(source) if plain else None
-        if layout is None:
-            return _records(source, request, options, notes, bad)
-        need_label = request.need_label
-        return laid_out_records(source, layout, need_label=need_label, notes=notes, bad=bad)
-
-    return rows_of_sources(sources, of_source, BadRows(skip=options.skip_bad_rows), notes)
-
-
-def rows_of_sources(
+def _rows_of_sources(
     sources: Sequence[Source],
-    of_source: Callable[[Source, BadRows], Iterator[Row]],
+    of_source: Callable[[Source, BadRows], Iterator[Record]],
     bad: BadRows,
     notes: ReadingNotes,
-) -> Iterator[Row]:
+) -> Iterator[Record]:
     """The rows of all sources; what is wrong with any of them is told once all were seen.
 
     Args:
@@ -279,181 +321,92 @@ def _records(
 ) -> Iterator[Record]:
     found = SourceNotes(source=source.name)
     before = bad.count
-    refuse_nothing(source)
-    if source.format in (".jsonl", ".json"):
-        records = _json_records(source, request, found, notes, bad)
-    elif request.header is not None:
-        records = _table_records(source, Shape(delimiter="\t"), request, options, found, notes, bad)
-    else:
-        shape = shape_of_file(source, options)
-        if shape is not None and not shape.delimiter:
-            records = _line_records(source, shape, request, found, notes)
-        else:
-            records = _table_records(source, shape, request, options, found, notes, bad)
-    yield from records
+    with open_table(source, request, options, found, bad) as table:
+        if table.columns:  # all that was met may be bad
+            places = places_in(table, request, source)
+            _note_columns(found, table, places, notes)
+            of_table = _records_of_cells if table.objects is None else _records_of_objects
+            yield from of_table(table, places, request, source, bad)
     if bad.skip and bad.count > before:
         found.counts["rows that could not be read, left out"] += bad.count - before
 
 
-def shape_of_file(source: Source, options: ReadOptions) -> Shape | None:
-    """What kind of table a text file is; None for a file of another kind."""
-    if source.format not in (".txt", ".csv", ".tsv"):
-        return None
-    with open_text(source) as text:
-        lines = [line.removesuffix("\n") for line in islice(text, 2 * SAMPLE_LINES)]
-    lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
-    if source.format == ".txt" and options.delimiter is None and is_chat(lines):
-        return Shape(delimiter="", is_chat=True)
-    return shape_of(source, lines, options)
-
-
-def refuse_nothing(source: Source) -> None:
-    """Refuse what is no file of its kind at all, and may be left out of a folder."""
-    with source.open_stored() as stored:
-        head = stored.read(len(_LFS))
-    if not head:
-        raise EmptySourceError(f"{source.shown}: the file is empty; expected texts in it")
-    if head == _LFS:
-        raise EmptySourceError(
-            f"{source.shown}: expected texts, found a pointer of Git LFS; fetch the file itself "
-            "with git lfs pull"
-        )
-
-
-def texts_of(source: Source, found: SourceNotes, shape: Shape) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank, or of each message of a chat.
-
-    Blank lines are counted in `found`.
-    """
-    empty = True
-    with open_text(source) as text:
-        found.form, found.encoding = "lines", shown_encoding(text.encoding)
-        numbered = ((n, line.removesuffix("\n")) for n, line in enumerate(text, 1))
-        lines = _not_blank(numbered, found)
-        if shape.is_chat:
+def _note_columns(
+    found: SourceNotes, table: Table, places: ColumnPlaces, notes: ReadingNotes | None
+) -> None:
+    if not table.is_list:
+        columns = table.columns
+        found.text, found.passed_over = columns[places.text], places.passed_over
+        found.pair = None if places.pair is None else columns[places.pair]
+        found.label = None if places.label is None else columns[places.label]
+        found.labels_passed_over = places.labels_passed_over
+        if _is_mac_chat(table):
             found.form = "chat"
-            with open_text(source) as again:
-                names = speakers(again)
-            lines = messages(numbered, names)
-        for number, line in lines:
-            empty = False
-            yield number, line
-    if empty:
-        raise EmptySourceError(f"{source.shown}: expected texts, found only blank lines; add texts")
+    if notes is not None:
+        notes.opened(found)
 
 
-def _not_blank(
-    numbered: Iterable[tuple[int, str]], found: SourceNotes
-) -> Iterator[tuple[int, str]]:
-    for number, line in numbered:
-        if line and not line.isspace():
-            yield number, line
-        else:
-            found.counts[BLANK_LINES] += 1
+def _is_mac_chat(table: Table) -> bool:
+    return tuple(map(plain_name, table.columns)) == MAC_COLUMNS
 
 
-def _line_records(
-    source: Source,
-    shape: Shape,
-    request: ColumnRequest,
-    found: SourceNotes,
-    notes: ReadingNotes | None,
+def _records_of_cells(
+    table: Table, places: ColumnPlaces, request: ColumnRequest, source: Source, bad: BadRows
 ) -> Iterator[Record]:
+    names = distinct_names(table.columns)
+    only_said = _is_mac_chat(table) and not request.all_cells
+    # A column that is not there reads the text column instead, and is then ignored.
+    located = [places.text if p is None else p for p in (places.label, places.id, places.pair)]
+    others = range(len(names)) if request.all_cells else places.others
+    columns = names if request.all_cells else list(request.others)
+    needed = [places.text] if places.pair is None else [places.text, places.pair]
     if request.wants_label:
-        raise InputError(
-            f"{source.shown}: expected labels, found a plain list of texts; give a table "
-            "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
-        )
-    if request.text is not None:
-        raise InputError(
-            f"{source.shown}: expected a column {request.text!r}, found a plain list of texts, one "
-            "a line; leave out --text-column, or name what parts the columns by --delimiter"
-        )
-    first = True
-    for number, line in texts_of(source, found, shape):
-        if first and notes is not None:
-            notes.opened(found)
-        first = False
-        yield Record(id=f"{source.name}:{number}", text=line, source=source.name, line=number)
-
-
-def _table_records(
-    source: Source,
-    shape: Shape | None,
-    request: ColumnRequest,
-    options: ReadOptions,
-    found: SourceNotes,
-    notes: ReadingNotes | None,
-    bad: BadRows,
-) -> Iterator[Record]:
+        needed += located[:2]
+    needed += places.others
     empty = True
-    if shape is not None and shape.text is not None and request.text is None:
-        # The cells told which it is.
-        known = shape.label is not None and request.wants_label
-        label = request.label or (str(shape.label) if known else None)
-        request = replace(request, text=str(shape.text), label=label)
-    with open_table(source, shape, request, options, found, bad) as table:
-        places = places_in(table, request, source)
-        is_mac_chat = tuple(map(plain_name, table.columns)) == MAC_COLUMNS
-        if is_mac_chat:
-            found.form = "chat"
-        _note_columns(found, table.columns, places, notes)
-        # A column that is not there reads the text column instead, and is then ignored.
-        picks = [places.text] + [
-            places.text if place is None else place for place in (places.label, places.id)
-        ]
-        needed = picks if request.wants_label else [places.text]
-        for number, part, (text, mark, identifier) in table.read(picks, needed):
-            empty = False
-            place = f"{part}:{number}" if part else str(number)
-            where = f"{source.shown}:{place}"
-            try:
-                record = Record(
-                    id=_identifier(None if places.id is None else identifier, source, place),
-                    text=cell_text(text, where),
-                    label=None if places.label is None else _label(mark, where, request),
-                    source=source.name,
-                    line=number,
-                )
-            except InputError as error:
-                bad.add(error)
-                continue
-            if not is_mac_chat or is_said(record.text):
-                yield record
+    for number, part, row in table.read([places.text, *located, *others], needed):
+        empty = False
+        text, mark, identifier, second, *cells = row
+        place = f"{part}:{number}" if part else str(number)
+        where = f"{source.shown}:{place}"
+        try:
+            record = Record(
+                id=_identifier(None if places.id is None else identifier, source, place),
+                text=cell_text(text, where),
+                label=None if places.label is None else _label(mark, where, request),
+                source=source.name,
+                line=number,
+                pair=None if places.pair is None else cell_text(second, where),
+                cells=dict(zip(columns, cells, strict=True)),
+                text_column=names[places.text],
+                place=place,
+            )
+        except InputError as error:
+            bad.add(error)
+            continue
+        if not only_said or is_said(record.text):
+            yield record
     if empty and not bad.count:
         raise no_rows(source)
 
 
-def _json_records(
-    source: Source,
-    request: ColumnRequest,
-    found: SourceNotes,
-    notes: ReadingNotes | None,
-    bad: BadRows,
+def _records_of_objects(
+    table: Table, places: ColumnPlaces, request: ColumnRequest, source: Source, bad: BadRows
 ) -> Iterator[Record]:
-    rows = json_rows(source, found, bad)
-    first, keys, sample = sampled(rows)
-    if not first:
-        if bad.count:
-            return
-        raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
-    places = places_of_keys(keys, f"{source.shown}:{first[0][0]}", sample, request, source)
-    _note_columns(found, keys, places, notes)
+    assert table.objects is not None
     last, again = 0, 0
-    for number, row in chain(first, rows):
+    for number, row in table.objects:
         # Several objects may stand in one line.
         again = again + 1 if number == last else 0
         last = number
         place = f"{number}.{again}" if again else str(number)
         try:
-            record = _json_record(number, place, row, keys, places, request, source)
+            yield _record_of_object(number, place, row, table.columns, places, request, source)
         except InputError as error:
             bad.add(error)
-            continue
-        yield record
 
 
-def _json_record(
+def _record_of_object(
     number: int,
     place: str,
     row: dict[str, Any],
@@ -467,44 +420,68 @@ def _json_record(
         # Another kind of object: its own keys say what is what.
         keys = list(row)
         places = request.locate(keys, where)
-    text = row[keys[places.text]]
-    if text is None or text != text:  # what pandas writes for an empty cell: null, or NaN
-        text = ""
-    if not isinstance(text, str):
-        name = keys[places.text]
-        inner = [key for key in row if key.startswith(f"{name}.")]
-        advice = f"name one of {', '.join(inner)} by --text-column" if inner else "put it in quotes"
-        raise InputError(
-            f"{where}: expected a string in {name!r}, found {type(text).__name__}; {advice}"
-        )
     label = None if places.label is None else row.get(keys[places.label])
-    if request.wants_label and places.label is not None and keys[places.label] not in row:
-        raise InputError(
-            f"{where}: no label column: expected the key {keys[places.label]!r}, found the columns "
-            f"{shown_columns(list(row))}; add it, or leave the row out"
-        )
     if request.wants_label:
+        if places.label is not None and keys[places.label] not in row:
+            raise _missing_key(row, keys[places.label], "label", where)
         refuse_unaccepted(row, f"{where}: ")
+    others = [keys[other] for other in places.others]
+    for name, kind in zip(others, request.others.values(), strict=True):
+        if name not in row:
+            raise _missing_key(row, name, kind, where)
+    if request.all_cells:
+        cells = {whole_characters(key): cell for key, cell in _own_cells(row).items()}
+    else:
+        cells = {asked: row[name] for asked, name in zip(request.others, others, strict=True)}
     return Record(
         id=_identifier(None if places.id is None else row.get(keys[places.id]), source, place),
-        text=text,
+        text=text_of_object(row, keys[places.text], where),
         label=_label(label, where, request),
         source=source.name,
         line=number,
+        pair=None if places.pair is None else text_of_object(row, keys[places.pair], where),
+        cells=cells,
+        text_column=whole_characters(keys[places.text]),
+        place=place,
     )
 
 
-def _note_columns(
-    found: SourceNotes,
-    columns: Sequence[str],
-    places: ColumnPlaces,
-    notes: ReadingNotes | None,
-) -> None:
-    found.text, found.passed_over = columns[places.text], places.passed_over
-    found.label = None if places.label is None else columns[places.label]
-    found.labels_passed_over = places.labels_passed_over
-    if notes is not None:
-        notes.opened(found)
+def _missing_key(row: Mapping[str, Any], name: str, kind: str, where: str) -> InputError:
+    return InputError(
+        f"{where}: no {kind} column: expected the key {name!r}, found the columns "
+        f"{shown_columns(list(row))}; add it, or leave the row out"
+    )
+
+
+def text_of_object(row: Mapping[str, Any], key: str, where: str) -> str:
+    """The text that an object has under a key.
+
+    Raises:
+        InputError: it has none there, or something that is no text.
+    """
+    if key not in row:
+        raise _missing_key(row, key, "text", where)
+    if isinstance(row[key], list | dict):
+        inner = [name for name in row if name.startswith(f"{key}.")]
+        advice = f"name one of {', '.join(inner)} by --text-column" if inner else "put it in quotes"
+        raise InputError(
+            f"{where}: expected a string in {key!r}, found {type(row[key]).__name__}; {advice}"
+        )
+    return cell_text(row[key], where)
+
+
+def _own_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without the cells that `malmoi.text.reading.nested` has added for what is inside."""
+
+    def is_inner(key: str) -> bool:
+        parts = key.split(".")
+        for number in range(1, len(parts)):
+            outer, inner = row.get(".".join(parts[:number])), ".".join(parts[number:])
+            if isinstance(outer, dict) and inner in outer and outer[inner] is row[key]:
+                return True
+        return False
+
+    return {key: cell for key, cell in row.items() if not is_inner(key)}
 
 
 def _identifier(cell: object, source: Source, place: object) -> str:

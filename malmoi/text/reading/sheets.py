@@ -38,6 +38,7 @@ from malmoi.text.reading.workbooks import (
 @contextmanager
 def open_sheets(
     source: Source,
+    stored: BinaryIO,
     request: ColumnRequest,
     notes: SourceNotes,
     bad: BadRows,
@@ -50,6 +51,7 @@ def open_sheets(
 
     Args:
         source: the workbook.
+        stored: its bytes, open for as long as the table.
         request: which columns must be there.
         notes: gets the sheets that are read and those that are not.
         bad: gets rows that cannot be read.
@@ -61,17 +63,16 @@ def open_sheets(
         InputError: no sheet has the columns, or there is none of that name.
     """
     notes.form = "workbook"
-    with source.open_stored() as stored:
-        book = open_book(stored, source)
-        try:
-            heads = _heads(book, source, sheet, no_header)
-            columns, chosen = _chosen(book, heads, request, notes, source, no_header)
-            reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
-            reader.columns = columns
-            sample = reader.sample()
-            yield Table(columns=reader.columns, sample=sample, read=reader.read)
-        finally:
-            book.close()
+    book = open_book(stored, source)
+    try:
+        heads = _heads(book, source, sheet, no_header)
+        columns, chosen = _chosen(book, heads, request, notes, source, no_header)
+        reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
+        reader.columns = columns
+        sample = reader.sample()
+        yield Table(columns=reader.columns, sample=sample, read=reader.read)
+    finally:
+        book.close()
 
 
 @dataclass(frozen=True)

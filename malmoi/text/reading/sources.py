@@ -77,17 +77,26 @@ class Source:
         Raises:
             InputError: the file cannot be opened, or its compressed data is damaged or cut off.
         """
+        with self.open_stored() as stored, self.unpacked(stored) as stream:
+            yield stream
+
+    @contextmanager
+    def unpacked(self, stored: BinaryIO) -> Iterator[BinaryIO]:
+        """The decompressed bytes of an open file, as a stream that can go back to its start.
+
+        Raises:
+            InputError: its compressed data is damaged or cut off.
+        """
         compression = split_suffixes(self.name)[1]
         try:
-            with self.open_stored() as stored:
-                if compression == ".gz":
-                    with gzip.GzipFile(fileobj=stored) as unzipped:
-                        yield cast(BinaryIO, unzipped)
-                elif compression == ".zst":
-                    with io.BufferedReader(_ZstdReader(stored)) as unpacked:
-                        yield cast(BinaryIO, unpacked)
-                else:
-                    yield stored
+            if compression == ".gz":
+                with gzip.GzipFile(fileobj=stored) as unzipped:
+                    yield cast(BinaryIO, unzipped)
+            elif compression == ".zst":
+                with io.BufferedReader(_ZstdReader(stored)) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            else:
+                yield stored
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise InputError(
                 f"{self.shown}: expected complete {compression} data, found damaged or cut-off "
@@ -102,6 +111,11 @@ class _ZstdReader(io.RawIOBase):
         self._stored = stored
         # 2 GiB of window is what `zstd --long=31` writes; the default refuses beyond 128 MiB.
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._stored.seek(0)
+        self._position = 0
         self._frame = self._decompressor.decompressobj()
         self._inside_frame = False
         self._compressed = b""
@@ -109,6 +123,17 @@ class _ZstdReader(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Back to the start; where it is already is the only other place."""
+        if (offset, whence) == (0, io.SEEK_SET):
+            self._begin()
+        elif (offset, whence) not in ((0, io.SEEK_CUR), (self._position, io.SEEK_SET)):
+            raise io.UnsupportedOperation("compressed data is read from its start")
+        return self._position
 
     def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]  # any writable buffer
         while not self._ready:
@@ -127,6 +152,7 @@ class _ZstdReader(io.RawIOBase):
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]
+        self._position += size
         return size
 
 

@@ -1,34 +1,45 @@
-"""Tables as rows: CSV, TSV, Excel and Parquet, each streamed, each with its own line numbers."""
+"""Any file as a table: lists of texts, chats, CSV, TSV, JSON, Excel, Parquet and Arrow, each
+streamed, each with its own line numbers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, islice
+from typing import BinaryIO
 
 from malmoi.errors import InputError
+from malmoi.text.reading.arrow_tables import arrow_table, parquet_table
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
+from malmoi.text.reading.chats import is_chat, messages, speakers
 from malmoi.text.reading.columns import (
+    SAMPLE_ROWS,
     ColumnPlaces,
     ColumnRequest,
     has_text_column,
     header_below,
     shown_columns,
 )
-from malmoi.text.reading.delimited import open_delimited
+from malmoi.text.reading.decoding import TextFile, shown_encoding
+from malmoi.text.reading.delimited import delimited_table
 from malmoi.text.reading.delimiters import (
+    SAMPLE_LINES,
     Shape,
     delimiter_of_table,
     headerless_shape,
     named_delimiter,
     shape_of_lines,
 )
-from malmoi.text.reading.notes import SourceNotes
+from malmoi.text.reading.json_rows import json_table
+from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.parquet_rows import open_arrow_table, open_parquet
 from malmoi.text.reading.sheets import open_sheets
-from malmoi.text.reading.sources import Source
+from malmoi.text.reading.sources import TEXT_FORMATS, Source
 from malmoi.text.reading.table import Table
 from malmoi.text.reading.workbooks import SHEET_COLUMNS
+from malmoi.text.record import LINE_COLUMN
 
+_LFS = b"version https://git-lfs.github.com/spec/"
 # What one table held in memory may be (assumptions): as many columns as a sheet has, 32 of them for
 # a full sheet, and a few times the characters of the largest upload.
 MOST_COLUMNS = SHEET_COLUMNS
@@ -36,7 +47,97 @@ MOST_CELLS = 1 << 25
 MOST_CHARACTERS = 1 << 28
 
 
-def shape_of(source: Source, lines: Sequence[str], options: ReadOptions) -> Shape:
+@contextmanager
+def open_table(
+    source: Source,
+    request: ColumnRequest,
+    options: ReadOptions,
+    notes: SourceNotes,
+    bad: BadRows,
+    *,
+    keep_blank: bool = False,
+) -> Iterator[Table]:
+    """Open a file of any format as a table; it is opened once.
+
+    Args:
+        source: the file.
+        request: the columns that a sheet of a workbook must have to be read, and the header of a
+            file without one.
+        options: what the user said of it.
+        notes: gets how it is read.
+        bad: gets rows that cannot be read.
+        keep_blank: give rows below the header that hold nothing, as cells of None, instead of
+            leaving them out.
+
+    Raises:
+        InputError: here or while reading: the file is empty, damaged or malformed.
+    """
+    with source.open_stored() as stored:
+        _refuse_nothing(source, stored)
+        if source.format in TEXT_FORMATS:
+            with source.unpacked(stored) as stream:
+                text = TextFile(stream, source)
+                notes.encoding = shown_encoding(text.encoding)
+                try:
+                    yield _text_table(text, source, request, options, notes, bad, keep_blank)
+                finally:
+                    text.close()
+        elif source.format == ".xlsx":
+            with open_sheets(
+                source,
+                stored,
+                request,
+                notes,
+                bad,
+                sheet=options.sheet,
+                no_header=options.no_header,
+                keep_blank=keep_blank,
+            ) as table:
+                yield table
+        elif source.format == ".arrow":
+            yield arrow_table(source, stored, notes)
+        else:
+            yield parquet_table(source, stored, notes)
+
+
+def _refuse_nothing(source: Source, stored: BinaryIO) -> None:
+    """Refuse what is no file of its kind at all, and may be left out of a folder."""
+    head = stored.read(len(_LFS))
+    stored.seek(0)
+    if not head:
+        raise EmptySourceError(f"{source.shown}: the file is empty; expected texts in it")
+    if head == _LFS:
+        raise EmptySourceError(
+            f"{source.shown}: expected texts, found a pointer of Git LFS; fetch the file itself "
+            "with git lfs pull"
+        )
+
+
+def _text_table(
+    text: TextFile,
+    source: Source,
+    request: ColumnRequest,
+    options: ReadOptions,
+    notes: SourceNotes,
+    bad: BadRows,
+    keep_blank: bool,
+) -> Table:
+    if source.format in (".jsonl", ".json"):
+        return json_table(text, source, notes, bad)
+    if request.header is not None:
+        shape = Shape(delimiter="\t")
+    else:
+        lines = [line.removesuffix("\n") for line in islice(text.lines(), 2 * SAMPLE_LINES)]
+        lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
+        shape = _shape(source, lines, options)
+    if not shape.delimiter:
+        return _list_table(text, source, shape, notes)
+    return delimited_table(
+        text, source, shape, notes, bad, header=request.header, keep_blank=keep_blank
+    )
+
+
+def _shape(source: Source, lines: Sequence[str], options: ReadOptions) -> Shape:
     """What kind of table a text file is; without a delimiter, it is one text a line.
 
     Args:
@@ -50,6 +151,8 @@ def shape_of(source: Source, lines: Sequence[str], options: ReadOptions) -> Shap
     text = options.text_column
     given = None if options.delimiter is None else named_delimiter(options.delimiter)
     if source.format == ".txt":
+        if given is None and is_chat(lines):
+            return Shape(delimiter="", is_chat=True)
         if given is None and not options.no_header:
             return shape_of_lines(lines, text, source.shown)
         if given is None:
@@ -61,52 +164,37 @@ def shape_of(source: Source, lines: Sequence[str], options: ReadOptions) -> Shap
     return Shape(delimiter=given)
 
 
-@contextmanager
-def open_table(
-    source: Source,
-    shape: Shape | None,
-    request: ColumnRequest,
-    options: ReadOptions,
-    notes: SourceNotes,
-    bad: BadRows,
-    *,
-    keep_blank: bool = False,
-) -> Iterator[Table]:
-    """Open a table by its format.
-
-    Args:
-        source: the table.
-        shape: of one in a text file.
-        request: the columns that a sheet of a workbook must have to be read.
-        options: what the user said of it.
-        notes: gets how it is read.
-        bad: gets rows that cannot be read.
-        keep_blank: give rows below the header that hold nothing, as cells of None, instead of
-            leaving them out.
-
-    Raises:
-        InputError: here or while reading: the file is empty, damaged or malformed.
-    """
-    if shape is not None:
-        with open_delimited(
-            source, shape, notes, bad, header=request.header, keep_blank=keep_blank
-        ) as table:
-            yield table
-    elif source.format == ".xlsx":
-        with open_sheets(
-            source,
-            request,
-            notes,
-            bad,
-            sheet=options.sheet,
-            no_header=options.no_header,
-            keep_blank=keep_blank,
-        ) as table:
-            yield table
+def _list_table(text: TextFile, source: Source, shape: Shape, notes: SourceNotes) -> Table:
+    """One text a line that is not blank, or one a message of a chat; blank lines are counted."""
+    if shape.is_chat:
+        notes.form = "chat"
+        names = speakers(text.lines())
+        texts = messages(_numbered(text), names)
     else:
-        opener = open_arrow_table if source.format == ".arrow" else open_parquet
-        with opener(source, notes) as table:
-            yield table
+        notes.form = "lines"
+        texts = _not_blank(text, notes)
+    sample = list(islice(texts, SAMPLE_ROWS))
+    if not sample:
+        raise EmptySourceError(f"{source.shown}: expected texts, found only blank lines; add texts")
+    return Table(
+        columns=[LINE_COLUMN],
+        sample=[[line] for _, line in sample],
+        read=lambda picks, _: ((n, "", [line] * len(picks)) for n, line in chain(sample, texts)),
+        is_list=True,
+    )
+
+
+def _numbered(text: TextFile) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.lines(), 1):
+        yield number, line.removesuffix("\n")
+
+
+def _not_blank(text: TextFile, notes: SourceNotes) -> Iterator[tuple[int, str]]:
+    for number, line in _numbered(text):
+        if line and not line.isspace():
+            yield number, line
+        else:
+            notes.counts[BLANK_LINES] += 1
 
 
 def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPlaces:
@@ -115,15 +203,47 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
     Raises:
         InputError: they are not there; a row below that looks like the header is named.
     """
+    if table.is_list:
+        _refuse_columns_of_list(request, source)
+        return ColumnPlaces(text=0, label=None, id=None)
+    if table.text is not None and request.text is None:
+        # The cells told which it is.
+        known = table.label is not None and request.wants_label
+        label = request.label or (str(table.label) if known else None)
+        request = replace(request, text=str(table.text), label=label)
     try:
         return request.locate(table.columns, source.shown, table.sample)
     except InputError as error:
+        if has_text_column(table.columns, request.text):
+            raise
+        if table.objects is not None:
+            # Such an object may be a file about the others.
+            if source.format != ".json" or request.text is not None:
+                raise
+            raise EmptySourceError(
+                f"{source.shown}: no text column: name one of {shown_columns(table.columns)} with "
+                "--text-column"
+            ) from error
         below = header_below(table.sample, request.text)
-        if below is None or has_text_column(table.columns, request.text):
+        if below is None:
             raise
         raise InputError(
             f"{error}; row {below} below it looks like the header: delete what is above that"
         ) from error
+
+
+def _refuse_columns_of_list(request: ColumnRequest, source: Source) -> None:
+    if request.wants_label:
+        raise InputError(
+            f"{source.shown}: expected labels, found a plain list of texts; give a table "
+            "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
+        )
+    if request.text is not None or request.pair is not None or request.any_pair:
+        raise InputError(
+            f"{source.shown}: expected a column {request.text or request.pair!r}, found a plain "
+            "list of texts, one a line; leave out --text-column, or name what parts the columns by "
+            "--delimiter"
+        )
 
 
 def no_rows(source: Source) -> EmptySourceError:

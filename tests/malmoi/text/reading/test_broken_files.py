@@ -121,7 +121,7 @@ BROKEN: list[tuple[str, bytes | str, dict[str, object], str]] = [
     ("a.jsonl", '{"text": "가"}\n\n["나"]\n', {}, "a.jsonl:3: expected a JSON object, found list"),
     (
         "a.jsonl",
-        '{"text": "가"}\n{"text": 3}\n',
+        '{"text": "가"}\n{"text": ["나"]}\n',
         {},
         "a.jsonl:2: expected a string in 'text', found",
     ),

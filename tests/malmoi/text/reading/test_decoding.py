@@ -8,15 +8,23 @@ import pytest
 import zstandard
 
 from malmoi.errors import InputError
-from malmoi.text.reading.decoding import CHUNK_BYTES, find_encoding, open_text
-from malmoi.text.reading.sources import find_sources, source_of_upload
+from malmoi.text.reading.decoding import CHUNK_BYTES, TextFile
+from malmoi.text.reading.sources import Source, find_sources, source_of_upload
 
 KOREAN = "꿈을 꿨다 ㅋㅋ\n오늘 일정 있음\n"
 
 
 def lines_of(data: bytes, name: str = "a.txt") -> list[str]:
-    with open_text(source_of_upload(name, data)) as text:
-        return list(text)
+    source = source_of_upload(name, data)
+    with source.open_bytes() as stream:
+        text = TextFile(stream, source)
+        assert list(text.lines()) == list(text.lines())  # read again from the start
+        return list(text.lines())
+
+
+def encoding_of(source: Source) -> str:
+    with source.open_bytes() as stream:
+        return TextFile(stream, source).encoding
 
 
 def zstd(data: bytes) -> bytes:
@@ -36,7 +44,7 @@ def test_encoding_is_found() -> None:
         (b"\xff\xfe" + KOREAN.encode("utf-16-le"), "utf-16"),
         (b"\xfe\xff" + KOREAN.encode("utf-16-be"), "utf-16"),
     ):
-        assert find_encoding(source_of_upload("a.txt", data)) == encoding
+        assert encoding_of(source_of_upload("a.txt", data)) == encoding
 
 
 def test_other_separators_stay_inside_a_line() -> None:
@@ -70,7 +78,7 @@ def test_undecodable_file_names_the_line() -> None:
         ),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
-            find_encoding(source_of_upload("a.txt", data))
+            encoding_of(source_of_upload("a.txt", data))
 
 
 def test_compressed_text() -> None:
@@ -100,7 +108,7 @@ def test_damaged_compression() -> None:
     ):
         suffix = name[-4:].lstrip("t")
         with pytest.raises(InputError, match=re.escape(f"{name}: expected complete {suffix} data")):
-            find_encoding(source_of_upload(name, data))
+            encoding_of(source_of_upload(name, data))
 
 
 def test_empty_compressed_file() -> None:
@@ -108,7 +116,7 @@ def test_empty_compressed_file() -> None:
         empty = gzip.compress(b"", mtime=0) if name.endswith(".gz") else zstd(b"")
         for data in (b"", empty):
             with pytest.raises(InputError, match="the file is empty"):
-                find_encoding(source_of_upload(name, data))
+                encoding_of(source_of_upload(name, data))
 
 
 def test_file_that_goes_away(tmp_path: Path) -> None:
@@ -117,4 +125,4 @@ def test_file_that_goes_away(tmp_path: Path) -> None:
     (source,) = find_sources(path)
     path.unlink()
     with pytest.raises(InputError, match=r"a\.txt: cannot be opened \(No such file"):
-        find_encoding(source)
+        encoding_of(source)

@@ -12,9 +12,8 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.records import iter_records, load_table
+from malmoi.text.reading.records import iter_records, iter_whole_rows, load_table
 from malmoi.text.reading.sources import find_sources
-from malmoi.text.reading.whole_rows import iter_whole_rows
 
 
 def write(path: Path, content: str | bytes) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import find_sources
-from malmoi.text.reading.whole_rows import iter_whole_rows
 from tests.malmoi.text.reading.test_strangers_files import (
     book,
     notes_of,
