@@ -12,6 +12,7 @@ from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.chats import MAC_COLUMNS, is_said
 from malmoi.text.reading.columns import (
+    PAIR_COLUMNS,
     ColumnPlaces,
     ColumnRequest,
     cell_text,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 5
+READER_VERSION = 6
 
 
 def iter_records(
@@ -167,9 +168,10 @@ def known_pair(source: Source, options: ReadOptions) -> tuple[str, str] | None:
         with open_table(source, request, options, notes, bad) as table:
             places = places_in(table, request, source)
             assert places.pair is not None
-            return table.columns[places.text], table.columns[places.pair]
+            names = table.columns[places.text], table.columns[places.pair]
     except InputError:
         return None
+    return names if tuple(map(plain_name, names)) in PAIR_COLUMNS else None
 
 
 def load_table(
