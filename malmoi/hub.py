@@ -12,6 +12,7 @@ from huggingface_hub.errors import (
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.model_folders import (
     INDEX,
     LINEAR_WEIGHTS,
@@ -58,7 +59,9 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
     except Exception as error:  # the library's own types, and those of what it downloads with
         if isinstance(error, OSError) and is_full_disk(error):
             raise
-        wanted = name if revision is None else f"{name} at revision {revision}"
+        wanted = name
+        if revision is not None:
+            wanted = Phrase("{name} at revision {revision}", name=name, revision=revision)
         if "/" in name:
             raise InputError(
                 "cannot get {flag} {wanted} from the Hugging Face Hub: {error}; check the name "
@@ -68,10 +71,14 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
                 error=_reason(error),
             ) from error
         near = names_like(name)
-        place = f"{home().absolute()}{'' if home().is_dir() else ', which is not there'}"
-        hint = f"did you mean {' or '.join(near)}?" if near else "check the name"
-        if name.startswith("malmoi-") and not near:
-            hint = f"malmoi models get {name} brings a released model"
+        place = str(home().absolute())
+        if not home().is_dir():
+            place = Phrase("{home}, which is not there", home=place)
+        hint = Phrase("check the name")
+        if near:
+            hint = Phrase("did you mean {near: or }?", near=near)
+        elif name.startswith("malmoi-"):
+            hint = Phrase("malmoi models get {name} brings a released model", name=name)
         raise InputError(
             "expected {flag}, the name of a run or a released model in {where}, a folder or a Hub "
             "id, found {wanted}: nothing here has that name, and the Hugging Face Hub cannot give "
@@ -90,25 +97,39 @@ def hub_directory(name: str, revision: str | None, flag: str) -> Path:
 def _reason(error: Exception) -> str:
     """Why the Hub gave nothing, in a few words where the library takes a paragraph."""
     if isinstance(error, LocalEntryNotFoundError | OfflineModeIsEnabled):
-        return "no connection to it, and no copy in its cache"
+        return Phrase("no connection to it, and no copy in its cache")
     if isinstance(error, RepositoryNotFoundError):
-        return "it has no such repository that may be read"
+        return Phrase("it has no such repository that may be read")
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _without_safetensors(name: str, revision: str | None, flag: str, directory: Path) -> str:
-    expected = f"expected {WEIGHTS} in {name} on the Hugging Face Hub, found"
+def _without_safetensors(name: str, revision: str | None, flag: str, directory: Path) -> Phrase:
     found, branch = _files_and_branch(name, revision)
     if branch is not None:
-        return (
-            f"{expected} none on this branch; the branch {branch} has it: add --revision {branch}"
+        return Phrase(
+            "expected {weights} in {name} on the Hugging Face Hub, found none on this branch; the "
+            "branch {branch} has it: add --revision {branch}",
+            weights=WEIGHTS,
+            name=name,
+            branch=branch,
         )
     if PICKLED in found:
         line = conversion(name, discriminator_folder(directory), flag, revision)
-        return f"{expected} {PICKLED} alone, which is not read; {line}"
-    return (
-        f"{expected} none in {directory}; weights in other formats are not read, and without a "
-        "network only what was downloaded before is there"
+        return Phrase(
+            "expected {weights} in {name} on the Hugging Face Hub, found {pickled} alone, which is "
+            "not read; {advice}",
+            weights=WEIGHTS,
+            name=name,
+            pickled=PICKLED,
+            advice=line,
+        )
+    return Phrase(
+        "expected {weights} in {name} on the Hugging Face Hub, found none in {directory}; weights "
+        "in other formats are not read, and without a network only what was downloaded before is "
+        "there",
+        weights=WEIGHTS,
+        name=name,
+        directory=directory,
     )
 
 

@@ -34,9 +34,9 @@ def need(what: str, *packages: str, instead: str) -> None:
             raise
         are = "is" if len(packages) == 1 else "are"
         raise InputError(
-            "{what} needs {packages}, which {are} not installed; {instead}",
+            "{what} needs {packages: and }, which {are} not installed; {instead}",
             what=what,
-            packages=" and ".join(packages),
+            packages=packages,
             are=are,
             instead=instead,
         ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.paths import checkpoint, home, runs
 
 CONFIG = "config.json"
@@ -54,7 +55,7 @@ def weight_files(folder: Path) -> list[Path]:
     return files if all(file.is_file() for file in files) else []
 
 
-def conversion(source: str | Path, folder: Path, flag: str, revision: str | None = None) -> str:
+def conversion(source: str | Path, folder: Path, flag: str, revision: str | None = None) -> Phrase:
     """How weights that were pickled become safetensors, for a message.
 
     They are not read here, for a pickle can run any code.
@@ -71,10 +72,14 @@ def conversion(source: str | Path, folder: Path, flag: str, revision: str | None
         kind = ""
     head = "SequenceClassification" if str(kind).endswith("Classification") else "PreTraining"
     at = "" if revision is None else f", revision='{revision}'"
-    return (
-        f"convert it once, if you trust it, and give the new folder as {flag}: "
-        f'python -c "from transformers import AutoModelFor{head} as M, AutoTokenizer as T; '
-        f"[a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\""
+    return Phrase(
+        "convert it once, if you trust it, and give the new folder as {flag}: "
+        'python -c "from transformers import AutoModelFor{head} as M, AutoTokenizer as T; '
+        "[a.from_pretrained('{source}'{at}).save_pretrained('converted') for a in (M, T)]\"",
+        flag=flag,
+        head=head,
+        source=source,
+        at=at,
     )
 
 

@@ -19,6 +19,7 @@ from transformers import (
 
 from malmoi.errors import InputError
 from malmoi.loading import loading
+from malmoi.messages import Phrase
 from malmoi.model_folders import CONFIG, read_json
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -91,7 +92,7 @@ def load_tokenizer(source: str | Path, *, needs_padding: bool = True) -> PreTrai
     Raises:
         InputError: there is none, it cannot be read, or takes its own Hangul entries apart.
     """
-    with loading(str(source), "the tokenizer"):
+    with loading(str(source), Phrase("the tokenizer")):
         tokenizer: Any = _reader_for(Path(source)).from_pretrained(source, trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise InputError("{source} has no tokenizer (its vocabulary is empty)", source=source)

@@ -12,39 +12,62 @@ from pathlib import Path
 from babel.messages import Catalog
 from babel.messages.pofile import read_po, write_po
 
+from tests.test_house import PRODUCT, imports, name_of
+
 ROOT = Path(__file__).parents[1]
 KOREAN = ROOT / "malmoi/messages/ko.po"
-# What takes a sentence first, and where: other rooms have functions of that name.
+# What takes a sentence first, beside the errors: other rooms have functions called say.
 CALLS = {"Phrase": "malmoi", "say": "malmoi/app"}
+ERRORS = {
+    "AccessError",
+    "EmptySourceError",
+    "InputError",
+    "LostWorkerError",
+    "OutdatedOrderError",
+    "UnfinishedError",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """A place in the code where a sentence stands."""
+    """A place in the code where a sentence stands; `is_said`: on a page, not by an error."""
 
     path: str
     line: int
     text: str
     facts: Set[str]
+    is_said: bool
 
 
 def sentences() -> Iterator[Sentence]:
-    """All that stand in the code; not those of variables, which are marked where they are set."""
-    for path in sorted((ROOT / "malmoi").rglob("*.py")):
+    """All that can reach the app; not those of variables, which are marked where they are set."""
+    for path in modules_of_the_app():
         name = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
                 continue
-            if name.startswith(CALLS.get(node.func.id, "-")) and (
-                isinstance(said := node.args[0], ast.Constant | ast.JoinedStr)
-            ):
-                assert isinstance(said, ast.Constant), f"{name}:{node.lineno}: an f-string"
+            called, said = node.func.id, node.args[0]
+            room = "malmoi" if called in ERRORS else CALLS.get(called, "nowhere")
+            if name.startswith(room) and isinstance(said, ast.Constant):
                 yield Sentence(
                     path=name,
                     line=node.lineno,
                     text=said.value,
-                    facts={str(keyword.arg) for keyword in node.keywords},
+                    facts={str(keyword.arg) for keyword in node.keywords} - {"place"},
+                    is_said=called == "say",
                 )
+
+
+def modules_of_the_app() -> list[Path]:
+    """Those of the app, and all that any of them imports, at once or later."""
+    known = {name_of(path): path for path in PRODUCT}
+    found: set[str] = set()
+    todo = {name for name in known if name.startswith("malmoi.app")}
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= (imports(known[name]) & known.keys()) - found
+    return sorted(known[name] for name in found)
 
 
 def catalogue(path: Path = KOREAN) -> Catalog:

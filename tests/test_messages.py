@@ -16,7 +16,15 @@ def test_every_sentence_is_in_the_catalogue_and_no_other() -> None:
 
 
 def test_a_korean_sentence_has_the_facts_of_the_english_one() -> None:
-    wrong = [one.id for one in catalogue() if one.id and facts_of(one.id) != facts_of(one.string)]
+    """One of an error may leave out what only a command line has to know."""
+    said = {one.text for one in sentences() if one.is_said}
+    wrong = [
+        one.id
+        for one in catalogue()
+        if one.id
+        and (facts_of(one.string) != facts_of(one.id))
+        and (one.id in said or facts_of(one.string) - facts_of(one.id))
+    ]
     assert wrong == []
 
 

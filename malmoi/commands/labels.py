@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
@@ -213,7 +214,7 @@ def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
     wanted = None if settings.project is None else normal_label(settings.project)
     found = [one for one in projects if wanted in (None, one[1].name)]
     if len(found) != 1:
-        names = ", ".join(project.name for _, project in projects) or "none"
+        names = ", ".join(project.name for _, project in projects) or Phrase("none")
         raise InputError(
             "expected --project with one of {names}, found {project}",
             names=names,

@@ -12,6 +12,7 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, sync_tree, write_at_once
+from malmoi.messages import Phrase
 from malmoi.model_folders import CONFIG
 from malmoi.paths import checkpoint, home
 from malmoi.text.public.description import PublicSource, RemoteFile
@@ -72,7 +73,7 @@ def main(settings: ModelsSettings) -> None:
         raise InputError(
             "expected a model of {where} ({models}), found {name}",
             where=place,
-            models=", ".join(index) or "none",
+            models=", ".join(index) or Phrase("none"),
             name=settings.name,
         )
     _get(settings.name, index[settings.name], place)

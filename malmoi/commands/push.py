@@ -30,6 +30,7 @@ def main(settings: PushSettings) -> None:
 
     from malmoi.inference.exported import find_published
     from malmoi.installed import INSTALL_TORCH, TORCH, need
+    from malmoi.messages import Phrase
     from malmoi.model_folders import check_source
     from malmoi.publishing.hub_upload import check_push, push_folder
 
@@ -38,7 +39,7 @@ def main(settings: PushSettings) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = source
         if find_published(source) is None:
-            need("a model that is not exported yet", *TORCH, instead=INSTALL_TORCH)
+            need(Phrase("a model that is not exported yet"), *TORCH, instead=INSTALL_TORCH)
             from malmoi.publishing.folder import export_folder
 
             folder = Path(scratch) / "model"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 Gives = Literal["label", "labels", "value"]
 
@@ -107,6 +108,6 @@ def label_names(config: dict[str, Any], source: str) -> list[str]:
             "the labels of {source} have no names (found {nameless}); give them in config.json "
             'under "id2label", as {{"0": "긍정", "1": "부정"}}',
             source=source,
-            nameless=", ".join(nameless) or "none",
+            nameless=", ".join(nameless) or Phrase("none"),
         )
     return names

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from malmoi.errors import InputError
 from malmoi.inference.cleaning_normalizer import with_cleaning
 from malmoi.inference.tokenizing import serialized_tokenizer
+from malmoi.messages import Phrase
 from malmoi.model_folders import (
     architecture,
     discriminator_folder,
@@ -91,7 +92,7 @@ class Discriminator:
                 "{found}; name an encoder such as malmoi-small or a run of pretrain/run.py",
                 architecture=_ARCHITECTURE,
                 folder=folder,
-                found=found or "no config.json that names a class",
+                found=found or Phrase("no config.json that names a class"),
             )
         from transformers import ElectraForPreTraining
 
@@ -99,7 +100,7 @@ class Discriminator:
         from malmoi.model_loading import check_vocabulary, longest_input
         from malmoi.tokenizer_folders import load_tokenizer
 
-        with loading(str(folder), "the discriminator"):
+        with loading(str(folder), Phrase("the discriminator")):
             loaded: Any = ElectraForPreTraining.from_pretrained(
                 folder,
                 dtype="float32",

@@ -25,6 +25,7 @@ from malmoi.inference.engine import EngineName
 from malmoi.inference.exported import FILES, Exported, find_exported, write_description
 from malmoi.inference.first_token import logits_of
 from malmoi.installed import need
+from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -97,7 +98,9 @@ def write_networks(
         OSError: errno.ENOSPC when the disk is full, whoever noticed it.
     """
     for package in _PACKAGES:
-        need("an ONNX network", package, instead=f"pip install -c constraints.txt {package}")
+        need(
+            Phrase("an ONNX network"), package, instead=f"pip install -c constraints.txt {package}"
+        )
     exact, quantized = folder / files["onnx-fp32"], folder / files["onnx-int8"]
     try:
         with _quiet():

@@ -42,6 +42,7 @@ from malmoi.inference.exported import (
 )
 from malmoi.inference.tokenizing import FastTokenizer, SlowTokenizer, TextTokenizer
 from malmoi.installed import TORCH, need, torch_is_there
+from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.inference.stock import StockClassifier
@@ -77,7 +78,11 @@ def open_classifier(
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
-        need(f"the engine {choice}", *TORCH, instead="take onnx-fp32 or onnx-int8")
+        need(
+            Phrase("the engine {choice}", choice=choice),
+            *TORCH,
+            instead=Phrase("take onnx-fp32 or onnx-int8"),
+        )
     if not torch_is_there():
         return _without_torch(folder, choice, threads)
     if choice in ("torch", "torch-fp32", "torch-bf16"):
@@ -107,7 +112,7 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
 
     A measurement of a published folder is found under whatever versions of torch it was made.
     """
-    need("an ONNX engine", "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
+    need(Phrase("an ONNX engine"), "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
     published = find_published(folder)
     exported = published or any_exported(folder)
     if exported is None or exported.tokenizer is None:
@@ -160,7 +165,7 @@ def _with_onnx(
     stock: StockClassifier | None = None,
 ) -> dict[EngineName, Opened]:
     """Open ONNX engines of what was exported, or of a new export where that is damaged."""
-    need("an ONNX engine", "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
+    need(Phrase("an ONNX engine"), "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
     entry = entry_path(folder)
     for exported in (published, find_exported(entry)):
         if exported is not None:

@@ -16,6 +16,7 @@ from malmoi.inference.description import (
     what_it_gives,
 )
 from malmoi.loading import loading
+from malmoi.messages import Phrase
 from malmoi.model_loading import check_vocabulary, longest_input, takes_token_types
 from malmoi.tokenizer_folders import load_tokenizer
 
@@ -48,7 +49,7 @@ def load_stock(folder: Path) -> StockClassifier:
     from transformers import AutoModelForSequenceClassification
 
     source = str(folder)
-    with loading(source, "the model"):
+    with loading(source, Phrase("the model")):
         model, report = AutoModelForSequenceClassification.from_pretrained(
             source,
             dtype="float32",  # of half of it, layers in two formats do not fit each other
@@ -66,7 +67,7 @@ def load_stock(folder: Path) -> StockClassifier:
             "it first with python finetune/kfold.py --model",
             source=source,
             missing=missing[0],
-            more=f" and {len(missing) - 1} more" if len(missing) > 1 else "",
+            more=Phrase(" and {number} more", number=len(missing) - 1) if len(missing) > 1 else "",
         )
     label_names(model.config.to_dict(), source)  # before the tokenizer is looked for
     tokenizer = load_tokenizer(folder)
@@ -76,18 +77,25 @@ def load_stock(folder: Path) -> StockClassifier:
 
 def _other_sizes(
     mismatched: tuple[str, Sequence[int], Sequence[int]], model: PreTrainedModel, source: str
-) -> str:
+) -> Phrase:
     """What is wrong where a weight is not as large as the configuration says."""
     name, found, expected = mismatched
     outputs = model.config.num_labels
     if not name.startswith(f"{model.base_model_prefix}.") and expected[0] == outputs:
-        return (
-            f"expected weights for the {outputs} labels in config.json of {source}, found weights "
-            f'for {found[0]}; name as many under "id2label", in the order of training'
+        return Phrase(
+            "expected weights for the {outputs} labels in config.json of {source}, found weights "
+            'for {found}; name as many under "id2label", in the order of training',
+            outputs=outputs,
+            source=source,
+            found=found[0],
         )
-    return (
-        f"expected {name} of {source} with the shape {tuple(expected)}, as its config.json says, "
-        f"found {tuple(found)}; give the config.json that was saved with these weights"
+    return Phrase(
+        "expected {name} of {source} with the shape {expected}, as its config.json says, found "
+        "{found}; give the config.json that was saved with these weights",
+        name=name,
+        source=source,
+        expected=str(tuple(expected)),
+        found=str(tuple(found)),
     )
 
 

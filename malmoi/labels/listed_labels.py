@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 _OPENING = ("[", "{", "(")
 # numpy prints no commas, and Python would join the texts.
@@ -62,7 +63,7 @@ def agreed(annotations: Sequence[Mapping[str, Any]]) -> list[str] | None:
     said = [[str(name) for name in chosen(one["result"]) or ()] for one in truths]
     for other in said[1:]:
         if set(other) != set(said[0]):
-            first, second = (", ".join(names) or "none" for names in (said[0], other))
+            first, second = (", ".join(names) or Phrase("none") for names in (said[0], other))
             raise InputError(
                 "expected annotators who agree on a text, found {first} and {second}; import the "
                 "file into a project of the app and decide there, or keep one annotation a text",

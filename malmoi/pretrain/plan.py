@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 
 from malmoi.errors import InputError
+from malmoi.pretrain.config.checks import check, generator_size_of, recipe_of, sharing_of
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Recipe, Sharing
-from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import (
     BatchingPlan,
     CorpusPlan,
@@ -26,12 +26,14 @@ from malmoi.pretrain.config.schema import Rows
 from malmoi.pretrain.config.settings import (
     EPOCHS,
     PRESETS,
+    SEED,
     VOCAB_SIZE,
     Preset,
     PresetName,
+    RunConfig,
+    shown,
 )
 from malmoi.pretrain.data.batches import planned_batches
-from malmoi.settings import shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,7 @@ def plan(
     preset_name = preset_of_run(config, checkpoint)
     preset = PRESETS[preset_name]
     batching = _batching(config, preset, machine)
+    check(config)
     objective, reason = _objective(config, checkpoint)
     keys = config.keys
     return RunPlan(
@@ -91,13 +94,13 @@ def plan(
             init=config.init,
             revision=config.flags.revision,
             generator=keys.generator.init,
-            seed=config.seed,
+            seed=_seed(config),
         ),
         networks=_networks(config, preset_name, checkpoint, machine),
         objective=objective,
         optimizer=_optimizer(config, preset),
         batching=batching,
-        length=plan_length(config, batching, lengths, config.seed),
+        length=plan_length(config, batching, lengths, _seed(config)),
         execution=plan_execution(config, batching.rows, machine),
     )
 
@@ -112,8 +115,9 @@ def plan_corpus(config: RunConfig, *, is_tokenized: bool) -> CorpusPlan:
     options = keys.reading.options(text_column=flags.text_column, skip_bad_rows=flags.skip_bad_rows)
     if is_tokenized:
         reading = [f"reading.{name}" for name in vars(keys.reading)]
+        given = {*config.flags_given(), *config.asked}
         for name in ("vocab_size", "text_column", "skip_bad_rows", *reading):
-            if config.asks_for(name):
+            if name in given:
                 raise InputError(
                     f"{flags.corpus} is tokenized already, so {shown(name)} has no effect; leave "
                     "it out, or give the texts themselves as --corpus"
@@ -144,9 +148,9 @@ def _objective(config: RunConfig, checkpoint: Checkpoint | None) -> tuple[Recipe
     Noise is a start for a generator that has learnt nothing: one that has learnt beside its
     discriminator would go back to it.
     """
-    recipe, reason = config.objective, config.reason
+    recipe, reason = recipe_of(config), config.reason
     key = "objective.unigram_fraction"
-    is_open = config.flags.recipe is None and key not in config.by_hand
+    is_open = config.flags.recipe is None and key not in config.given.by_hand
     has_learnt = checkpoint is not None and checkpoint.learnt_with_generator
     if is_open and has_learnt and recipe.unigram_fraction > 0:
         recipe = replace(recipe, unigram_fraction=0.0)
@@ -187,7 +191,7 @@ def _networks(
         initializer_range=None if config.continues else new_weights,
         dropout=model.dropout,
         sharing=_sharing(config, checkpoint),
-        generator_size=config.generator_size(new_size),
+        generator_size=generator_size_of(config, new_size),
         generator_layers=generator.layers,
         precision=precision,
     )
@@ -198,10 +202,10 @@ def _sharing(config: RunConfig, checkpoint: Checkpoint | None) -> Sharing:
 
     A generator with embeddings of its own would lose them to the default.
     """
-    default = config.sharing
+    default = sharing_of(config)
     if config.keys.generator.sharing is not None or default == "none" or checkpoint is None:
         return default
-    if not (config.objective.needs_generator and checkpoint.has_generator):
+    if not (recipe_of(config).needs_generator and checkpoint.has_generator):
         return default
     before = checkpoint.sharing
     if before not in ("none", "word", "gdes"):
@@ -254,7 +258,7 @@ def plan_execution(
     Raises:
         InputError: graphs are asked for where there can be none.
     """
-    keys, by_hand = config.keys.execution, config.by_hand
+    keys, by_hand = config.keys.execution, config.given.by_hand
     packed, on_cpu = rows == "packed", machine.device == "cpu"
     compiling = keys.compile
     if before is not None and "execution.compile" not in by_hand:
@@ -278,3 +282,7 @@ def plan_execution(
         processes=machine.processes,
         threads=machine.threads,
     )
+
+
+def _seed(config: RunConfig) -> int:
+    return SEED if config.flags.seed is None else config.flags.seed

@@ -85,8 +85,9 @@ def _computed() -> np.ndarray:
     count = morpheme_count()
     if count < _LANDMARKS:
         raise InputError(
-            f"expected a Kiwi model with vectors of morphemes, found {analyser_version()} without; "
-            "install the versions of constraints.txt"
+            "expected a Kiwi model with vectors of morphemes, found {version} without; install "
+            "the versions of constraints.txt",
+            version=analyser_version(),
         )
     chosen = np.random.default_rng(_SEED).choice(count, _LANDMARKS, replace=False)
     similarity = similarity_of_ids()
@@ -97,8 +98,10 @@ def _computed() -> np.ndarray:
     values, directions = values[-DIMENSIONS:], directions[:, -DIMENSIONS:]
     if not np.isfinite(cosines).all() or values[0] <= _NOISE * values[-1]:
         raise InputError(
-            f"expected vectors of {DIMENSIONS} dimensions in the model of {analyser_version()}, "
-            "found others; install the versions of constraints.txt"
+            "expected vectors of {dimensions} dimensions in the model of {version}, found others; "
+            "install the versions of constraints.txt",
+            dimensions=DIMENSIONS,
+            version=analyser_version(),
         )
     vectors = cosines.T @ (directions / np.sqrt(values))
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)

@@ -220,32 +220,42 @@ def check_predictions(
     labels, folds = np.asarray(label_ids), np.asarray(fold_of)
     if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] < 2:
         raise InputError(
-            f"expected probabilities of shape [texts, labels], found {list(given.shape)}; "
-            "give one row a text and one column a label, two labels at least"
+            "expected probabilities of shape [texts, labels], found {shape}; give one row a text "
+            "and one column a label, two labels at least",
+            shape=list(given.shape),
         )
     for name, values in (("label ids", labels), ("fold numbers", folds)):
         if values.shape != given.shape[:1] or values.dtype.kind not in "iu":
             raise InputError(
-                f"expected {len(given):,} whole numbers as {name}, found shape "
-                f"{list(values.shape)} of {values.dtype}; give one a text"
+                "expected {texts:,} whole numbers as {name}, found shape {shape} of {dtype}; give "
+                "one a text",
+                texts=len(given),
+                name=name,
+                shape=list(values.shape),
+                dtype=values.dtype,
             )
     if labels.min() < 0 or labels.max() >= given.shape[1]:
         raise InputError(
-            f"expected label ids from 0 to {given.shape[1] - 1}, found {labels.min()} to "
-            f"{labels.max()}; give the places of the labels"
+            "expected label ids from 0 to {last}, found {least} to {most}; give the places of the "
+            "labels",
+            last=given.shape[1] - 1,
+            least=labels.min(),
+            most=labels.max(),
         )
     # NaN fails the comparison too; bfloat16 has 8 bits, so sums may be off by about 1/256.
     sound = (np.abs(given.sum(axis=1) - 1) <= 0.01) & (given >= 0).all(axis=1)
     if not sound.all():
         row = int(np.argmin(sound))
         raise InputError(
-            f"expected probabilities that add up to 1, found {given[row].sum():.3f} for text "
-            f"{row}; give the softmax over labels, several labels a text are not supported"
+            "expected probabilities that add up to 1, found {total:.3f} for text {row}; give the "
+            "softmax over labels, several labels a text are not supported",
+            total=given[row].sum(),
+            row=row,
         )
     if len(np.unique(folds)) < 2:
         raise InputError(
-            f"expected two folds at least, found {len(np.unique(folds))}; "
-            "give each text the fold that predicted it"
+            "expected two folds at least, found {folds}; give each text the fold that predicted it",
+            folds=len(np.unique(folds)),
         )
     return given, labels.astype(np.int64), folds.astype(np.int64)
 

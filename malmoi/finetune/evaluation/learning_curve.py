@@ -73,11 +73,13 @@ def learning_curve(
     known = set(held.tolist())
     chosen = sorted(known) if folds is None else list(folds)
     if not chosen or not set(chosen) <= known:
-        raise InputError(f"expected folds among {sorted(known)}, found {chosen}")
+        raise InputError(
+            "expected folds among {known}, found {chosen}", known=sorted(known), chosen=chosen
+        )
     if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
         raise InputError(
-            f"expected fractions above 0 and at most 1, found {list(fractions)}; give some like "
-            "0.25"
+            "expected fractions above 0 and at most 1, found {fractions}; give some like 0.25",
+            fractions=list(fractions),
         )
     points = []
     for fraction in sorted(fractions):

@@ -53,8 +53,9 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
     labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(
-            f"start.continue_from goes on from a finished classifier, and {source} is an encoder; "
-            "give it as --model"
+            "start.continue_from goes on from a finished classifier, and {source} is an encoder; "
+            "give it as --model",
+            source=source,
         )
     return Beginning(
         source=source,
@@ -78,10 +79,15 @@ def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> 
     few = [label for label, count in left.counts.items() if count < per_label]
     if learnt.any() and (few or len(left.texts) < per_label):
         raise InputError(
-            f"{beginning.source} has learnt {learnt.sum():,} of the {len(learnt):,} texts of "
-            f"{examples.path}, which a score on them would only repeat; of the others "
-            f"{', '.join(few[:_SHOWN_LABELS]) or 'there'} are fewer than {per_label}, one a fold: "
-            "add texts that it has not learnt, or begin with an encoder by --model"
+            "{source} has learnt {learnt:,} of the {texts:,} texts of {path}, which a score on "
+            "them would only repeat; of the others {few} are fewer than {per_label}, one a fold: "
+            "add texts that it has not learnt, or begin with an encoder by --model",
+            source=beginning.source,
+            learnt=learnt.sum(),
+            texts=len(learnt),
+            path=examples.path,
+            few=", ".join(few[:_SHOWN_LABELS]) or "there",
+            per_label=per_label,
         )
     return left
 

@@ -18,6 +18,7 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.names import normal_label
 from malmoi.loading import loading
+from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder, find_named, local_source
 from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types
 from malmoi.tokenizer_folders import load_tokenizer
@@ -56,7 +57,7 @@ def shape_of(source: str | Path) -> str:
 
 
 def _config_of(place: str) -> PreTrainedConfig:
-    with loading(place, "the configuration"):
+    with loading(place, Phrase("the configuration")):
         config: PreTrainedConfig = AutoConfig.from_pretrained(place, trust_remote_code=False)
     return config
 
@@ -95,7 +96,7 @@ def load_for_classification(
         _name_labels(config, labels)
     _set_task(config, task, dropout)
     set_seed(seed)
-    with loading(place, "the model"):
+    with loading(place, Phrase("the model")):
         if random_weights:
             model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
         else:
@@ -162,16 +163,23 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
     problem, known = config.problem_type, getattr(config, "finetune_task", task)
     if known != task or problem not in (None, PROBLEM_TYPES[task]):
         raise InputError(
-            f"start.continue_from {place} was trained for another task ({known}, {problem}) than "
-            f"--task {task}; give --model, which puts a new head on its encoder"
+            "start.continue_from {where} was trained for another task ({known}, {problem}) than "
+            "--task {task}; give --model, which puts a new head on its encoder",
+            where=place,
+            known=known,
+            problem=problem,
+            task=task,
         )
     if labels == REGRESSION_LABELS and len(own) == 1:
         return [0]
     absent = [label for label in labels if label not in own]
     if absent:
         raise InputError(
-            f"start.continue_from {place} has the labels {', '.join(own)}, the data also "
-            f"{', '.join(absent)}; give --model, which puts a new head on its encoder"
+            "start.continue_from {where} has the labels {own}, the data also {absent}; give "
+            "--model, which puts a new head on its encoder",
+            where=place,
+            own=", ".join(own),
+            absent=", ".join(absent),
         )
     return [own.index(label) for label in labels]
 
@@ -186,8 +194,9 @@ def _keep_rows(model: PreTrainedModel, labels: list[str], rows: list[int], place
     ]
     if not linear or linear[-1].out_features != len(model.config.id2label or {}):
         raise InputError(
-            f"expected a head that ends in an output a label in {place}, found another kind; give "
-            "--model, which puts a new head on its encoder"
+            "expected a head that ends in an output a label in {where}, found another kind; give "
+            "--model, which puts a new head on its encoder",
+            where=place,
         )
     last = linear[-1]
     last.weight = nn.Parameter(last.weight.data[rows].clone())
@@ -202,9 +211,11 @@ def _check_whole_head(report: dict[str, Any], place: str) -> None:
     missing = sorted(report["missing_keys"])
     if missing:
         raise InputError(
-            f"{place} is not a finished classifier: its weights lack {missing[0]}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            + "; begin with its encoder by --model"
+            "{where} is not a finished classifier: its weights lack {missing}{more}; begin with "
+            "its encoder by --model",
+            where=place,
+            missing=missing[0],
+            more=Phrase(" and {number} more", number=len(missing) - 1) if len(missing) > 1 else "",
         )
 
 
@@ -234,8 +245,11 @@ def _check_only_head_is_new(model: PreTrainedModel, report: dict[str, Any], plac
     if new:
         shown = ", ".join(new[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
         raise InputError(
-            f"{place} is not a whole encoder: {len(new)} weights are missing or of another shape "
-            f"({shown})"
+            "{where} is not a whole encoder: {weights} weights are missing or of another shape "
+            "({shown})",
+            where=place,
+            weights=len(new),
+            shown=shown,
         )
 
 

@@ -204,8 +204,11 @@ def _keep_out(
     if not len(dev) or not len(kept):
         way = "" if data.task == "multi" else " or leave out training.early_stopping_fraction"
         raise InputError(
-            f"expected enough texts to keep {fraction:g} of them out of training, found "
-            f"{len(places)}; add texts{way}"
+            "expected enough texts to keep {fraction:g} of them out of training, found {texts}; "
+            "add texts{way}",
+            fraction=fraction,
+            texts=len(places),
+            way=way,
         )
     return kept, dev
 
@@ -316,8 +319,12 @@ class _Loop:
         for step, loss in enumerate(losses, first):
             if not math.isfinite(loss):
                 raise InputError(
-                    f"the loss became {loss} at step {step} of {self._steps} with learning rate "
-                    f"{self._training.learning_rate:g}; use a lower --learning-rate"
+                    "the loss became {loss} at step {step} of {steps} with learning rate "
+                    "{learning_rate:g}; use a lower --learning-rate",
+                    loss=loss,
+                    step=step,
+                    steps=self._steps,
+                    learning_rate=self._training.learning_rate,
                 )
 
 

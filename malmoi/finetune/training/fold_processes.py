@@ -149,9 +149,10 @@ def _next_answer(answers: Any, workers: list[Any]) -> Any:
         except queue.Empty:
             if any(worker.exitcode not in (None, 0) for worker in workers):
                 return LostWorkerError(
-                    f"one of {len(workers)} processes was killed, most likely for want of memory; "
-                    "run the command again, it goes on from the finished folds, with --jobs "
-                    f"{len(workers) - 1}"
+                    "one of {workers} processes was killed, most likely for want of memory; run "
+                    "the command again, it goes on from the finished folds, with --jobs {fewer}",
+                    workers=len(workers),
+                    fewer=len(workers) - 1,
                 )
 
 

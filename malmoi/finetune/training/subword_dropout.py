@@ -40,7 +40,8 @@ def word_pieces_of(tokenizer: PreTrainedTokenizerBase) -> WordPieces:
         kind = type(model if model is not None else tokenizer).__name__
         raise InputError(
             "training.subword_dropout cuts words anew into WordPiece's pieces, found a tokenizer "
-            f"of the kind {kind}; leave it out, or take an encoder with WordPiece"
+            "of the kind {kind}; leave it out, or take an encoder with WordPiece",
+            kind=kind,
         )
     vocabulary = backend.get_vocab(with_added_tokens=True)
     pieces = [""] * (max(vocabulary.values()) + 1)

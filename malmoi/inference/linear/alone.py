@@ -18,6 +18,7 @@ from malmoi.inference.engine import Engineless
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.opening import Opened
 from malmoi.installed import INSTALL_TORCH, TORCH, need
+from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
@@ -70,7 +71,7 @@ def open_alone(
     """
     if part.head is not None:
         if encoder is None:
-            need("a linear classifier that reads an encoder", *TORCH, instead=INSTALL_TORCH)
+            need(Phrase("a linear classifier that reads an encoder"), *TORCH, instead=INSTALL_TORCH)
             from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
             encoder = FrozenEncoder.load((folder or Path()) / ENCODER)

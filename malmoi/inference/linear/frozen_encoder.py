@@ -28,6 +28,7 @@ from malmoi.inference.tokenizing import (
 )
 from malmoi.inference.torch_engine import TOKENS_IN_BATCH
 from malmoi.loading import loading
+from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder
 from malmoi.model_loading import longest_input, save_model, takes_token_types
 from malmoi.tokenizer_folders import load_tokenizer
@@ -80,7 +81,7 @@ class FrozenEncoder:
         from transformers import AutoModel
 
         source = discriminator_folder(folder) if (folder / "discriminator").is_dir() else folder
-        with loading(str(source), "the encoder"):
+        with loading(str(source), Phrase("the encoder")):
             model = AutoModel.from_pretrained(
                 str(source), dtype="float32", use_safetensors=True, trust_remote_code=False
             )

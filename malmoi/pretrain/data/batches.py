@@ -107,16 +107,20 @@ def plan_packed_epoch(
     """
     if not 0 < row_length <= tokens_per_batch:
         raise InputError(
-            f"expected rows of 1 to {tokens_per_batch:,} tokens, as many as a batch has, found "
-            f"{row_length:,}; change the row length or the tokens per batch"
+            "expected rows of 1 to {tokens_per_batch:,} tokens, as many as a batch has, found "
+            "{row_length:,}; change the row length or the tokens per batch",
+            tokens_per_batch=tokens_per_batch,
+            row_length=row_length,
         )
     if not len(lengths):
         return []
     framed = np.asarray(lengths) + 2
     if framed.max() > row_length:
         raise InputError(
-            f"expected sequences of at most {row_length:,} tokens with [CLS] and [SEP], as long "
-            f"as a row, found {framed.max():,}; lengthen the rows or cut the texts shorter"
+            "expected sequences of at most {row_length:,} tokens with [CLS] and [SEP], as long as "
+            "a row, found {longest:,}; lengthen the rows or cut the texts shorter",
+            row_length=row_length,
+            longest=framed.max(),
         )
     random = np.random.default_rng([seed, epoch])
     indices, row_sizes = _fill_rows(framed, row_length, random)

@@ -83,13 +83,17 @@ def choose_masked(
         times = -torch.log1p(-_uniform(maskable, random))
         masked = _ranks(times / rarity.float().clamp(min=_LEAST_WEIGHT), maskable) < budget
     else:
-        raise InputError(f"expected strategy token, word, span or rare, found {strategy}")
+        raise InputError(
+            "expected strategy token, word, span or rare, found {strategy}", strategy=strategy
+        )
     return masked & maskable
 
 
 def _needed(value: torch.Tensor | None, what: str, table: str) -> torch.Tensor:
     if value is None:
-        raise InputError(f"expected {what}, found none; give {table}[input_ids]")
+        raise InputError(
+            "expected {what}, found none; give {table}[input_ids]", what=what, table=table
+        )
     return value
 
 
@@ -274,8 +278,10 @@ def mask_tokens(
     # Rounding of the sum (0.7 + 0.2 + 0.1) is not an error of the caller.
     if min(kept_fraction, random_fraction) < 0 or kept_fraction + random_fraction > 1 + 1e-9:
         raise InputError(
-            "expected fractions kept and random from 0, together at most 1, "
-            f"found {kept_fraction:g} and {random_fraction:g}"
+            "expected fractions kept and random from 0, together at most 1, found "
+            "{kept_fraction:g} and {random_fraction:g}",
+            kept_fraction=kept_fraction,
+            random_fraction=random_fraction,
         )
     draws = _uniform(input_ids, random)
     if by_run:
@@ -285,7 +291,8 @@ def mask_tokens(
     if random_fraction > 0:
         if random_ids is None or len(random_ids) == 0:
             raise InputError(
-                f"expected random_ids with random_fraction {random_fraction:g}, found none"
+                "expected random_ids with random_fraction {random_fraction:g}, found none",
+                random_fraction=random_fraction,
             )
         chosen = torch.randint(
             len(random_ids), input_ids.shape, generator=random, device=input_ids.device

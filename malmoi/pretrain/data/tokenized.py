@@ -138,7 +138,11 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
         offsets = np.memmap(directory / "offsets.bin", dtype=np.int64, mode="r")
         ids = np.memmap(directory / "ids.bin", dtype=_id_type(tokenizer), mode="r")
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the tokenized corpus in {directory}: {error}") from error
+        raise InputError(
+            "cannot read the tokenized corpus in {directory}: {error}",
+            directory=directory,
+            error=error,
+        ) from error
     try:
         CleaningReport.from_json(facts["cleaning"])
         _ = facts["corpus_sha256"]
@@ -147,27 +151,38 @@ def open_tokenized(directory: Path) -> tuple[TokenizedCorpus, PreTrainedTokenize
             raise TypeError(f"max_length {longest!r}")
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"expected the facts of a tokenized corpus in {directory / FACTS_NAME}, found others "
-            f"({type(error).__name__}: {error}); copy the folder again"
+            "expected the facts of a tokenized corpus in {file}, found others ({kind}: {error}); "
+            "copy the folder again",
+            file=directory / FACTS_NAME,
+            kind=type(error).__name__,
+            error=error,
         ) from error
     if len(ids) != offsets[-1]:
         raise InputError(
-            f"expected {offsets[-1]:,} tokens in {directory / 'ids.bin'}, found {len(ids):,}; the "
-            "file is cut off or belongs to another folder: copy it again"
+            "expected {expected:,} tokens in {file}, found {found:,}; the file is cut off or "
+            "belongs to another folder: copy it again",
+            expected=offsets[-1],
+            file=directory / "ids.bin",
+            found=len(ids),
         )
     lengths = np.diff(offsets)
     # A single wrong one would ask for all of the memory.
     if offsets[0] != 0 or not len(lengths) or lengths.min() < 1 or lengths.max() > longest - 2:
         raise InputError(
-            f"expected sequences of 1 to {longest - 2} tokens, one after the other, in "
-            f"{directory / 'offsets.bin'}, found others; the file is damaged: copy it again"
+            "expected sequences of 1 to {longest} tokens, one after the other, in {file}, found "
+            "others; the file is damaged: copy it again",
+            longest=longest - 2,
+            file=directory / "offsets.bin",
         )
     blocks = range(0, len(ids), _COUNT_BLOCK)
     highest = max(int(ids[start : start + _COUNT_BLOCK].max()) for start in blocks)
     if highest >= len(tokenizer):
         raise InputError(
-            f"expected ids below the {len(tokenizer):,} entries of its tokenizer in "
-            f"{directory / 'ids.bin'}, found {highest:,}; the file is damaged: copy it again"
+            "expected ids below the {entries:,} entries of its tokenizer in {file}, found "
+            "{highest:,}; the file is damaged: copy it again",
+            entries=len(tokenizer),
+            file=directory / "ids.bin",
+            highest=highest,
         )
     return TokenizedCorpus(ids=ids, offsets=offsets, directory=directory, facts=facts), tokenizer
 
@@ -225,7 +240,10 @@ def _write_rest(
 ) -> None:
     """Everything but the ids; `lengths` [sequences] in tokens."""
     if not len(lengths):
-        raise InputError(f"expected texts with tokens in {clean_directory}, found none")
+        raise InputError(
+            "expected texts with tokens in {clean_directory}, found none",
+            clean_directory=clean_directory,
+        )
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     # Not np.save: its error for a full disk has no error number.

@@ -164,8 +164,9 @@ def load_state(
                 other.rename(directory / f"damaged-{other.name}")
         return progress, average
     raise InputError(
-        f"expected a checkpoint to resume from in {directory}, found none that is whole; "
-        "start again without --resume and with a new --output"
+        "expected a checkpoint to resume from in {directory}, found none that is whole; start "
+        "again without --resume and with a new --output",
+        directory=directory,
     )
 
 
@@ -175,9 +176,13 @@ def _check_shapes(path: Path, pair: ElectraPair, weights: dict[str, torch.Tensor
     if expected != found:
         name = min(n for n in expected | found if expected.get(n) != found.get(n))
         raise InputError(
-            f"expected the networks that the run began with, found other ones: {name} of "
-            f"{expected.get(name)} where the checkpoint {path} has {found.get(name)}; put back "
-            "what --init or generator.init named, or start again with another --output"
+            "expected the networks that the run began with, found other ones: {name} of "
+            "{expected} where the checkpoint {path} has {found}; put back what --init or "
+            "generator.init named, or start again with another --output",
+            name=name,
+            expected=expected.get(name),
+            path=path,
+            found=found.get(name),
         )
 
 

@@ -110,8 +110,10 @@ def join_processes(device_name: str) -> Processes:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))
     if not on_cpu and local > torch.cuda.device_count():
         raise InputError(
-            f"expected at most one process a GPU, found {local} on {torch.cuda.device_count()}; "
-            "start fewer, or add --device cpu"
+            "expected at most one process a GPU, found {local} on {devices}; start fewer, or add "
+            "--device cpu",
+            local=local,
+            devices=torch.cuda.device_count(),
         )
     state = PartialState(cpu=on_cpu, timeout=_PATIENCE)
     return Processes(

@@ -60,9 +60,13 @@ def check_files(directory: str | Path) -> None:
     kinds = config.architectures or [_DISCRIMINATOR]
     if config.model_type != "electra" or _DISCRIMINATOR not in kinds:
         raise InputError(
-            f"expected an ELECTRA discriminator ({_DISCRIMINATOR}) in {folder}, found "
-            f"{' and '.join(kinds)} of type {config.model_type}; of a published pair give the "
-            "discriminator, and of a classifier the encoder that it was made from"
+            "expected an ELECTRA discriminator ({discriminator}) in {folder}, found {kinds} of "
+            "type {model_type}; of a published pair give the discriminator, and of a classifier "
+            "the encoder that it was made from",
+            discriminator=_DISCRIMINATOR,
+            folder=folder,
+            kinds=" and ".join(kinds),
+            model_type=config.model_type,
         )
     for file in weight_files(folder):
         try:
@@ -70,7 +74,9 @@ def check_files(directory: str | Path) -> None:
                 pass  # its table of contents was read, and fits the file's size
         except (OSError, SafetensorError) as error:
             raise InputError(
-                f"cannot read the weights in {file}: {error}; copy or download them again"
+                "cannot read the weights in {file}: {error}; copy or download them again",
+                file=file,
+                error=error,
             ) from error
 
 
@@ -87,8 +93,11 @@ def check_positions(folder: Path, length: int) -> None:
     known = config_in(folder, folder).max_position_embeddings // WIDTH_MULTIPLE * WIDTH_MULTIPLE
     if known < length:
         raise InputError(
-            f"expected --max-length of at most {known}, for which the network in {folder} has "
-            f"positions, found {length}; give {known} or less"
+            "expected --max-length of at most {known}, for which the network in {folder} has "
+            "positions, found {length}; give {known} or less",
+            known=known,
+            folder=folder,
+            length=length,
         )
 
 
@@ -129,7 +138,8 @@ def config_in(folder: Path, directory: str | Path) -> Any:
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of OSError and ValueError, but also of types of its own
         raise InputError(
-            f"cannot read the configuration in {directory}: {' '.join(str(error).split())}; copy "
-            "or download it again"
+            "cannot read the configuration in {directory}: {error}; copy or download it again",
+            directory=directory,
+            error=" ".join(str(error).split()),
         ) from error
     return complete_config(config, folder)

@@ -371,9 +371,12 @@ def _generator_width(hidden_size: int, num_heads: int, shape: PairShape) -> tupl
             if other % its_heads == 0 and other >= _LEAST_WIDTH:
                 fit.append(name)
         raise InputError(
-            f"expected generator.size so that {hidden_size} x it can be split into heads of "
-            f"about {hidden_size // num_heads}, found {shape.generator_size:g}; take "
-            f"{' or '.join(fit)}"
+            "expected generator.size so that {hidden_size} x it can be split into heads of about "
+            "{width}, found {size:g}; take {fit}",
+            hidden_size=hidden_size,
+            width=hidden_size // num_heads,
+            size=shape.generator_size,
+            fit=" or ".join(fit),
         )
     return width, heads
 
@@ -481,8 +484,12 @@ def _check_tables(
         return
     other = "--set generator.sharing=none or " if one_vocabulary and not shape.one_size else ""
     raise InputError(
-        f"expected generator and discriminator in {path} with the same embeddings, found "
-        f"{theirs} and {ours} (vocabulary, width); give {other}a copy of it without generator/"
+        "expected generator and discriminator in {path} with the same embeddings, found {theirs} "
+        "and {ours} (vocabulary, width); give {other}a copy of it without generator/",
+        path=path,
+        theirs=theirs,
+        ours=ours,
+        other=other,
     )
 
 
@@ -498,9 +505,13 @@ def _check_sizes(
     if (shape.sharing == "all" or shape.one_size) and _sizes(generator) != _sizes(discriminator):
         flag = "generator.sharing=all" if shape.sharing == "all" else "objective.schedule=two-stage"
         raise InputError(
-            f"expected networks of one size in {path} for {flag}, found generator "
-            f"{_sizes(generator)} and discriminator {_sizes(discriminator)} (layers, width, heads, "
-            "inner width); a copy of it without generator/ begins with one like the discriminator"
+            "expected networks of one size in {path} for {flag}, found generator {generator} and "
+            "discriminator {discriminator} (layers, width, heads, inner width); a copy of it "
+            "without generator/ begins with one like the discriminator",
+            path=path,
+            flag=flag,
+            generator=_sizes(generator),
+            discriminator=_sizes(discriminator),
         )
     width = discriminator.hidden_size
     wishes = [
@@ -516,8 +527,12 @@ def _check_sizes(
     for flag, wanted, found, default in wishes:
         if wanted not in (default, found):
             raise InputError(
-                f"expected {flag}={found:g}, as the generator in {path} has it, found {wanted:g}; "
-                f"leave {flag} out, or give a copy of it without generator/, which begins a new one"
+                "expected {flag}={found:g}, as the generator in {path} has it, found {wanted:g}; "
+                "leave {flag} out, or give a copy of it without generator/, which begins a new one",
+                flag=flag,
+                found=found,
+                path=path,
+                wanted=wanted,
             )
 
 
@@ -550,22 +565,27 @@ def load_network(folder: Path, network_class: type[Any]) -> Any:
             )
     except Exception as error:  # safetensors raises its own type, transformers several
         raise InputError(
-            f"cannot read the weights in {folder}: {' '.join(str(error).split())}; copy or "
-            "download them again"
+            "cannot read the weights in {folder}: {error}; copy or download them again",
+            folder=folder,
+            error=" ".join(str(error).split()),
         ) from error
     missing = set(info["missing_keys"]) - fill_token_types(network, info["missing_keys"])
     sizes = [one[0] if isinstance(one, tuple) else one for one in info["mismatched_keys"]]
     unfit = [*sorted(missing), *info["unexpected_keys"], *sizes]
     if unfit:
         raise InputError(
-            f"expected the weights of {network_class.__name__} in {folder}, found missing or "
-            f"unexpected keys, or sizes, such as {unfit[0]}; the file belongs to another "
-            "architecture or configuration"
+            "expected the weights of {network} in {folder}, found missing or unexpected keys, or "
+            "sizes, such as {unfit}; the file belongs to another architecture or configuration",
+            network=network_class.__name__,
+            folder=folder,
+            unfit=unfit[0],
         )
     for name, weights in network.state_dict().items():
         if not bool(weights.isfinite().all()):
             raise InputError(
-                f"expected finite weights in {folder}, found NaN or infinity in {name}; the "
-                "training that made them failed, or the file is damaged: take another"
+                "expected finite weights in {folder}, found NaN or infinity in {name}; the "
+                "training that made them failed, or the file is damaged: take another",
+                folder=folder,
+                name=name,
             )
     return network

@@ -108,8 +108,10 @@ def _read(kept: Path, size: int) -> tuple[np.ndarray, np.ndarray]:
         return ids, vectors
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"cannot read the word vectors in {kept}: {error}; delete the file, and they are "
-            "made again"
+            "cannot read the word vectors in {kept}: {error}; delete the file, and they are made "
+            "again",
+            kept=kept,
+            error=error,
         ) from error
 
 

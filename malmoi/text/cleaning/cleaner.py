@@ -87,20 +87,30 @@ class CleaningSettings:
 
     def __post_init__(self) -> None:
         if self.min_characters < 1:
-            raise InputError(f"min_characters must be at least 1, found {self.min_characters}")
+            raise InputError(
+                "min_characters must be at least 1, found {least}", least=self.min_characters
+            )
         if self.max_characters < self.min_characters:
             raise InputError(
-                f"max_characters must be at least min_characters ({self.min_characters}), "
-                f"found {self.max_characters}"
+                "max_characters must be at least min_characters ({least}), found {max_characters}",
+                least=self.min_characters,
+                max_characters=self.max_characters,
             )
         if self.max_repeats < 0:
-            raise InputError(f"max_repeats must be at least 0, found {self.max_repeats}")
+            raise InputError(
+                "max_repeats must be at least 0, found {max_repeats}", max_repeats=self.max_repeats
+            )
         if not 0 <= self.min_distinct <= 1:
-            raise InputError(f"min_distinct must be from 0 to 1, found {self.min_distinct}")
+            raise InputError(
+                "min_distinct must be from 0 to 1, found {min_distinct}",
+                min_distinct=self.min_distinct,
+            )
         unknown = sorted(set(self.personal_data) - set(KINDS))
         if unknown:
             raise InputError(
-                f"personal_data must be of {', '.join(KINDS)}, found {', '.join(unknown)}"
+                "personal_data must be of {kinds}, found {unknown}",
+                kinds=", ".join(KINDS),
+                unknown=", ".join(unknown),
             )
 
 

@@ -151,9 +151,11 @@ def build_clean_corpus(
         _write_texts(units, keepers, is_duplicate, parts, rejects, report, means.progress)
     if report.kept == 0:
         raise InputError(
-            f"expected texts to keep, found none left of {report.read:,} after cleaning "
-            f"(dropped: {json.dumps(report.dropped)}); "
-            f"texts need at least {settings.min_characters} characters"
+            "expected texts to keep, found none left of {texts:,} after cleaning (dropped: "
+            "{dropped}); texts need at least {least} characters",
+            texts=report.read,
+            dropped=json.dumps(report.dropped),
+            least=settings.min_characters,
         )
     (directory / REPORT_NAME).write_text(report.to_json(), encoding="utf-8")
     return report
@@ -306,6 +308,8 @@ def iter_clean_texts(directory: Path) -> Iterator[str]:
                     yield from batch.column(0).to_pylist()
         except (pa.ArrowException, OSError) as error:
             raise InputError(
-                f"cannot read the cleaned texts in {path}: {error}; delete its folder and clean "
-                "the texts again (pretrain/run.py does so by itself)"
+                "cannot read the cleaned texts in {path}: {error}; delete its folder and clean "
+                "the texts again (pretrain/run.py does so by itself)",
+                path=path,
+                error=error,
             ) from error

@@ -22,20 +22,26 @@ def check_rejects(path: Path, output: Path) -> None:
     """
     if output.absolute() in (path.absolute(), *path.absolute().parents):
         raise InputError(
-            f"expected --rejects outside --output, found {path} in {output}; name another"
+            "expected --rejects outside --output, found {path} in {output}; name another",
+            path=path,
+            output=output,
         )
     if path.absolute() in output.absolute().parents:
         raise InputError(
-            f"expected --output outside --rejects, found {output} in {path}; name another"
+            "expected --output outside --rejects, found {output} in {path}; name another",
+            output=output,
+            path=path,
         )
     if path.exists():
         raise InputError(
-            f"expected a new file or folder for --rejects, found {path}; delete it or name another"
+            "expected a new file or folder for --rejects, found {path}; delete it or name another",
+            path=path,
         )
     if path.suffix and path.suffix not in _FILES:
         raise InputError(
-            "expected a .jsonl or .csv file, or a folder (a name without a suffix), for --rejects, "
-            f"found {path}; name another"
+            "expected a .jsonl or .csv file, or a folder (a name without a suffix), for "
+            "--rejects, found {path}; name another",
+            path=path,
         )
 
 

@@ -57,11 +57,13 @@ class NearDuplicates:
         # Below 0.7 the bands would miss more pairs than they find: 0.56 are found at 0.7.
         if not 0.7 <= self.threshold <= 1:
             raise InputError(
-                f"expected a near-duplicate threshold from 0.7 to 1, found {self.threshold}"
+                "expected a near-duplicate threshold from 0.7 to 1, found {threshold}",
+                threshold=self.threshold,
             )
         if not 1 <= self.ngram_characters <= 20:
             raise InputError(
-                f"expected n-grams of 1 to 20 characters, found {self.ngram_characters}"
+                "expected n-grams of 1 to 20 characters, found {ngram_characters}",
+                ngram_characters=self.ngram_characters,
             )
 
 

@@ -56,8 +56,10 @@ def named_delimiter(name: str) -> str:
     character = NAMES.get(name.casefold(), name.replace("\\t", "\t"))
     if len(character) != 1 or character in '"\r\n':
         raise InputError(
-            f"expected --delimiter {', '.join(NAMES)}, {NO_DELIMITER} or one character, found "
-            f"{name!r}"
+            "expected --delimiter {names}, {no_delimiter} or one character, found {name!r}",
+            names=", ".join(NAMES),
+            no_delimiter=NO_DELIMITER,
+            name=name,
         )
     return character
 
@@ -144,10 +146,14 @@ def headerless_shape(
         texts, labels = labels, []
     if len(texts) != 1:
         raise InputError(
-            f"{where}: expected one text a line or a table with a known text column, found "
-            f"{width} columns parted by {shown_delimiter(delimiter)}s: {shown_columns(rows[0])}; "
-            "name the column of the texts (--text-column NAME, or its number with --no-header), or "
-            f"read whole lines by --delimiter {NO_DELIMITER}"
+            "expected one text a line or a table with a known text column, found {width} columns "
+            "parted by {delimiter}s: {columns}; name the column of the texts (--text-column NAME, "
+            "or its number with --no-header), or read whole lines by --delimiter {no_delimiter}",
+            place=where,
+            width=width,
+            delimiter=shown_delimiter(delimiter),
+            columns=shown_columns(rows[0]),
+            no_delimiter=NO_DELIMITER,
         )
     others = [n for n in filled if n != texts[0]]
     label = others[0] if len(others) == 1 else labels[0] if len(labels) == 1 else None

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.text.reading.sources import Source, damaged
 from malmoi.text.reading.spreadsheet_cells import unguarded
 
@@ -96,8 +97,11 @@ class _Part:
         self._archive.bytes_read += len(data)
         if self._archive.bytes_read > MOST_BYTES:
             raise _OversizedError(
-                f"expected at most {MOST_BYTES >> 31} GiB in the workbook once it is unpacked, "
-                "found more; save the table as .csv"
+                Phrase(
+                    "expected at most {most} GiB in the workbook once it is unpacked, found more; "
+                    "save the table as .csv",
+                    most=MOST_BYTES >> 31,
+                )
             )
         start = self._last_record(data)
         self._bytes = len(data) - start if start else self._bytes + len(data)
@@ -105,14 +109,21 @@ class _Part:
         self._tags = tags if start else self._tags + tags
         if self._bytes > LONGEST_ROW_BYTES or self._tags > MOST_ROW_TAGS:
             raise _OversizedError(
-                f"expected rows of at most {LONGEST_ROW_BYTES >> 20} MiB and {SHEET_COLUMNS:,} "
-                "cells in the workbook, found a longer row, cell or list; make it shorter, or save "
-                "the table as .csv"
+                Phrase(
+                    "expected rows of at most {most} MiB and {cells:,} cells in the workbook, "
+                    "found a longer row, cell or list; make it shorter, or save the table as .csv",
+                    most=LONGEST_ROW_BYTES >> 20,
+                    cells=SHEET_COLUMNS,
+                )
             )
         if self._rows > SHEET_ROWS or self._strings > MOST_STRINGS:
             raise _OversizedError(
-                f"expected at most {SHEET_ROWS:,} rows a sheet and {MOST_STRINGS:,} different "
-                "strings in the workbook, found more; save the table as .csv"
+                Phrase(
+                    "expected at most {rows:,} rows a sheet and {strings:,} different strings in "
+                    "the workbook, found more; save the table as .csv",
+                    rows=SHEET_ROWS,
+                    strings=MOST_STRINGS,
+                )
             )
         return data
 
@@ -157,7 +168,7 @@ def open_book(stored: BinaryIO, source: Source, *, data_only: bool = True) -> An
     except Exception as error:
         raise book_error(source, error) from error
     if not reader.wb.worksheets:
-        raise InputError(f"{source.shown}: expected a worksheet, found none; add one")
+        raise InputError("expected a worksheet, found none; add one", place=source.shown)
     return reader.wb
 
 
@@ -170,7 +181,7 @@ def book_error(source: Source, error: Exception) -> InputError:
     if isinstance(error, InputError):
         return error
     if isinstance(error, _OversizedError):
-        return InputError(f"{source.shown}: {error}")
+        return InputError(error.args[0], place=source.shown)
     return damaged(source, _KIND, error)
 
 
@@ -195,9 +206,12 @@ def sheet_rows(sheet: Any, source: Source, *, values_only: bool = True) -> Itera
         cells += len(row)
         if number > SHEET_ROWS or len(row) > SHEET_COLUMNS or cells > MOST_CELLS:
             raise InputError(
-                f"{source.shown}:{number}: expected at most {SHEET_ROWS:,} rows, {SHEET_COLUMNS:,} "
-                f"columns and {MOST_CELLS:,} cells in a sheet, found more; take out what is empty, "
-                "or save the table as .csv"
+                "expected at most {rows:,} rows, {columns:,} columns and {cells:,} cells in a "
+                "sheet, found more; take out what is empty, or save the table as .csv",
+                place=f"{source.shown}:{number}",
+                rows=SHEET_ROWS,
+                columns=SHEET_COLUMNS,
+                cells=MOST_CELLS,
             )
         yield number, row
 
@@ -275,8 +289,9 @@ def _compare(formulas: Any, results: Any, source: Source, picks: Sequence[int]) 
                 if found is not None and (found.value is not None or found.data_type == "str"):
                     continue
                 raise InputError(
-                    f"{source.shown}:{number}: expected a value, found a formula without its "
-                    "result; open the file in a spreadsheet program and save it"
+                    "expected a value, found a formula without its result; open the file in a "
+                    "spreadsheet program and save it",
+                    place=f"{source.shown}:{number}",
                 )
 
 

@@ -286,6 +286,14 @@ def test_a_database_is_named_by_the_path_of_its_file(
         listed("broken.db")
 
 
+def test_the_command_names_what_it_was_given_to_write(
+    project: ProjectAccess, any_url: str, tmp_path: Path
+) -> None:
+    settings = LabelsSettings(action="export", files=(tmp_path / "x.doc",), database=any_url)
+    with pytest.raises(InputError, match="expected a file to write with the ending"):
+        command(settings)
+
+
 def test_the_command_lists_exports_and_backs_up(
     project: ProjectAccess, any_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

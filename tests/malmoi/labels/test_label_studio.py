@@ -1,12 +1,13 @@
 """Texts that came from Label Studio go back to the tags and people that it knows."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_act
@@ -97,23 +98,19 @@ def test_labels_of_several_choices_go_back_to_theirs(make: Make, tmp_path: Path)
     assert found["annotations"][0]["result"] == both["result"]
 
 
-def test_the_command_writes_files_for_other_tools(
-    make: Make,
-    any_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_command_writes_files_for_other_tools(make: Make, any_url: str, tmp_path: Path) -> None:
     come_in(make(), task("하나", {"completed_by": 3, "result": [part("sentiment", "긍정")]}))
-    monkeypatch.chdir(tmp_path)
 
-    def run(file: str, tool: str) -> int:
-        return main(["labels", "export", file, f"--for={tool}", f"--database={any_url}"])
+    def run(file: str, tool: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "malmoi", "labels", "export", file, f"--for={tool}"]
+        return subprocess.run(
+            [*command, f"--database={any_url}"], capture_output=True, text=True, cwd=tmp_path
+        )
 
-    assert run("out.json", "label-studio") == 0
+    assert run("out.json", "label-studio").returncode == 0
     (found,) = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert found["annotations"][0]["completed_by"] == 3
-    assert run("out.jsonl", "doccano") == 0
+    assert run("out.jsonl", "doccano").returncode == 0
     assert json.loads((tmp_path / "out.jsonl").read_text("utf-8"))["label"] == ["긍정"]
-    assert run("out.csv", "label-studio") == 2 and ".json" in capsys.readouterr().err
+    assert ".json" in run("out.csv", "label-studio").stderr
     assert not (tmp_path / "out.csv").exists()

@@ -1,5 +1,6 @@
 """Texts are handed out by lease: k annotators each, blind, in the order that was asked for."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -122,6 +123,27 @@ def test_eight_processes_at_once_fill_each_place_once(
     assert labelled == dict.fromkeys(range(1, texts + 1), needed)
 
 
+def test_two_threads_never_get_the_last_place_both(make: Make) -> None:
+    people = dict.fromkeys("가나다라", "annotator")
+    local = make("하나", "둘", "셋", annotators_per_text=2, people=people)
+    label(local, 1)
+    label(local, 2)
+    label(local, 3)
+    barrier = threading.Barrier(4)
+    found: list[int] = []
+
+    def take(name: str) -> None:
+        barrier.wait()
+        found.extend(ids(for_person(local, name), 1))
+
+    threads = [threading.Thread(target=take, args=(name,)) for name in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [1, 2, 3]
+
+
 def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> None:
     access = make("하나", "둘", "셋", "넷", text_order="scores", random_share=0.0)
     assert ids(access, 4) == [1, 2, 3, 4]
@@ -235,6 +257,18 @@ def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> Non
     assert len(sample) >= drawn["random"] and sample == by_lottery[: len(sample)]
     # What the model chose is the end of the file; the sample is of all of it.
     assert min(sample) < 200
+
+
+def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
+    """Going on from the last text must lose none that was given back or is free again."""
+    people = dict.fromkeys("가나", "annotator")
+    local = make(*["하나", "둘", "셋", "넷", "다섯"], annotators_per_text=2, people=people)
+    mine = for_person(local, "가")
+    assert ids(mine, 4) == [1, 2, 3, 4]
+    label(mine, 1)
+    label(mine, 3)
+    assert return_leases(mine) == 2
+    assert ids(mine, 3) == [4, 5, 2]
 
 
 @pytest.mark.parametrize("people", [1, 2])
