@@ -260,17 +260,6 @@ def test_a_training_that_is_done_says_how_good_and_where_suggestions_are_chosen(
     assert page.button(key="use_new_model").disabled and "진행 방식" in shown(page)
 
 
-def test_a_project_of_several_labels_a_text_has_a_curve(workplace: Path) -> None:
-    store = ProjectStore()
-    me = Person(name="local", is_local=True)
-    new = NewProject(name="글", labels=[ProjectLabel(name="가")], kind="multi")
-    access = store.create(me, new)
-    assert "아직 배운 적이 없습니다" in shown(open_page("models", section="curve"))
-    write_scores(access, "quick-20", [], ModelQuality(labels=20, cross_validated_f1=0.41))
-    page = open_page("models", section="curve")
-    assert page.dataframe[0].value.iloc[0].tolist()[:2] == [20, "0.41"]
-
-
 def test_a_curve_says_which_model_suggests_and_the_page_of_numbers_its_last_score(
     workplace: Path,
 ) -> None:

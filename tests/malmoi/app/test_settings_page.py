@@ -252,16 +252,6 @@ def test_a_model_that_was_not_offered_cannot_be_named() -> None:
         assert [one.value for one in page.text] == ["'내 모델'"], forged
 
 
-def test_the_last_admin_cannot_be_taken_away(
-    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_member(project, "지은", None)
-    page = open_settings(monkeypatch, "people")
-    by_label(page.button, "빼기").click().run()
-    assert "한 사람은 남아야" in page.error[0].value
-    assert members(project) == {"bora@b.kr": "admin"}
-
-
 def test_a_role_that_was_refused_is_not_given_later(
     project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ from malmoi.labels.annotating import Act, Suggestion, save_act
 from malmoi.labels.backup import back_up
 from malmoi.labels.exporting import export_table
 from malmoi.labels.other_tools import export_for
-from malmoi.labels.people import AccessError
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
 from malmoi.labels.review import adjudicate
@@ -136,16 +135,6 @@ def test_texts_longer_than_a_cell_of_excel_are_counted(
         )
         said = capsys.readouterr().err
         assert cut in said and ("cut" in said) == bool(cut)
-
-
-def test_only_reviewers_export_and_a_wrong_ending_writes_nothing(
-    project: ProjectAccess, tmp_path: Path
-) -> None:
-    with pytest.raises(AccessError, match="expected the role reviewer"):
-        export_table(for_person(project, "가"), tmp_path / "out.csv")
-    with pytest.raises(InputError, match="ending"):
-        export_table(project, tmp_path / "out.pdf")
-    assert [one for one in tmp_path.iterdir() if "out" in one.name] == []
 
 
 def test_a_project_is_read_for_training_by_its_name(project: ProjectAccess, any_url: str) -> None:

@@ -24,6 +24,7 @@ from malmoi.labels.project import (
     ProjectSettings,
     new_project_of_task,
 )
+from malmoi.labels.project_numbers import last_change
 from malmoi.labels.projects import (
     ProjectStore,
     archive,
@@ -288,6 +289,7 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make, tmp_path: Path) 
         lambda: agreement(mine),
         lambda: review_counts(mine),
         lambda: latest_decisions(mine),
+        lambda: last_change(mine, "reviewer"),
         lambda: texts_with_votes(mine, [1]),
         lambda: texts_to_decide(mine, [1]),
         lambda: relabel(mine, [1], ["부정"], request_id="10", expected=1),

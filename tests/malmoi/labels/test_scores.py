@@ -175,13 +175,6 @@ def test_nearly_equal_texts_get_the_id_of_their_first(make: Make) -> None:
     assert len(texts_to_choose_from(access, 1_000)) == 80
 
 
-def test_only_an_admin_groups_texts(make: Make) -> None:
-    access = make("하나", people={"가": "reviewer"})
-    with pytest.raises(AccessError):
-        group_alike(for_person(access, "가"))
-    assert group_alike(access) == 0
-
-
 def _words(number: int) -> str:
     """Different for each number, and alike no other's."""
     syllables = "가나다라마바사아자차카타파하거너더러머버서어저처커터퍼허고노도로모보소오조초코토"

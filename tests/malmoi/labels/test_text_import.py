@@ -15,12 +15,11 @@ from sqlalchemy import create_engine, text
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.leasing import LeasedText, lease_texts
-from malmoi.labels.people import AccessError
 from malmoi.labels.review import progress
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import find_sources, source_of_upload
-from tests.malmoi.labels.conftest import Make, for_person
+from tests.malmoi.labels.conftest import Make
 
 IMPORTER = """
 import sys
@@ -132,12 +131,6 @@ def test_the_same_import_again_does_nothing_and_read_otherwise_it_is_another(mak
     assert len(rows_of(access)) == 1
     other = import_texts(access, sources, ReadOptions(text_column="제목"))
     assert other.new_texts == 1 and progress(access).texts == 2
-
-
-def test_only_an_admin_imports(make: Make) -> None:
-    reviewer = for_person(make(people={"나": "reviewer"}), "나")
-    with pytest.raises(AccessError, match="expected the role admin"):
-        import_texts(reviewer, [source_of_upload("a.txt", "글".encode())])
 
 
 def test_an_import_that_was_killed_goes_on_and_doubles_nothing(
