@@ -105,7 +105,7 @@ def _parse_and_run(
     except InputError as error:
         if (schema := getattr(settings_class, "SCHEMA", None)) is None:
             raise
-        from malmoi.config import spell_flags_as_keys
+        from malmoi.settings import spell_flags_as_keys
 
         error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
         raise

@@ -9,8 +9,8 @@ from functools import cache
 import torch
 from torch import nn
 
-from malmoi.config import Precision
 from malmoi.errors import InputError
+from malmoi.settings import Precision
 
 # Constants of malloc.h.
 _M_TRIM_THRESHOLD = -1

@@ -1,22 +1,20 @@
 """The flags of a command from a dataclass, shown by `--help` in groups."""
 
-import ast
 import difflib
-import inspect
 import sys
-import textwrap
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass
 from dataclasses import field as new_field
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import tyro
 
 from malmoi.errors import InputError
 from malmoi.flag_errors import one_line
+from malmoi.settings import Range, attribute_docs
 
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
@@ -34,7 +32,8 @@ def parse_flags(
 
     A class with `HELP_GROUPS`, title -> names of fields, has its help in these groups, in this
     order; the other fields follow as expert options. The title must be an identifier. One with
-    `KEYS`, see `malmoi.config.keys_by_flag`, has a field `set` by which these keys are set.
+    `KEYS`, see `malmoi.settings.keys_by_flag`, has a field `set` by which these keys are set; one
+    with `KEYS_WITH_FLAG` has fields of the same names, which say what the keys of `SCHEMA` do.
 
     Raises:
         SystemExit: 0 after `--help`.
@@ -150,7 +149,15 @@ def _grouped_class(settings_class: type, groups: Mapping[str, Sequence[str]]) ->
 def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
     """Name -> annotation with its help, field, and whether it holds flags of its own."""
     hints = typing.get_type_hints(settings_class, include_extras=True)
-    helps = _attribute_docs(settings_class)
+    helps = attribute_docs(settings_class)
+    for key in getattr(settings_class, "KEYS_WITH_FLAG", ()):
+        section, _, name = key.partition(".")
+        kinds = typing.get_type_hints(settings_class.SCHEMA)  # type: ignore[attr-defined]
+        text = attribute_docs(kinds[section])[name]
+        # What a recipe leaves open by "auto", a command does by being silent.
+        default = getattr(kinds[section], name)
+        text += "" if default is None else f" By default {default}, or what the recipe says."
+        helps[name] = text.replace("auto: ", "by default ")
     flags: dict[str, tuple[Any, Any, bool]] = {}
     for item in fields(settings_class):
         hint = hints[item.name]
@@ -171,7 +178,9 @@ def _flags(settings_class: type) -> dict[str, tuple[Any, Any, bool]]:
 def _metavar(hint: Any) -> str | None:
     """How the value of an optional flag is called: as tyro would without the None."""
     if get_origin(hint) is Annotated:
-        return None
+        hint, *extras = get_args(hint)
+        if not any(isinstance(extra, Range) for extra in extras):
+            return None
     kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
     if len(kinds) != 1:
         return None
@@ -189,27 +198,3 @@ def _default_of(item: Field[Any]) -> dict[str, Any]:
 
 def _has_default(field: Any) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
-
-
-def _attribute_docs(settings_class: type) -> dict[str, str]:
-    """The string below each attribute of a class and of those it inherits from."""
-    docs: dict[str, str] = {}
-    for base in reversed(settings_class.__mro__):
-        if not is_dataclass(base):
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
-        except OSError:  # typed in, or packed without its source
-            continue
-        assert isinstance(tree.body[0], ast.ClassDef)
-        body = tree.body[0].body
-        for statement, after in pairwise(body):
-            if (
-                isinstance(statement, ast.AnnAssign)
-                and isinstance(statement.target, ast.Name)
-                and isinstance(after, ast.Expr)
-                and isinstance(after.value, ast.Constant)
-                and isinstance(after.value.value, str)
-            ):
-                docs[statement.target.id] = after.value.value
-    return docs

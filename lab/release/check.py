@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from malmoi.config import keys_of
 from malmoi.errors import InputError
 from malmoi.pretrain.config import settings
 from malmoi.pretrain.config.run_plan import RunPlan, plan_from_json
 from malmoi.pretrain.config.schema import PretrainKeys
-from malmoi.pretrain.config.settings import MAX_LENGTH, SEED, shown
+from malmoi.pretrain.config.settings import MAX_LENGTH, SEED
 from malmoi.pretrain.resuming import as_given
+from malmoi.settings import keys_of, shown
 from malmoi.text.corpus.clean_corpus import corpus_hash
 
 # Sums in another order drift apart, and encoders of earlier versions began with skip-gram vectors,
@@ -139,8 +139,8 @@ def _flags_of(plan: RunPlan) -> list[str]:
     """Flags of pretrain/run.py over the recipe default, which has every default."""
     # The one key of [execution] that counts: the steps whose losses are compared.
     given = as_given(plan) | {"execution.log_steps": plan.execution.log_steps}
-    defaults = keys_of(PretrainKeys) | {"max_length": MAX_LENGTH, "seed": SEED}
-    defaults |= {"skip_bad_rows": False}
+    defaults = {name: key.default for name, key in keys_of(PretrainKeys).items()}
+    defaults |= {"max_length": MAX_LENGTH, "seed": SEED, "skip_bad_rows": False}
     flags = ["--recipe", "default"]
     flags += ["--init", "random"] if given["init"] == "random" else []
     for name, value in given.items():

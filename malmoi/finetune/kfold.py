@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from malmoi.command_line import run_command
+from malmoi.finetune.run_config import check_places, read_config
 from malmoi.finetune.settings import KfoldSettings
 
 ABOUT = """Measure an encoder and a linear model, added up, on labelled texts by stratified k-fold
@@ -21,8 +22,8 @@ def main(settings: KfoldSettings) -> None:
     Raises:
         InputError: what was given cannot be used; nothing is written then.
     """
-    given = settings.check()
-    settings.check_places(given.values.start)
+    config = read_config(settings)
+    check_places(config)
     # torch takes seconds to import. It comes first, for it fails in words where memory is short;
     # other libraries then fail in ways that nobody would know.
     import torch  # noqa: F401
@@ -30,11 +31,11 @@ def main(settings: KfoldSettings) -> None:
     if settings.quick:
         from malmoi.finetune.quick_run import run_quick
 
-        run_quick(settings, given.values)
+        run_quick(config)
     else:
         from malmoi.finetune.runner import cross_validate
 
-        cross_validate(settings, given.values)
+        cross_validate(config)
 
 
 def command(arguments: Sequence[str] | None = None, program: str | None = None) -> int:

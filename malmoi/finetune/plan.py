@@ -3,13 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from malmoi.finetune.settings import KfoldRecipe, KfoldSettings, TrainSettings
+from malmoi.finetune.run_config import KfoldConfig
+from malmoi.finetune.settings import SMALL, SMALL_WIDTH, WIDE, TrainSettings
 from malmoi.inference.tasks import Task
 
-# Up to this width an encoder is fine-tuned as ELECTRA's small, above it as a base one.
-_SMALL_WIDTH = 256
-# (learning rate, layer decay): ELECTRA paper, Appendix B, small; KcELECTRA's fine-tuning of base.
-_SMALL, _WIDE = (3e-4, 0.8), (5e-5, 1.0)
 # Passes by the number of texts. ELECTRA paper, Appendix B: 10 for its small data sets, 3 for the
 # others; between them as many as teach so many texts in all (docs/decisions/finetune.md).
 _MOST_EPOCHS, _FEWEST_EPOCHS, _LEARNT_IN_ALL = 10, 3, 200_000
@@ -243,42 +240,42 @@ class Found:
     memory: int
 
 
-def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPlan:
+def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
     """Decide everything of a run. The same arguments give the same plan; nothing is read.
 
     Args:
-        settings: the flags, checked.
-        values: the keys, see `KfoldSettings.given`.
+        config: what was given.
         found: what the data, the encoder and the machine say.
     """
-    random_weights = values.start.random_weights
-    together = settings.group_near_duplicates
+    flags, keys = config.flags, config.keys
+    random_weights = keys.start.random_weights
+    together = flags.group_near_duplicates
     training = plan_training(
-        values.training,
+        keys.training,
         hidden_size=found.hidden_size,
         longest_input=found.longest_input,
         texts=found.texts,
-        task=settings.task,
+        task=flags.task,
         random_weights=random_weights,
     )
-    jobs = settings.jobs
+    jobs = flags.jobs
     if jobs is None:
-        jobs = _side_by_side(found, training, settings.seeds * settings.folds + 1)
+        jobs = _side_by_side(found, training, flags.seeds * flags.folds + 1)
     return KfoldPlan(
         data=DataPlan(
             path=found.data_path,
             sha256=found.data_sha256,
             texts=found.texts,
-            task=settings.task,
+            task=flags.task,
             labels=found.labels,
         ),
         folds=FoldsPlan(
-            folds=settings.folds,
-            seeds=tuple(range(settings.seed, settings.seed + settings.seeds)),
+            folds=flags.folds,
+            seeds=tuple(range(flags.seed, flags.seed + flags.seeds)),
             near_duplicate_threshold=(
-                values.measuring.near_duplicate_threshold if together else None
+                keys.measuring.near_duplicate_threshold if together else None
             ),
-            group_column=values.data.group_column,
+            group_column=keys.data.group_column,
         ),
         encoder=EncoderPlan(
             model=found.model,
@@ -287,14 +284,14 @@ def plan(settings: KfoldSettings, values: KfoldRecipe, found: Found) -> KfoldPla
         ),
         training=training,
         linear=LinearPlan(
-            enabled=values.linear.enabled and settings.task == "single",
-            kiwi=values.linear.kiwi,
-            balanced=values.training.class_weights == "balanced",
+            enabled=keys.linear.enabled and flags.task == "single",
+            kiwi=keys.linear.kiwi,
+            balanced=keys.training.class_weights == "balanced",
         ),
         compared=ComparisonPlan(
-            baselines=settings.baselines,
-            chat_model=values.llm.model,
-            learning_curve=settings.learning_curve,
+            baselines=flags.baselines,
+            chat_model=keys.llm.model,
+            learning_curve=flags.learning_curve,
         ),
         execution=KfoldExecution(device=found.device, jobs=jobs),
     )
@@ -332,7 +329,7 @@ def plan_training(
         task: `multi` keeps texts out of training to choose its thresholds.
         random_weights: they have nothing that a smaller rate in lower layers would keep.
     """
-    rate, decay = _SMALL if hidden_size <= _SMALL_WIDTH else _WIDE
+    rate, decay = SMALL if hidden_size <= SMALL_WIDTH else WIDE
     given = asdict(settings)
     given["max_length"] = min(settings.max_length, longest_input)
     if settings.epochs is None:

@@ -25,7 +25,8 @@ from malmoi.finetune.data.folds import (
 from malmoi.finetune.data.source import DataSource
 from malmoi.finetune.plan import FoldsPlan, Found, KfoldPlan, plan
 from malmoi.finetune.report.files import package_versions
-from malmoi.finetune.settings import KfoldRecipe, KfoldSettings, LlmSettings, TrainSettings
+from malmoi.finetune.run_config import KfoldConfig
+from malmoi.finetune.settings import LlmSettings, TrainSettings
 from malmoi.finetune.training.beginning import Beginning, find_beginning, without_learnt
 from malmoi.finetune.training.cross_validation import Experiment
 from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
@@ -68,42 +69,41 @@ class Prepared:
     identity: dict[str, Any]
 
 
-def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
+def prepare(config: KfoldConfig) -> Prepared:
     """Read texts and encoder, plan, tokenize and make the folds.
 
     Raises:
         InputError: what was given cannot be used.
     """
-    device = choose_device(settings.device)
-    beginning = find_beginning(settings.model, values.start)
+    flags, keys = config.flags, config.keys
+    device = choose_device(flags.device)
+    beginning = find_beginning(flags.model, keys.start)
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    source = settings.data_source()
-    found = read_texts(settings, values, source, notes)
-    examples = without_learnt(found, beginning, settings.folds)
-    llm = replace(values.llm, prompt=source.prompt(values.llm.prompt))
+    found = read_texts(config, notes)
+    examples = without_learnt(found, beginning, flags.folds)
+    llm = replace(keys.llm, prompt=config.source.prompt(keys.llm.prompt))
     if llm.model is not None:
         check_llm(llm, examples.labels)
     tokenizer = load_encoder_tokenizer(beginning.source)
     untrained = load_for_classification(
         beginning.source,
         examples.labels,
-        dropout=values.training.dropout,
-        seed=settings.seed,
-        random_weights=values.start.random_weights,
+        dropout=keys.training.dropout,
+        seed=flags.seed,
+        random_weights=keys.start.random_weights,
         tokenizer=tokenizer,
-        task=settings.task,
+        task=flags.task,
         keep_head=beginning.keep_head,
     )
     parameters = sum(parameter.numel() for parameter in untrained.parameters())
     decided = plan(
-        settings,
-        values,
+        config,
         Found(
             data_path=str(examples.path),
             data_sha256=examples.sha256,
             texts=len(examples.texts),
             labels=tuple(examples.labels),
-            model=model_name(values.start.continue_from or settings.model or "", beginning.source),
+            model=model_name(keys.start.continue_from or flags.model or "", beginning.source),
             keep_head=beginning.keep_head,
             hidden_size=hidden_size(untrained),
             longest_input=longest_input(untrained, tokenizer),
@@ -113,11 +113,11 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
             memory=machine_memory(),
         ),
     )
-    _warn_of_length(values, decided)
-    experiment = _experiment(decided, examples, beginning, tokenizer, untrained, settings.device)
+    _warn_of_length(keys.training.max_length, decided)
+    experiment = _experiment(decided, examples, beginning, tokenizer, untrained, flags.device)
     return Prepared(
         plan=decided,
-        source=source,
+        source=config.source,
         examples=examples,
         llm=llm,
         left_out=len(found.texts) - len(examples.texts),
@@ -129,39 +129,38 @@ def prepare(settings: KfoldSettings, values: KfoldRecipe) -> Prepared:
     )
 
 
-def _warn_of_length(values: KfoldRecipe, decided: KfoldPlan) -> None:
+def _warn_of_length(asked: int, decided: KfoldPlan) -> None:
     read = decided.training.max_length
-    if values.training.max_length > max(read, TrainSettings.max_length):
+    if asked > max(read, TrainSettings.max_length):
         print(
             f"warning: {decided.encoder.model} reads {read} tokens, not the "
-            f"{values.training.max_length} of --max-length: behind them it has learnt no "
+            f"{asked} of --max-length: behind them it has learnt no "
             "positions; longer texts are predicted in windows",
             file=sys.stderr,
             flush=True,
         )
 
 
-def read_texts(
-    settings: KfoldSettings, values: KfoldRecipe, source: DataSource, notes: ReadingNotes
-) -> Examples:
+def read_texts(config: KfoldConfig, notes: ReadingNotes) -> Examples:
     """The labelled texts that the flags name.
 
     Raises:
         InputError: they cannot be read, or too few have a label.
     """
+    source, flags, keys = config.source, config.flags, config.keys.data
     return read_examples(
         source.place,
         source.labels,
-        reading=source.reading(settings.reading(values.reading)),
+        reading=source.reading(config.reading),
         notes=notes,
-        label_column=source.label_column(settings.label_column),
-        per_label=settings.folds,
-        task=settings.task,
-        pair_column=settings.pair_column,
-        label_separator=values.data.label_separator,
-        ignore_ids=values.data.ignore_ids,
-        group_column=values.data.group_column,
-        skip_unlabelled=values.data.skip_unlabelled,
+        label_column=source.label_column(flags.label_column),
+        per_label=flags.folds,
+        task=flags.task,
+        pair_column=flags.pair_column,
+        label_separator=keys.label_separator,
+        ignore_ids=keys.ignore_ids,
+        group_column=keys.group_column,
+        skip_unlabelled=keys.skip_unlabelled,
     )
 
 

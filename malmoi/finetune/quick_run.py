@@ -21,8 +21,8 @@ from malmoi.finetune.report.write import (
     save_temperature,
     write_page,
 )
+from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.runner import new_run, print_average, print_data, print_remarks
-from malmoi.finetune.settings import KfoldRecipe, KfoldSettings
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.finetune.training.encoders import encoder_source
 from malmoi.inference.learnt_texts import text_keys, write_learnt
@@ -33,7 +33,7 @@ from malmoi.progress import shown_progress
 from malmoi.text.reading.notes import ReadingNotes
 
 
-def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
+def run_quick(config: KfoldConfig) -> None:
     """Read, fit in folds and on all texts, and save the run.
 
     Raises:
@@ -41,17 +41,17 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
     """
     started = time.monotonic()
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    source = settings.data_source()
-    output = settings.output or new_run(source.place)
+    flags = config.flags
+    output = flags.output or new_run(config.source.place)
     check_free(output)
-    examples = read_texts(settings, values, source, notes)
-    place = _encoder(settings, values)
-    name = None if place is None else model_name(settings.model or "", str(place))
-    plan = _plan(settings, values, examples, name)
+    examples = read_texts(config, notes)
+    place = _encoder(config)
+    name = None if place is None else model_name(flags.model or "", str(place))
+    plan = _plan(config, examples, name)
     fold_of = _folds(plan, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
-    print(f"reading the texts and fitting in {settings.folds} folds, then on all texts", flush=True)
+    print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
         found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
             examples.texts,
@@ -59,7 +59,7 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
             fold_of=fold_of,
             label_names=examples.labels,
             balanced=plan.linear.balanced,
-            seed=settings.seed,
+            seed=flags.seed,
             progress=progress,
         )
     result = _as_cross_validation(found, examples, plan, time.monotonic() - started)
@@ -92,16 +92,16 @@ def run_quick(settings: KfoldSettings, values: KfoldRecipe) -> None:
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def _encoder(settings: KfoldSettings, values: KfoldRecipe) -> Path | None:
+def _encoder(config: KfoldConfig) -> Path | None:
     """What `--model` names, else the newest encoder; None where there is or shall be none."""
-    if not values.linear.frozen_encoder:
-        if settings.model is not None:
+    if not config.keys.linear.frozen_encoder:
+        if config.flags.model is not None:
             raise InputError(
                 "--model names an encoder, and linear.frozen_encoder=false goes without; leave "
                 "one out"
             )
         return None
-    found = settings.model
+    found = config.flags.model
     if found is None:
         try:
             newest = find_encoder()
@@ -110,36 +110,34 @@ def _encoder(settings: KfoldSettings, values: KfoldRecipe) -> Path | None:
         found = str(newest)
         if advice := better_read(newest):
             print(advice)
-    return Path(encoder_source(found, values.start.revision))
+    return Path(encoder_source(found, config.keys.start.revision))
 
 
-def _plan(
-    settings: KfoldSettings, values: KfoldRecipe, examples: Examples, encoder: str | None
-) -> QuickPlan:
-    together = settings.group_near_duplicates
+def _plan(config: KfoldConfig, examples: Examples, encoder: str | None) -> QuickPlan:
+    flags, keys = config.flags, config.keys
     return QuickPlan(
         data=DataPlan(
             path=str(examples.path),
             sha256=examples.sha256,
             texts=len(examples.texts),
-            task=settings.task,
+            task=flags.task,
             labels=tuple(examples.labels),
         ),
         folds=FoldsPlan(
-            folds=settings.folds,
-            seeds=(settings.seed,),
+            folds=flags.folds,
+            seeds=(flags.seed,),
             near_duplicate_threshold=(
-                values.measuring.near_duplicate_threshold if together else None
+                keys.measuring.near_duplicate_threshold if flags.group_near_duplicates else None
             ),
-            group_column=values.data.group_column,
+            group_column=keys.data.group_column,
         ),
         encoder=encoder,
         linear=LinearPlan(
             enabled=True,
-            kiwi=values.linear.kiwi,
-            balanced=values.training.class_weights == "balanced",
+            kiwi=keys.linear.kiwi,
+            balanced=keys.training.class_weights == "balanced",
         ),
-        execution=KfoldExecution(device=choose_device(settings.device).type, jobs=1),
+        execution=KfoldExecution(device=choose_device(flags.device).type, jobs=1),
     )
 
 

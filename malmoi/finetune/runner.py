@@ -27,7 +27,7 @@ from malmoi.finetune.report.write import (
     save_temperature,
     write_page,
 )
-from malmoi.finetune.settings import KfoldRecipe, KfoldSettings
+from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.training.beginning import describe_beginning
 from malmoi.finetune.training.cross_validation import (
     MODEL,
@@ -53,23 +53,19 @@ _FEW_TEXTS = 100
 _SHOWN = 5
 
 
-def cross_validate(settings: KfoldSettings, values: KfoldRecipe) -> None:
+def cross_validate(config: KfoldConfig) -> None:
     """Cross-validate, train on all texts, and save the run.
-
-    Args:
-        settings: checked.
-        values: the keys that `settings.check` gave back.
 
     Raises:
         InputError: what was given cannot be used; nothing is written then.
     """
     started = time.monotonic()
-    if settings.output is not None:
-        check_free(settings.output)
-    prepared = prepare(settings, values)
+    if config.flags.output is not None:
+        check_free(config.flags.output)
+    prepared = prepare(config)
     _print_header(prepared)
     identity = prepared.identity
-    output = settings.output or _unfinished(identity) or new_run(prepared.source.place)
+    output = config.flags.output or _unfinished(identity) or new_run(prepared.source.place)
     check_free(output)
     raise_if_stopped()
     with work_folder(output, identity) as work:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from malmoi.config import Precision
 from malmoi.devices import (
     autocast,
     convert_matrices,
@@ -23,6 +22,7 @@ from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
 from malmoi.inference.running import computed_by_length
 from malmoi.inference.tasks import Task
+from malmoi.settings import Precision
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

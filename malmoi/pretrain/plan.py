@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 
 from malmoi.errors import InputError
-from malmoi.pretrain.config.checks import check, generator_size_of, recipe_of, sharing_of
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Recipe, Sharing
+from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import (
     BatchingPlan,
     CorpusPlan,
@@ -26,14 +26,12 @@ from malmoi.pretrain.config.schema import Rows
 from malmoi.pretrain.config.settings import (
     EPOCHS,
     PRESETS,
-    SEED,
     VOCAB_SIZE,
     Preset,
     PresetName,
-    RunConfig,
-    shown,
 )
 from malmoi.pretrain.data.batches import planned_batches
+from malmoi.settings import shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +81,6 @@ def plan(
     preset_name = preset_of_run(config, checkpoint)
     preset = PRESETS[preset_name]
     batching = _batching(config, preset, machine)
-    check(config)
     objective, reason = _objective(config, checkpoint)
     keys = config.keys
     return RunPlan(
@@ -94,13 +91,13 @@ def plan(
             init=config.init,
             revision=config.flags.revision,
             generator=keys.generator.init,
-            seed=_seed(config),
+            seed=config.seed,
         ),
         networks=_networks(config, preset_name, checkpoint, machine),
         objective=objective,
         optimizer=_optimizer(config, preset),
         batching=batching,
-        length=plan_length(config, batching, lengths, _seed(config)),
+        length=plan_length(config, batching, lengths, config.seed),
         execution=plan_execution(config, batching.rows, machine),
     )
 
@@ -115,9 +112,8 @@ def plan_corpus(config: RunConfig, *, is_tokenized: bool) -> CorpusPlan:
     options = keys.reading.options(text_column=flags.text_column, skip_bad_rows=flags.skip_bad_rows)
     if is_tokenized:
         reading = [f"reading.{name}" for name in vars(keys.reading)]
-        given = {*config.flags_given(), *config.asked}
         for name in ("vocab_size", "text_column", "skip_bad_rows", *reading):
-            if name in given:
+            if config.asks_for(name):
                 raise InputError(
                     f"{flags.corpus} is tokenized already, so {shown(name)} has no effect; leave "
                     "it out, or give the texts themselves as --corpus"
@@ -148,9 +144,9 @@ def _objective(config: RunConfig, checkpoint: Checkpoint | None) -> tuple[Recipe
     Noise is a start for a generator that has learnt nothing: one that has learnt beside its
     discriminator would go back to it.
     """
-    recipe, reason = recipe_of(config), config.reason
+    recipe, reason = config.objective, config.reason
     key = "objective.unigram_fraction"
-    is_open = config.flags.recipe is None and key not in config.given.by_hand
+    is_open = config.flags.recipe is None and key not in config.by_hand
     has_learnt = checkpoint is not None and checkpoint.learnt_with_generator
     if is_open and has_learnt and recipe.unigram_fraction > 0:
         recipe = replace(recipe, unigram_fraction=0.0)
@@ -191,7 +187,7 @@ def _networks(
         initializer_range=None if config.continues else new_weights,
         dropout=model.dropout,
         sharing=_sharing(config, checkpoint),
-        generator_size=generator_size_of(config, new_size),
+        generator_size=config.generator_size(new_size),
         generator_layers=generator.layers,
         precision=precision,
     )
@@ -202,10 +198,10 @@ def _sharing(config: RunConfig, checkpoint: Checkpoint | None) -> Sharing:
 
     A generator with embeddings of its own would lose them to the default.
     """
-    default = sharing_of(config)
+    default = config.sharing
     if config.keys.generator.sharing is not None or default == "none" or checkpoint is None:
         return default
-    if not (recipe_of(config).needs_generator and checkpoint.has_generator):
+    if not (config.objective.needs_generator and checkpoint.has_generator):
         return default
     before = checkpoint.sharing
     if before not in ("none", "word", "gdes"):
@@ -258,7 +254,7 @@ def plan_execution(
     Raises:
         InputError: graphs are asked for where there can be none.
     """
-    keys, by_hand = config.keys.execution, config.given.by_hand
+    keys, by_hand = config.keys.execution, config.by_hand
     packed, on_cpu = rows == "packed", machine.device == "cpu"
     compiling = keys.compile
     if before is not None and "execution.compile" not in by_hand:
@@ -282,7 +278,3 @@ def plan_execution(
         processes=machine.processes,
         threads=machine.threads,
     )
-
-
-def _seed(config: RunConfig) -> int:
-    return SEED if config.flags.seed is None else config.flags.seed

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from malmoi.config import keys_of
 from malmoi.errors import InputError
-from malmoi.pretrain.config.checks import limits_given
+from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
 from malmoi.pretrain.config.schema import PretrainKeys
-from malmoi.pretrain.config.settings import RunConfig, shown
 from malmoi.pretrain.engine.checkpoint import TrainerState
 from malmoi.pretrain.plan import Machine, plan_execution, plan_length
+from malmoi.settings import keys_of, shown
 
 # Where the value of a flag or a key stands in a plan, where it has another name there.
 _PLACES = {
@@ -70,7 +69,7 @@ def difference(config: RunConfig, before: RunPlan) -> str:
     execution may be others.
     """
     given = config.flags_given()
-    given |= {key: config.value(key) for key in sorted(config.given.chosen)}
+    given |= {key: config.value(key) for key in sorted(config.chosen)}
     for name, found in as_given(before).items():
         value = given.get(name)
         if value in (None, "auto") or name in _RATES or found == value:
@@ -102,14 +101,14 @@ def go_on(
     Raises:
         InputError: the new length or the device cannot be.
     """
-    flags, by_hand = config.flags, config.given.by_hand
+    flags, by_hand = config.flags, config.by_hand
     optimizer, length = before.optimizer, before.length
     if flags.learning_rate is not None:
         optimizer = replace(optimizer, learning_rate=flags.learning_rate)
     if "optimizer.muon_learning_rate" in by_hand and optimizer.name == "muon":
         muon = config.keys.optimizer.muon_learning_rate
         optimizer = replace(optimizer, muon_learning_rate=muon)
-    if limits_given(config) or (flags.epochs is not None and lengths is not None):
+    if config.limits or (flags.epochs is not None and lengths is not None):
         length = plan_length(config, before.batching, lengths, before.start.seed)
     execution = plan_execution(config, before.batching.rows, machine, before.execution)
     return replace(before, optimizer=optimizer, length=length, execution=execution)

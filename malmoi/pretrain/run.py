@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.pretrain.config.checks import check, check_places, check_values
-from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.config.run_config import check_places, read_config
+from malmoi.pretrain.config.settings import PretrainSettings
 
 ABOUT = (
     "Pre-train an ELECTRA from scratch on Korean text (replaced-token detection), or go on from a "
@@ -25,10 +25,6 @@ def main(settings: PretrainSettings) -> None:
     """
     try:
         config = read_config(settings)
-        if settings.resume:
-            check_values(config)
-        else:
-            check(config)
         check_places(config)
     except InputError:
         # Several processes on a machine all fail alike: the first speaks.

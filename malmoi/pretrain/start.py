@@ -9,9 +9,9 @@ from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
-from malmoi.pretrain.config.checks import generator_size_of, recipe_of, sharing_of
+from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
-from malmoi.pretrain.config.settings import FROM_NOTHING, PRESETS, RunConfig
+from malmoi.pretrain.config.settings import FROM_NOTHING, PRESETS
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.run_directory import known_sharing, learnt_with_generator
 from malmoi.pretrain.model.init import (
@@ -46,19 +46,19 @@ def look_at_start(config: RunConfig) -> Checkpoint | None:
     start = starting_directory(config.init, config.flags.revision) if config.continues else None
     new_size = PRESETS[preset].generator_size if start is None else new_generator_size(start)
     shape = PairShape(
-        sharing=sharing_of(config),
-        generator_size=generator_size_of(config, new_size),
+        sharing=config.sharing,
+        generator_size=config.generator_size(new_size),
         generator_layers=config.keys.generator.layers,
         one_size=config.keys.objective.schedule == "two-stage",
     )
     if start is None:
         check_generator_size(PRESETS[preset], shape)
         return None
-    check_generator_size(start, shape, asked="generator.size" in config.asked)
+    check_generator_size(start, shape, asked=config.asks_for("generator.size"))
     preset = preset_of(start)
     check_positions(discriminator_folder(start), config.max_length)
     generator, own = start / "generator", config.keys.generator.init
-    if recipe_of(config).needs_generator and own is None and generator.is_dir():
+    if config.objective.needs_generator and own is None and generator.is_dir():
         check_positions(generator, config.max_length)
     return Checkpoint(
         preset=preset,

@@ -22,9 +22,9 @@ import malmoi.pretrain.run
 from malmoi.app.labelling.exchange import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.command_line import run_command
-from malmoi.config import recipe_names
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.run_config import read_config as read_kfold
 from malmoi.finetune.settings import RECIPES as KFOLD_RECIPES
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.inference.tasks import Task
@@ -33,8 +33,10 @@ from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.review import adjudicate
 from malmoi.labels.text_import import import_texts
+from malmoi.pretrain.config.run_config import read_config as read_pretraining
 from malmoi.pretrain.config.settings import RECIPES as PRETRAIN_RECIPES
-from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.config.settings import PretrainSettings
+from malmoi.settings import recipe_names
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_records, iter_whole_rows
@@ -183,7 +185,7 @@ def pretraining_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     init="run" if start == "init" else None,
                 )
                 plans[start] = malmoi.pretrain.plan.plan(
-                    read_config(settings),
+                    read_pretraining(settings),
                     lengths=lengths,
                     checkpoint=checkpoint if start == "init" else None,
                     machine=machine,
@@ -215,8 +217,7 @@ def kfold_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 )
                 try:
                     settings = KfoldSettings(data="texts.csv", recipe=recipe, task=task)
-                    values = settings.given().values
-                    plan: Any = malmoi.finetune.plan.plan(settings, values, found).as_json()
+                    plan: Any = malmoi.finetune.plan.plan(read_kfold(settings), found).as_json()
                 except InputError as error:
                     plan = {"error": str(error)}
                 plans[f"{task} {width}"] = plan

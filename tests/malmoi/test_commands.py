@@ -103,7 +103,7 @@ def test_a_mistake_is_answered_before_anything_long_is_imported() -> None:
             "pretrain/run.py --corpus corpora/comments --init ./nowhere",
             "found ./nowhere and no nowhere/discriminator/config.json",
         ),
-        ("pretrain/run.py --corpus corpora/comments --epochs 0", "--epochs of 1"),
+        ("pretrain/run.py --corpus corpora/comments --epochs 0", "--epochs of at least 1"),
         ("pretrain/run.py --corpsu corpora/comments", "--corpsu; did you mean --corpus?"),
         ("finetune/kfold.py --labels a,b --data nowhere", "nowhere"),
         ("finetune/kfold.py --labels 긍정,부정", "긍정"),

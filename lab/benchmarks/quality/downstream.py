@@ -26,7 +26,9 @@ from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.flags import parse_flags
 from malmoi.labels.tasks import read_task
-from malmoi.pretrain.config.settings import PretrainSettings, read_config, shown
+from malmoi.pretrain.config.run_config import read_config
+from malmoi.pretrain.config.settings import PretrainSettings
+from malmoi.settings import shown
 
 if TYPE_CHECKING:
     from malmoi.finetune.settings import TrainSettings

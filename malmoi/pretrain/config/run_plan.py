@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from malmoi.config import read_sections
 from malmoi.pretrain.config.objective import Recipe, Sharing
 from malmoi.pretrain.config.schema import Compiling, Initializer, Rows
-from malmoi.pretrain.config.settings import PRESETS, Preset, PresetName, shown
+from malmoi.pretrain.config.settings import PRESETS, Preset, PresetName
+from malmoi.settings import read_sections, shown
 from malmoi.text.reading.options import ReadOptions
 
 Limit = Literal["max_steps", "max_minutes", "max_tokens", "max_flops"]

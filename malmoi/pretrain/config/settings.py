@@ -1,23 +1,15 @@
 """What was given for a pre-training run, and the model sizes behind `--preset`."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
-from malmoi.config import (
-    Given,
-    Precision,
-    fill,
-    keys_by_flag,
-    keys_of,
-    read_assignments,
-    read_recipe,
-)
-from malmoi.model_folders import find_named
 from malmoi.pretrain.config.objective import GENERATOR_SIZE
 from malmoi.pretrain.config.schema import OTHER_NAMES, PretrainKeys
+from malmoi.settings import Precision, Range, keys_by_flag
+from malmoi.tokenizer.kinds import MAX_VOCABULARY
 
 PresetName = Literal["tiny", "small", "base"]
 
@@ -88,13 +80,6 @@ EPOCHS = 10
 SEED = 42
 
 RECIPES = Path(__file__).parents[1] / "recipes"
-# What a run learns when nobody says it, and when --set asks for another objective or schedule than
-# noise, a bag and correction go with.
-DEFAULT, PLAIN = "default", "rtd"
-_OTHER_TASKS = ("objective.name", "objective.schedule")
-
-# Flags that say how a command runs, not what a run is.
-_OF_COMMAND = ("output", "resume", "recipe", "set")
 
 
 @dataclass(kw_only=True)
@@ -124,20 +109,20 @@ class PretrainSettings:
     """Leave out rows that cannot be read, and say how many; by default they are an error."""
     tokenizer: Path | None = None
     """Tokenizer directory; one is trained on the corpus when not given."""
-    vocab_size: int | None = None
+    vocab_size: Annotated[int | None, Range(1_024, MAX_VOCABULARY)] = None
     """Entries of the tokenizer that is trained, rounded up to a multiple of 128; by default
     32,000."""
-    max_length: int | None = None
+    max_length: Annotated[int | None, Range(8, 512)] = None
     """Longest sequence in tokens, [CLS] and [SEP] included; longer texts are cut in pieces. By
     default 128."""
-    max_steps: int | None = None
+    max_steps: Annotated[int | None, Range(0)] = None
     """Stop after this many optimizer steps; 0 writes the untrained starting weights."""
-    max_minutes: float | None = None
+    max_minutes: Annotated[float | None, Range(0.01)] = None
     """Stop after this many minutes of training (without preparing the corpus and compiling). The
     clock sets the learning rate then, so no second run, resumed or not, is the same to the bit."""
-    max_tokens: float | None = None
+    max_tokens: Annotated[float | None, Range(1)] = None
     """Stop after this many tokens, padding not counted; 20e6 is 20 million."""
-    epochs: int | None = None
+    epochs: Annotated[int | None, Range(1)] = None
     """Passes over the corpus when no --max-... is given; by default 10."""
     preset: PresetName | None = None
     """tiny: 4 layers x 256; small: the paper's ELECTRA-small, 12 x 256; base: 12 x 768. By
@@ -159,14 +144,14 @@ class PretrainSettings:
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """One key of a recipe, such as objective.temperature=1.2, which holds before what the recipe
     says; may be given again for another."""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, Range(1e-9, 1)] = None
     """Peak learning rate; default by preset."""
     tokens_per_batch: int | None = None
     """Tokens in one optimizer step, padding included; default by preset."""
     precision: Precision = "auto"
     """Number format of matrix products; weights and optimizer state are fp32 in both. auto: the
     faster one of this device (docs/performance.md); a resumed run keeps what it began with."""
-    seed: int | None = None
+    seed: Annotated[int | None, Range(0, 2**32 - 1)] = None
     """Seed of weights, order, masks and samples; by default 42."""
     device: str = "auto"
     """auto, cpu or cuda."""
@@ -177,106 +162,3 @@ class PretrainSettings:
     is given: weights to the bit as if it had never stopped, save with --max-minutes. Its length
     and learning rates may be given anew, and all of [execution]; what is left out is as it was.
     The first row of metrics.jsonl after it is of the steps since the checkpoint."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """What was given, and nothing decided: flags, and the values of a recipe and of `--set`.
-
-    Attributes:
-        recipe: name or file.
-        reason: why this one.
-        given: keys with their defaults where nobody chose.
-    """
-
-    flags: PretrainSettings
-    recipe: str
-    reason: str
-    given: Given[PretrainKeys]
-
-    @property
-    def keys(self) -> PretrainKeys:
-        """The values of the keys."""
-        return self.given.values
-
-    @property
-    def asked(self) -> frozenset[str]:
-        """Keys that somebody wants otherwise, or wants to be sure of: recipes list defaults too."""
-        defaults = keys_of(PretrainKeys)
-        changed = {key for key in self.given.chosen if self.value(key) != defaults[key]}
-        return self.given.by_hand | changed
-
-    def value(self, key: str) -> Any:
-        """The value of a key such as `objective.temperature`."""
-        section, _, name = key.partition(".")
-        return getattr(getattr(self.keys, section), name)
-
-    def flags_given(self) -> dict[str, Any]:
-        """The flags that were given, but for those of the command itself."""
-        named = {item.name: getattr(self.flags, item.name) for item in fields(self.flags)}
-        return {
-            name: value
-            for name, value in named.items()
-            if name not in _OF_COMMAND and not (value is None or value is False or value == "auto")
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """What was given, by flags and by keys, for run.json."""
-        given = {} if self.flags.recipe is None else {"recipe": self.flags.recipe}
-        given |= self.flags_given()
-        given |= {key: self.value(key) for key in sorted(self.given.by_hand)}
-        return {name: str(v) if isinstance(v, Path) else v for name, v in given.items()}
-
-    @property
-    def init(self) -> str:
-        """What the weights begin as."""
-        return self.flags.init or INIT
-
-    @property
-    def continues(self) -> bool:
-        """Whether --init names a checkpoint to go on from."""
-        return self.init not in FROM_NOTHING
-
-    @property
-    def max_length(self) -> int:
-        """Tokens of the longest sequence."""
-        return self.flags.max_length or MAX_LENGTH
-
-
-def read_config(flags: PretrainSettings) -> RunConfig:
-    """Read the recipe and `--set` beside the flags; a name in `--init` becomes its directory.
-
-    Raises:
-        InputError: no such recipe or key, or a value of another type.
-    """
-    if flags.init is not None and flags.init not in FROM_NOTHING:
-        place = find_named(flags.init)
-        if place != Path(flags.init):  # what is no name stays as it was written
-            flags = replace(flags, init=str(place))
-    by_hand = read_assignments(flags.set)
-    recipe, reason = _recipe_of(flags, by_hand)
-    # Of the default's values nobody has chosen any, nor of a resumed run's, whose plan has them.
-    open_still = flags.recipe is None and (recipe == DEFAULT or flags.resume)
-    values = {} if open_still else read_recipe(recipe, RECIPES)
-    given = fill(PretrainKeys, values, by_hand, f"recipe {recipe}")
-    return RunConfig(flags=flags, recipe=recipe, reason=reason, given=given)
-
-
-def _recipe_of(flags: PretrainSettings, by_hand: dict[str, Any]) -> tuple[str, str]:
-    """Name of the recipe, and why this one."""
-    if flags.recipe is not None:
-        return flags.recipe, "as given"
-    defaults = keys_of(PretrainKeys)
-    for key in _OTHER_TASKS:
-        if by_hand.get(key, defaults[key]) != defaults[key]:
-            return PLAIN, f"for {key} is given"
-    return DEFAULT, "the default"
-
-
-def shown(name: str, value: object = "") -> str:
-    """How a user gives a flag or a key, with a value or without: `--seed 7`, `model.dropout=0`."""
-    if isinstance(value, bool):
-        value = str(value).lower()
-    if "." in name:
-        return f"{name}={value}" if value != "" else name
-    return f"--{name.replace('_', '-')} {value}".rstrip()

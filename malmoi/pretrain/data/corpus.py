@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerFast
 from malmoi.cache import CACHE, bound, mark_used
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import CorpusPlan
-from malmoi.pretrain.config.settings import RunConfig
 from malmoi.pretrain.data.tokenized import (
     TokenizedCorpus,
     is_tokenized,

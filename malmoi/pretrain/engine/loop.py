@@ -14,7 +14,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
 from malmoi.command_line import raise_if_stopped
-from malmoi.config import Precision
 from malmoi.devices import autocast, matrix_dtype
 from malmoi.errors import InputError
 from malmoi.pretrain.config.objective import Recipe
@@ -34,6 +33,7 @@ from malmoi.pretrain.engine.processes import Processes
 from malmoi.pretrain.model.networks import ElectraPair
 from malmoi.pretrain.objectives.step import SEED_STRIDE, Moment, StepResult, TrainingObjective
 from malmoi.pretrain.objectives.vocabulary import vocabulary_tables
+from malmoi.settings import Precision
 
 # A kill loses no more than these seconds and a step, however long execution.save_steps take.
 _SECONDS_BETWEEN_SAVES = 240.0

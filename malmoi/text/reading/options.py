@@ -25,8 +25,12 @@ class ReadingKeys:
     """[reading] of a recipe: see `ReadOptions`."""
 
     sheet: str | None = None
+    """Sheet of a workbook; none: all with one header, that of the longest table."""
     delimiter: str = "auto"
+    """What parts the columns of text files: tab, comma, semicolon, bar or any character; none reads
+    whole lines. auto: found by itself."""
     no_header: bool = False
+    """The first row is a row like the others; columns are named by their numbers."""
 
     def options(self, *, text_column: str | None, skip_bad_rows: bool) -> ReadOptions:
         """With what stays a flag."""

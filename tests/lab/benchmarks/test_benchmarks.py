@@ -14,7 +14,8 @@ import pytest
 
 from lab.benchmarks.result_files import write_result
 from malmoi.errors import InputError
-from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.config.run_config import read_config
+from malmoi.pretrain.config.settings import PretrainSettings
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from malmoi.flags import parse_flags
+from malmoi.pretrain.config.run_config import read_config
 from malmoi.pretrain.config.run_plan import RunPlan, plan_from_json
-from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.pretrain.plan import Machine, plan
 
 ROOT = Path(__file__).parents[3]

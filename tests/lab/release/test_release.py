@@ -18,8 +18,9 @@ from lab.release import rented_gpu
 from lab.release.rented_gpu import RentedGpuSettings
 from malmoi.errors import InputError
 from malmoi.flags import parse_flags
+from malmoi.pretrain.config.run_config import read_config
 from malmoi.pretrain.config.run_plan import plan_from_json
-from malmoi.pretrain.config.settings import PretrainSettings, read_config
+from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.pretrain.plan import Machine, plan
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from tests.lab.release.conftest import (

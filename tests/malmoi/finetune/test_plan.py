@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from malmoi.config import keys_of, read_recipe, recipe_names
 from malmoi.errors import InputError
 from malmoi.finetune.plan import Found, KfoldPlan, plan
-from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings
+from malmoi.finetune.run_config import read_config
+from malmoi.finetune.settings import ABOUT_RECIPES, RECIPES, KfoldRecipe, KfoldSettings
+from malmoi.settings import as_toml, keys_of, read_recipe, recipe_names
 from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
 
 FOUND = Found(
@@ -30,7 +31,7 @@ FOUND = Found(
 
 def planned(found: Found = FOUND, *, keys: tuple[str, ...] = (), **flags: Any) -> KfoldPlan:
     settings = KfoldSettings(labels="긍정,부정,중립", set=keys, **flags)
-    return plan(settings, settings.check().values, found)
+    return plan(read_config(settings), found)
 
 
 def test_every_number_of_a_training_is_decided() -> None:
@@ -57,8 +58,8 @@ def test_every_number_of_a_training_is_decided() -> None:
 
 
 def test_several_labels_keep_texts_for_their_thresholds() -> None:
-    settings = KfoldSettings(task="multi")
-    assert plan(settings, KfoldRecipe(), FOUND).training.dev_fraction == 0.1
+    settings = KfoldSettings(task="multi", data="texts.csv")
+    assert plan(read_config(settings), FOUND).training.dev_fraction == 0.1
 
 
 def test_as_many_trainings_at_once_as_the_machine_holds() -> None:
@@ -99,7 +100,10 @@ def test_names_paths_and_processes_do_not_make_another_run() -> None:
 
 def test_the_default_recipe_shows_every_key_with_its_default() -> None:
     assert read_recipe("default", RECIPES).keys() == keys_of(KfoldRecipe).keys()
-    assert KfoldSettings(recipe="default").given().values == KfoldRecipe()
+    given = read_config(KfoldSettings(data="texts.csv", labels="가,나", recipe="default"))
+    assert given.keys == KfoldRecipe()
+    written = (RECIPES / "default.toml").read_text(encoding="utf-8")
+    assert written == as_toml(KfoldRecipe, ABOUT_RECIPES), "python -m malmoi.finetune.settings"
 
 
 def test_every_recipe_plans() -> None:

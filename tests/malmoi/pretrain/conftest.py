@@ -21,14 +21,9 @@ import malmoi.pretrain.data.corpus
 import malmoi.pretrain.run
 from malmoi.command_line import run_command
 from malmoi.pretrain.config.objective import Recipe
+from malmoi.pretrain.config.run_config import RunConfig, read_config
 from malmoi.pretrain.config.run_plan import RunPlan
-from malmoi.pretrain.config.settings import (
-    PRESETS,
-    Preset,
-    PretrainSettings,
-    RunConfig,
-    read_config,
-)
+from malmoi.pretrain.config.settings import PRESETS, Preset, PretrainSettings
 from malmoi.pretrain.data.batches import Batch
 from malmoi.pretrain.engine.loop import Trainer
 from malmoi.pretrain.model.networks import ElectraPair, PairShape, build_pair

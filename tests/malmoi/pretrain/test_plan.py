@@ -162,7 +162,7 @@ def test_a_resumed_run_takes_its_length_rates_and_execution_anew() -> None:
     machine = Machine(device="cuda", prefers_bf16=True, processes=2, threads=3)
 
     def resumed(**given: Any) -> Any:
-        return go_on(config_of(**given), before, lengths=LENGTHS, machine=machine)
+        return go_on(config_of(resume=True, **given), before, lengths=LENGTHS, machine=machine)
 
     same = resumed()
     assert replace(same, execution=before.execution) == before and changes(before, same) == []

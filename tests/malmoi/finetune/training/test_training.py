@@ -93,25 +93,25 @@ def test_defaults_by_width() -> None:
 
 def test_bad_settings() -> None:
     for changes, expected in (
-        ({"epochs": 0}, "expected --epochs at least 1, found 0"),
-        ({"learning_rate": 0.0}, "expected --learning-rate above 0 and at most 1, found 0.0"),
+        ({"epochs": 0}, "expected training.epochs of at least 1, found 0"),
+        ({"learning_rate": 0.0}, "expected training.learning_rate above 0 and at most 1, found 0"),
         ({"layer_decay": 1.5}, "expected training.layer_decay above 0 and at most 1, found 1.5"),
         (
             {"learning_rate": float("nan")},
-            "expected --learning-rate above 0 and at most 1, found nan",
+            "expected training.learning_rate above 0 and at most 1, found nan",
         ),
         (
             {"warmup_fraction": 1.0},
-            "expected training.warmup_fraction from 0 to below 1, found 1.0",
+            "expected training.warmup_fraction from 0 to below 1, found 1",
         ),
-        ({"weight_decay": -1.0}, "expected training.weight_decay 0 or more, found -1.0"),
-        ({"batch_size": 0}, "expected --batch-size at least 1, found 0"),
-        ({"max_length": 2}, "expected --max-length at least 3 tokens, found 2"),
+        ({"weight_decay": -1.0}, "expected training.weight_decay of at least 0, found -1"),
+        ({"batch_size": 0}, "expected training.batch_size of at least 1, found 0"),
+        ({"max_length": 2}, "expected training.max_length of at least 3, found 2"),
         (
             {"subword_dropout": 1.0},
-            "expected training.subword_dropout from 0 to below 1, found 1.0",
+            "expected training.subword_dropout from 0 to below 1, found 1",
         ),
-        ({"dropout": 1.0}, "expected training.dropout from 0 to below 1, found 1.0"),
+        ({"dropout": 1.0}, "expected training.dropout from 0 to below 1, found 1"),
     ):
         with pytest.raises(InputError) as caught:
             TrainSettings(**changes).check()  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """Which flags go together, and that every step of those that do is finite."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,10 +8,10 @@ import pytest
 import torch
 
 from malmoi.errors import InputError
-from malmoi.pretrain.config import checks
-from malmoi.pretrain.config.objective import DISCRIMINATING, Masking, Recipe, Sharing
+from malmoi.pretrain.config.objective import DISCRIMINATING, Masking, Sharing
 from malmoi.pretrain.config.objective import Objective as ObjectiveName
 from malmoi.pretrain.config.objective import Schedule as ScheduleName
+from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.objectives.registry import resolve_recipe
 from malmoi.pretrain.objectives.step import Moment, TrainingObjective
 from tests.malmoi.pretrain.conftest import Toy, config_of
@@ -89,8 +88,8 @@ HAS_NO_EFFECT: list[tuple[dict[str, Any], str, list[dict[str, Any]]]] = [
 ]
 
 
-def check(**given: Any) -> None:
-    checks.check(config_of(**{"recipe": "rtd"} | given))
+def check(**given: Any) -> RunConfig:
+    return config_of(**{"recipe": "rtd"} | given)
 
 
 def test_what_makes_no_sense_is_refused_and_named() -> None:
@@ -146,29 +145,22 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
     batch = toy.batch([[5, 9], [14], [1, 2, 11], []], packed=True)
     taken = 0
     for _, schedule, masking, sharing in (names for names in SWEEP if names[0] == objective):
-        recipe = Recipe(
-            objective=objective,
-            schedule=schedule,
-            masking=masking,
-            generator_head="sbo" if masking == "span" and schedule == "joint" else "mlm",
-            correction_weight=1.0 if objective in DISCRIMINATING and masking == "word" else 0.0,
-        )
-        if schedule == "frozen-discriminator":
-            recipe = replace(recipe, correction_weight=0.0)
-        size = 1.0 if schedule == "two-stage" or sharing == "all" else 0.25
-        given = "run" if schedule == "frozen-generator" else None
-        if objective == "mlm":
-            recipe = Recipe(objective=objective, schedule=schedule, masking=masking)
+        corrects = objective in DISCRIMINATING and masking == "word"
+        given: dict[str, Any] = {
+            "frozen-generator": {"generator_from": "run"},
+            "frozen-discriminator": {"init": "run"},
+        }.get(schedule, {})
+        if objective != "mlm" and masking == "span" and schedule == "joint":
+            given["generator_head"] = "sbo"
+        if corrects and schedule != "frozen-discriminator":
+            given["correction_weight"] = 1.0
         try:
-            checks.check_recipe(
-                recipe,
-                sharing=sharing,
-                generator_size=size,
-                generator_init=given,
-                asked=() if recipe.objective == "rtd" else {"objective.name"},
+            config = check(
+                objective=objective, schedule=schedule, masking=masking, sharing=sharing, **given
             )
         except InputError:
             continue
+        recipe, size = config.objective, config.generator_size()
         taken += 1
         pair = toy.pair(
             sharing=sharing,
@@ -178,7 +170,7 @@ def test_every_combination_that_is_not_refused_takes_a_finite_step(
             encoder_lm_head=resolve_recipe(recipe).objective.needs_lm_head,
             correction_head=recipe.correction_weight > 0,
         )
-        if given:
+        if schedule == "frozen-generator":
             pair.freeze_generator()
         if schedule == "frozen-discriminator":
             pair.freeze_discriminator()

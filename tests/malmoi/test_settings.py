@@ -8,16 +8,16 @@ from typing import Any, Literal
 
 import pytest
 
-from malmoi.config import (
-    fill,
+from malmoi.errors import InputError
+from malmoi.settings import (
     keys_by_flag,
     keys_of,
     read_assignments,
+    read_given,
     read_recipe,
     read_sections,
     spell_flags_as_keys,
 )
-from malmoi.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_value_given_counts_as_given_even_when_it_is_the_default(folder: Path) -> None:
-    given = fill(Schema, read_recipe("paper", folder), {}, "paper")
-    assert given.values == Schema()
+    given = read_given(None, Schema, read_recipe("paper", folder), {}, "paper")
+    assert given.keys == Schema()
     assert given.chosen == {"heat.temperature", "size.layers"} and not given.by_hand
 
 
@@ -59,27 +59,29 @@ def test_what_is_set_by_hand_holds_before_a_recipe_and_that_before_what_it_exten
     folder: Path,
 ) -> None:
     assignments = read_assignments(["size.layers=3", "heat.first=2", "size.start=a=b"])
-    given = fill(Schema, read_recipe("warm", folder), assignments, "warm")
-    assert given.values.heat == Heat(temperature=1.5, first=2.0)
-    assert given.values.size == Size(layers=3, start="a=b")
+    given = read_given(None, Schema, read_recipe("warm", folder), assignments, "warm")
+    assert given.keys.heat == Heat(temperature=1.5, first=2.0)
+    assert given.keys.size == Size(layers=3, start="a=b")
     assert given.by_hand == {"size.layers", "heat.first", "size.start"}
 
 
 def test_a_recipe_may_be_a_file_of_ones_own(folder: Path, tmp_path: Path) -> None:
     own = tmp_path / "own recipe.toml"
     own.write_text('extends = "warm"\n[size]\nplace = "somewhere/else"\nshared = true\n')
-    given = fill(Schema, read_recipe(str(own), folder), {}, str(own))
-    assert given.values.size == Size(place=Path("somewhere/else"), shared=True)
-    assert given.values.heat.temperature == 1.5
+    given = read_given(None, Schema, read_recipe(str(own), folder), {}, str(own))
+    assert given.keys.size == Size(place=Path("somewhere/else"), shared=True)
+    assert given.keys.heat.temperature == 1.5
 
 
 def test_an_open_value_is_left_open_again() -> None:
-    given = fill(Schema, {"heat.first": 2.0}, read_assignments(["heat.first=none"]), "it")
-    assert given.values.heat.first is None and "heat.first" in given.chosen
+    given = read_given(
+        None, Schema, {"heat.first": 2.0}, read_assignments(["heat.first=none"]), "it"
+    )
+    assert given.keys.heat.first is None and "heat.first" in given.chosen
     # A choice of that name is a choice.
     for word, expected in (("none", "none"), ("auto", None)):
-        given = fill(Schema, {}, read_assignments([f"heat.sharing={word}"]), "it")
-        assert given.values.heat.sharing == expected
+        given = read_given(None, Schema, {}, read_assignments([f"heat.sharing={word}"]), "it")
+        assert given.keys.heat.sharing == expected
 
 
 def test_a_mistake_is_answered_with_the_nearest_name_or_what_was_expected() -> None:
@@ -95,7 +97,7 @@ def test_a_mistake_is_answered_with_the_nearest_name_or_what_was_expected() -> N
         ("heat", "section.key=value"),
     ):
         with pytest.raises(InputError, match=said):
-            fill(Schema, {}, read_assignments([assignment]), "it")
+            read_given(None, Schema, {}, read_assignments([assignment]), "it")
     with pytest.raises(InputError, match=r"heat\.first"):
         read_assignments(["heat.first=1", "heat.first=2"])
 
@@ -113,7 +115,7 @@ def test_a_recipe_that_cannot_be_read_is_named(folder: Path) -> None:
 
 
 def test_every_key_is_known_with_its_default() -> None:
-    assert keys_of(Schema)["size.layers"] == 12 and len(keys_of(Schema)) == 8
+    assert keys_of(Schema)["size.layers"].default == 12 and len(keys_of(Schema)) == 8
 
 
 def test_a_key_may_be_tried_as_a_flag_by_each_of_its_names() -> None:

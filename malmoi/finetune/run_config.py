@@ -1,0 +1,172 @@
+"""What was given for a fine-tuning run, read and checked once: flags, a recipe, and `--set`.
+
+Nothing is decided here, see `malmoi.finetune.plan`; nothing is imported that takes long.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from malmoi.errors import InputError
+from malmoi.finetune.data.row_format import RowFormat
+from malmoi.finetune.data.source import DataSource, find_data
+from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings, TrainSettings
+from malmoi.labels.names import parse_labels
+from malmoi.model_folders import check_source, is_hub_id
+from malmoi.settings import (
+    Choice,
+    Given,
+    check_choices,
+    check_ranges,
+    keys_of,
+    read_assignments,
+    read_given,
+    read_recipe,
+    settings_of,
+    shown,
+)
+from malmoi.text.reading.options import ReadOptions
+
+_COMPARISONS = ("baselines", "learning_curve")
+_KEYS = keys_of(KfoldRecipe)
+# What was set by hand and changes nothing; recipes may say more than is used.
+CHOICES = (
+    *(
+        Choice("task", task, "is not one label a text", lacks=("quick", *_COMPARISONS))
+        for task in ("multi", "pair", "pair-regression")
+    ),
+    Choice("task", "pair-regression", "has values and no labels", lacks=("labels",)),
+    Choice("task", "multi", "", owns=("data.label_separator",)),
+    Choice(
+        "quick",
+        True,
+        "trains no encoder",
+        owns=("linear.frozen_encoder",),
+        lacks=(
+            *(key.partition(".")[2] for key in KfoldSettings.KEYS_WITH_FLAG),
+            *(key for key in _KEYS if key.startswith("training.")),
+            *("start.continue_from", "start.random_weights", "seeds", "jobs", *_COMPARISONS),
+        ),
+    ),
+    Choice("linear.enabled", False, "leaves the linear model out", lacks=("quick", "linear.kiwi")),
+    Choice("group_near_duplicates", True, "", owns=("measuring.near_duplicate_threshold",)),
+    Choice(
+        "training.early_stopping_fraction",
+        0,
+        "scores no text after every epoch",
+        lacks=("training.patience",),
+    ),
+    Choice(
+        "llm.model",
+        None,
+        "no chat model is asked",
+        lacks=tuple(key for key in _KEYS if key.startswith("llm.") and key != "llm.model"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
+    """What was given, and nothing decided."""
+
+    @cached_property
+    def source(self) -> DataSource:
+        """What to read, see `malmoi.finetune.data.source.find_data`."""
+        labels = self.flags.labels
+        return find_data(
+            self.flags.data,
+            None if labels is None else parse_labels(labels),
+            has_labels=self.flags.task != "pair-regression",
+        )
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How the files are read."""
+        keys = self.keys.reading
+        return keys.options(text_column=self.flags.text_column, skip_bad_rows=keys.skip_bad_rows)
+
+
+def read_config(flags: KfoldSettings) -> KfoldConfig:
+    """Read the recipe and `--set` beside the flags; opens no data.
+
+    Raises:
+        InputError: no such recipe or key, a value that cannot be or is given twice, or a
+            combination that makes no sense.
+    """
+    recipe = {} if flags.recipe is None else read_recipe(flags.recipe, RECIPES)
+    by_hand = read_assignments(flags.set)
+    for key in flags.KEYS_WITH_FLAG:
+        flag = key.partition(".")[2]
+        value = getattr(flags, flag)
+        if value is None:
+            continue
+        if key in by_hand:
+            raise InputError(f"{shown(flag)} and --set {key} say the same; leave one out")
+        by_hand[key] = value
+    given = read_given(flags, KfoldRecipe, recipe, by_hand, f"--recipe {flags.recipe}")
+    config = KfoldConfig(**vars(given))
+    check_ranges(flags)
+    if flags.seed + flags.seeds > 2**32:
+        raise InputError(f"expected --seed + --seeds up to 4294967296, found {flags.seed} + ...")
+    config.keys.training.check()
+    _check_start(config)
+    check_choices(config, CHOICES)
+    _check_columns(config)
+    if flags.task == "pair-regression":
+        _check_regression(config.keys.training)
+    if config.keys.llm.model is not None:
+        if not flags.baselines:
+            raise InputError("llm.model is one of the baselines; add --baselines")
+        config.keys.llm.check()
+    return config
+
+
+def check_places(config: KfoldConfig) -> None:
+    """Raise InputError for the first path where nothing is."""
+    config.source.check()
+    for model in (config.flags.model, config.keys.start.continue_from):
+        if model is not None and not Path(model).exists():
+            check_source(model)
+
+
+def _check_start(config: KfoldConfig) -> None:
+    start, model = config.keys.start, config.flags.model
+    source = start.continue_from or model or ""
+    if start.revision is not None and not is_hub_id(source):
+        raise InputError(
+            f"start.revision is of a Hub id in --model, found {source or 'none'}; leave it out"
+        )
+    if start.continue_from is not None and (model is not None or start.random_weights):
+        other = "--model" if model is not None else "start.random_weights"
+        raise InputError(
+            f"start.continue_from names what to begin with, and so does {other}; leave one out"
+        )
+
+
+def _check_columns(config: KfoldConfig) -> None:
+    flags, separator = config.flags, config.keys.data.label_separator
+    # Refuses a second text where the task has one.
+    RowFormat(
+        task=flags.task,
+        reading=config.reading,
+        pair_column=flags.pair_column,
+        group_column=config.keys.data.group_column,
+    )
+    if separator is not None and not separator.strip(" "):
+        raise InputError("expected characters other than blanks in data.label_separator")
+    if flags.data is None and (flags.task != "single" or flags.labels is None):
+        raise InputError(
+            "expected labelled texts, found neither --data nor --labels of a sample that the "
+            "project carries; give --data"
+            if flags.labels is None
+            else f"--task {flags.task} has no sample in the project; give --data"
+        )
+
+
+def _check_regression(training: TrainSettings) -> None:
+    for name in ("class_weights", "focal_gamma", "label_smoothing"):
+        if getattr(training, name) != settings_of(TrainSettings)[name].default:
+            raise InputError(
+                f"training.{name} is about labels, and --task pair-regression has values; leave it "
+                "out"
+            )
