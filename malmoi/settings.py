@@ -150,16 +150,12 @@ def check_choices(given: Given[Any, Any], choices: Sequence[Choice]) -> None:
             key, _, values = name.partition("=")
             if str(given.value(key)) in values.split("|") if values else given.asks_for(key):
                 off = keys_of(type(given.keys))[key].off if "." in key else ()
-                way_out = f"take {shown(key, 0)}" if 0 in off else "leave it out"
-                said = shown(key, given.value(key)) if values else shown(key)
-                lacks = "place" if values else "effect"
                 raise InputError(
-                    "{choice} {why}, so {said} has no {lacks}; {way_out}",
+                    "{choice} {why}, so {said} has no effect; {way_out}",
                     choice=choice,
                     why=choice.why,
-                    said=said,
-                    lacks=lacks,
-                    way_out=way_out,
+                    said=shown(key, given.value(key)) if values else shown(key),
+                    way_out=f"take {shown(key, 0)}" if 0 in off else "leave it out",
                 )
 
 
