@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from malmoi.app.model_report import labels_of
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.model_folders import find_classifiers
 from malmoi.paths import home, runs
 

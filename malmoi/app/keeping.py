@@ -14,7 +14,7 @@ from malmoi.free_names import free_name
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts, take_back
 from malmoi.labels.found_texts import add_texts
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, new_project_of_task
 from malmoi.labels.tasks import TaskDefinition, task_with_labels

@@ -208,7 +208,7 @@ def _summary(done: "LabelledImport") -> str:
 
 def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
     """The project that is named, or the only one."""
-    from malmoi.labels.names import normal_label
+    from malmoi.labels.label_names import normal_label
 
     projects = _projects(settings)
     wanted = None if settings.project is None else normal_label(settings.project)

@@ -11,7 +11,7 @@ from malmoi.errors import InputError
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.data.source import DataSource, find_data
 from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings, TrainSettings
-from malmoi.labels.names import parse_labels
+from malmoi.labels.label_names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.settings import (
     Choice,

@@ -13,8 +13,8 @@ from itertools import combinations
 from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import PlaceRow
+from malmoi.labels.label_book import LabelBook
+from malmoi.labels.tables import PlaceRow
 from malmoi.messages import Phrase
 
 # By text: the choice of each annotator, any text that names it.

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act
 from malmoi.labels.leasing import MOST_LEASES, texts_alike
-from malmoi.labels.models import AnnotationRow, TextRow
+from malmoi.labels.tables import AnnotationRow, TextRow
 
 
 def acts_of_alike(access: ProjectAccess, act: Act) -> list[Act]:

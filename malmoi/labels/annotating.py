@@ -15,11 +15,11 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.people import Person
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked, checked_note, checked_request
+from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_state import recount, require_text
 from malmoi.messages import Phrase
 

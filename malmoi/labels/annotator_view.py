@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.models import PlaceRow, TextRow
+from malmoi.labels.tables import PlaceRow, TextRow
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,16 +13,16 @@ from sqlalchemy import Connection, bindparam, distinct, func, insert, select, up
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Act
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import (
+from malmoi.labels.label_book import LabelBook
+from malmoi.labels.people import person_name
+from malmoi.labels.projects import newest_guideline
+from malmoi.labels.tables import (
     AnnotationRow,
     PlaceRow,
     ProjectRow,
     TextRow,
     TextScoreRow,
 )
-from malmoi.labels.people import person_name
-from malmoi.labels.projects import newest_guideline
 
 Place = tuple[int, str]
 

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, func, select
 from malmoi.errors import InputError
 from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.final_labels import as_cell, final_label, iter_reviewed, texts_of
-from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow, TextSourceRow
+from malmoi.labels.final_label_rule import as_cell, final_label, iter_reviewed, texts_of
 from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText
+from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow, TextSourceRow
 from malmoi.text.table_writing import check_writable, table_writer
 from malmoi.text.written_cells import CutCells
 

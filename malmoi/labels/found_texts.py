@@ -7,8 +7,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.stored_text import checked, text_hash
+from malmoi.labels.tables import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.text_state import new_text, texts_by_hash
 from malmoi.messages import Phrase
 

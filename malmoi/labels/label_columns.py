@@ -7,6 +7,7 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.labelled_import import (
     FoundActs,
     ImportProgress,
@@ -15,7 +16,6 @@ from malmoi.labels.labelled_import import (
     import_with_acts,
 )
 from malmoi.labels.listed_labels import agreed, chosen, is_annotations, listed
-from malmoi.labels.names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_project
 from malmoi.text.reading.columns import label_text

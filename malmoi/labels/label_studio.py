@@ -17,11 +17,11 @@ from sqlalchemy import Connection, select
 
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.labelled_import import FoundActs, StoredRow
 from malmoi.labels.listed_labels import ANNOTATIONS
-from malmoi.labels.models import TextRow, TextSourceRow
-from malmoi.labels.names import normal_label
 from malmoi.labels.review import ReviewedText, Vote
+from malmoi.labels.tables import TextRow, TextSourceRow
 
 # Before the number of somebody whose address a file does not have.
 _NUMBERED = "label-studio:"

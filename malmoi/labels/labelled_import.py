@@ -17,9 +17,9 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.bulk_labels import save_labels_of_others
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import TextSourceRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.review import adjudicate
+from malmoi.labels.tables import TextSourceRow
 from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, import_texts
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.notes import ReadingNotes

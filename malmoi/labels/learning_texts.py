@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Select, or_, select
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.final_labels import decided
-from malmoi.labels.models import AdjudicationRow, PlaceRow, TextRow, TextScoreRow
+from malmoi.labels.final_label_rule import decided
+from malmoi.labels.label_book import LabelBook
+from malmoi.labels.tables import AdjudicationRow, PlaceRow, TextRow, TextScoreRow
 
 # Fewer than the variables that a statement of SQLite may have.
 _IDS = 5_000

@@ -28,14 +28,14 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.models import (
+from malmoi.labels.project import ORDERS, TextOrder
+from malmoi.labels.tables import (
     AnnotationRow,
     PlaceRow,
     ScoreVersionRow,
     TextRow,
     TextScoreRow,
 )
-from malmoi.labels.project import ORDERS, TextOrder
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200

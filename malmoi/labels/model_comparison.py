@@ -9,15 +9,15 @@ from sqlalchemy import Connection, Select, and_, func, literal, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import (
+from malmoi.labels.label_book import LabelBook
+from malmoi.labels.review import ReviewedText, reviewed_texts
+from malmoi.labels.tables import (
     AdjudicationRow,
     AnnotationRow,
     PlaceRow,
     TextRow,
     TextScoreRow,
 )
-from malmoi.labels.review import ReviewedText, reviewed_texts
 
 # What was on the annotator's screen, or what the model that wrote the newest scores says.
 Said = Literal["shown", "scores"]

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import select, update
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.models import TextRow
+from malmoi.labels.tables import TextRow
 from malmoi.text.cleaning.cleaner import clean_batch
 from malmoi.text.duplicates.near import (
     NearDuplicates,

@@ -16,7 +16,7 @@ from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act
 from malmoi.labels.exporting import first_sources
-from malmoi.labels.final_labels import final_label, iter_reviewed
+from malmoi.labels.final_label_rule import final_label, iter_reviewed
 from malmoi.labels.label_studio import (
     acts_of_task,
     as_task,

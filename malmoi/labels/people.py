@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.stored_text import checked
 from malmoi.messages import Phrase
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, TypedDict
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Role
 from malmoi.labels.stored_text import checked
 from malmoi.labels.tasks import TaskDefinition

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import AnnotationRow, AuditRow, PlaceRow, TextRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.people import Role, allows
 from malmoi.labels.review import ProjectProgress, progress
+from malmoi.labels.tables import AnnotationRow, AuditRow, PlaceRow, TextRow
 
 _DAYS_OF_PACE = 60
 _TIMED_LABELS = 20_000

@@ -21,16 +21,6 @@ from malmoi.labels.access import (
     reading_of_one_moment,
 )
 from malmoi.labels.database import DATABASE_VARIABLE
-from malmoi.labels.models import (
-    AuditRow,
-    GuidelineRow,
-    MemberRow,
-    ProjectLabelRow,
-    ProjectRow,
-    ScoreVersionRow,
-    TextRow,
-    TextScoreRow,
-)
 from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
 from malmoi.labels.project import (
     NewProject,
@@ -43,6 +33,16 @@ from malmoi.labels.project import (
 )
 from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import checked
+from malmoi.labels.tables import (
+    AuditRow,
+    GuidelineRow,
+    MemberRow,
+    ProjectLabelRow,
+    ProjectRow,
+    ScoreVersionRow,
+    TextRow,
+    TextScoreRow,
+)
 from malmoi.messages import Phrase
 
 

@@ -9,10 +9,10 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import reading_engine, reason
 from malmoi.labels.database import LabelDatabase, as_part
-from malmoi.labels.final_labels import final_label, iter_reviewed
-from malmoi.labels.models import ProjectRow
-from malmoi.labels.names import normal_label
+from malmoi.labels.final_label_rule import final_label, iter_reviewed
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
+from malmoi.labels.tables import ProjectRow
 from malmoi.text.record import Record
 
 # Whoever can open the database can read all of it anyway.

@@ -15,11 +15,11 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import AdjudicationRow, AuditRow, TextRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.searching import MOST_COUNTED, Search, matching_ids
 from malmoi.labels.stored_text import checked_note, checked_request
+from malmoi.labels.tables import AdjudicationRow, AuditRow, TextRow
 
 MOST_RELABELLED = MOST_COUNTED
 _RELABEL, _UNDO = "relabel", "undo relabel"

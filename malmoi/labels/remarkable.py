@@ -5,7 +5,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Select, literal_column, select
 from sqlalchemy.orm import aliased
 
-from malmoi.labels.models import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 
 
 def flagged_texts(project_id: int, annotator: str | None = None) -> Select[int]:

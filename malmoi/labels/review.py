@@ -16,12 +16,12 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Saved, read_remarks
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import AdjudicationRow, PlaceRow, TextRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.planning import without_index
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 from malmoi.labels.stored_text import checked_note, checked_request
+from malmoi.labels.tables import AdjudicationRow, PlaceRow, TextRow
 from malmoi.labels.text_state import require_text
 from malmoi.messages import Phrase
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from malmoi.errors import InputError
 from malmoi.labels.connection import database_url, is_forbidden, reason, writing_engine
 from malmoi.labels.database import DATABASE_VARIABLE
-from malmoi.labels.models import ProjectRow
+from malmoi.labels.tables import ProjectRow
 from malmoi.paths import label_database
 
 # The newest of migrations/versions.

@@ -17,7 +17,9 @@ from sqlalchemy.exc import IntegrityError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.models import (
+from malmoi.labels.project import Project
+from malmoi.labels.stored_text import checked
+from malmoi.labels.tables import (
     PlaceRow,
     ProjectLabelRow,
     ProjectRow,
@@ -25,8 +27,6 @@ from malmoi.labels.models import (
     TextRow,
     TextScoreRow,
 )
-from malmoi.labels.project import Project
-from malmoi.labels.stored_text import checked
 from malmoi.labels.text_state import first_of_its_kind
 from malmoi.messages import Phrase
 

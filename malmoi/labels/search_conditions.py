@@ -12,7 +12,11 @@ from sqlalchemy import ColumnElement, Connection, and_, collate, func, not_, or_
 from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
-from malmoi.labels.models import (
+from malmoi.labels.label_names import normal_label
+from malmoi.labels.planning import without_index
+from malmoi.labels.projects import read_labels
+from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
+from malmoi.labels.tables import (
     AdjudicationRow,
     AnnotationRow,
     PlaceRow,
@@ -20,10 +24,6 @@ from malmoi.labels.models import (
     TextScoreRow,
     TextSourceRow,
 )
-from malmoi.labels.names import normal_label
-from malmoi.labels.planning import without_index
-from malmoi.labels.projects import read_labels
-from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
 
 if TYPE_CHECKING:
     from malmoi.labels.searching import Search

@@ -14,11 +14,11 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.people import AccessError, allows
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
 from malmoi.labels.search_conditions import SearchConditions
 from malmoi.labels.stored_text import checked
+from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow, TextScoreRow
 from malmoi.messages import Phrase
 
 SearchState = Literal["open", "labelled", "disagreeing", "decided", "skipped"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.messages import Phrase
 from malmoi.paths import home
 

@@ -10,15 +10,15 @@ from sqlalchemy import Connection, select
 from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.choices import LabelBook
-from malmoi.labels.models import (
+from malmoi.labels.label_book import LabelBook
+from malmoi.labels.people import allows
+from malmoi.labels.searching import FoundText, found_text
+from malmoi.labels.tables import (
     AdjudicationRow,
     AnnotationRow,
     TextImportRow,
     TextSourceRow,
 )
-from malmoi.labels.people import allows
-from malmoi.labels.searching import FoundText, found_text
 
 TextAction = Literal["label", "skip", "flag", "note", "undo", "decide", "withdraw"]
 # Duplicates of a text may be any number; acts on it may be, too.

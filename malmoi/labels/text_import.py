@@ -16,8 +16,8 @@ from sqlalchemy import insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.models import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.stored_text import checked, hash_of_clean
+from malmoi.labels.tables import TextImportRow, TextRow, TextSourceRow
 from malmoi.labels.text_state import new_text, texts_by_hash
 from malmoi.messages import Phrase
 from malmoi.text.cleaning.cleaner import clean_text

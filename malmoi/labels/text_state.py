@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, distinct, func, or_, select, update
 
 from malmoi.errors import InputError
-from malmoi.labels.models import PlaceRow, ProjectRow, TextRow, TextScoreRow
+from malmoi.labels.tables import PlaceRow, ProjectRow, TextRow, TextScoreRow
 
 
 def require_text(connection: Connection, project_id: int, text_id: int) -> None:

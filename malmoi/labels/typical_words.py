@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.final_labels import final_label
-from malmoi.labels.models import PlaceRow, TextRow
+from malmoi.labels.final_label_rule import final_label
 from malmoi.labels.people import allows
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import reviewed_texts
+from malmoi.labels.tables import PlaceRow, TextRow
 
 if TYPE_CHECKING:
     from malmoi.text.label_keywords import LabelKeywords

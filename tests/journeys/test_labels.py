@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from malmoi.app.labelling.exchange import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore

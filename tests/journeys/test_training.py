@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.text.cleaning.cleaner import clean_text, reason_to_drop
 from tests.journeys.files import DirtyFile, Written
 from tests.journeys.laws import Done, journey, must_be_read, render, run, table_of

@@ -28,12 +28,12 @@ from malmoi.app.labelling.exchange import MOST_TEXTS
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.choices import LabelBook
 from malmoi.labels.found_texts import add_texts
-from malmoi.labels.models import AnnotationRow
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
+from malmoi.labels.tables import AnnotationRow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

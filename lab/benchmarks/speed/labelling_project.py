@@ -13,7 +13,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, delete, insert, select, update
 
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.models import (
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
+from malmoi.labels.projects import ProjectStore, read_project
+from malmoi.labels.tables import (
     AnnotationRow,
     PlaceRow,
     ProjectRow,
@@ -21,9 +24,6 @@ from malmoi.labels.models import (
     TextRow,
     TextScoreRow,
 )
-from malmoi.labels.people import Person
-from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TextOrder
-from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.text_state import first_of_its_kind
 
 T = TypeVar("T")

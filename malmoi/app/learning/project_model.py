@@ -17,7 +17,7 @@ from malmoi.app.found_models import FEWEST_IN_COMMON, in_common, model_named, st
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt, text_keys
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import Project
 from malmoi.text.cleaning.cleaner import clean_batch
 

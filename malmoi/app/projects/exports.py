@@ -19,7 +19,7 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.database import as_part, without_password
 from malmoi.labels.exporting import export_table
-from malmoi.labels.final_labels import texts_of
+from malmoi.labels.final_label_rule import texts_of
 from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import Project

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from malmoi.app.language import say
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import KEYS, PALETTE, ProjectLabel
 
 _WIDTHS = (1.5, 3.4, 2.6, 1.7, 4)

@@ -29,7 +29,7 @@ from malmoi.app.projects.opening import Destination, open_project
 from malmoi.app.projects.preview import label_values
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
-from malmoi.labels.names import nearly_equal
+from malmoi.labels.label_names import nearly_equal
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TaskKind
 from malmoi.messages import Phrase
 

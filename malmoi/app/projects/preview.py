@@ -8,8 +8,8 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
 from malmoi.labels.label_columns import SEPARATORS, labels_of_cell
+from malmoi.labels.label_names import joined_by, normal_label
 from malmoi.labels.label_studio import choices_in
-from malmoi.labels.names import joined_by, normal_label
 from malmoi.labels.other_tools import labels_of_row
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.bad_rows import BadRows

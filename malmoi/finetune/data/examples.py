@@ -21,7 +21,7 @@ from malmoi.finetune.data.labelled_rows import found_form, iter_rows
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
 from malmoi.labels.database import LabelDatabase, label_database
-from malmoi.labels.names import in_order, joined_by, nearly_equal, normal_label
+from malmoi.labels.label_names import in_order, joined_by, nearly_equal, normal_label
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.notes import ReadingNotes

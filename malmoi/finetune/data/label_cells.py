@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from malmoi.errors import InputError
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.listed_labels import CHOICES, agreed, chosen, is_annotations, listed
-from malmoi.labels.names import normal_label
 
 
 def labels_in(cell: str, separator: str | None, where: str) -> list[str]:

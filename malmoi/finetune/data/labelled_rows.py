@@ -13,8 +13,8 @@ from malmoi.finetune.data.label_cells import write_list
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.listed_labels import ANNOTATIONS
-from malmoi.labels.names import normal_label
 from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (

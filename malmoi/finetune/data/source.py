@@ -58,7 +58,7 @@ def find_data(
     A task.toml, or a folder with one, names file, columns and labels.
 
     Args:
-        labels: as `malmoi.labels.names.parse_labels` has them, or None.
+        labels: as `malmoi.labels.label_names.parse_labels` has them, or None.
         has_labels: whether what is learnt are labels, not numbers.
 
     Raises:

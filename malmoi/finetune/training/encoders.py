@@ -16,7 +16,7 @@ from transformers import (
 
 from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.loading import loading
 from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder, find_named, local_source

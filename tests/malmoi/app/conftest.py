@@ -15,8 +15,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from malmoi.labels.models import GuidelineRow, ProjectRow
 from malmoi.labels.projects import ProjectStore
+from malmoi.labels.tables import GuidelineRow, ProjectRow
 from tests.malmoi.app.servers import Server, serving
 
 LABELS = ["긍정", "부정", "중립"]

@@ -23,11 +23,11 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.leasing import lease_texts, return_leases
-from malmoi.labels.models import TextScoreRow
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.scores import score_versions, scoring_model
+from malmoi.labels.tables import TextScoreRow
 from malmoi.text.reading.sources import Source, source_of_upload
 from tests.conftest import link_vectors
 from tests.malmoi.app.conftest import make_model

@@ -16,11 +16,11 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import own_work
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.leasing import return_leases
-from malmoi.labels.models import AnnotationRow
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, archive, change_settings, set_member
 from malmoi.labels.scores import TextScore, write_scores
+from malmoi.labels.tables import AnnotationRow
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 

@@ -21,8 +21,8 @@ from malmoi.labels.annotating import (
     take_back,
 )
 from malmoi.labels.leasing import lease_texts
-from malmoi.labels.models import AnnotationRow, PlaceRow
 from malmoi.labels.review import progress, texts_with_votes
+from malmoi.labels.tables import AnnotationRow, PlaceRow
 from tests.malmoi.labels.at_work import at_once, write
 from tests.malmoi.labels.conftest import Make, for_person
 

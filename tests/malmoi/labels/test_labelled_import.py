@@ -13,12 +13,12 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.bulk_labels import save_labels_of_others
-from malmoi.labels.choices import LabelBook
 from malmoi.labels.importing import WayOfReading, import_files
+from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_columns import labels_of_cell
-from malmoi.labels.models import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import texts_with_votes
+from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.labels.conftest import Make, for_person
 

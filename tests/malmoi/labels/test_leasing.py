@@ -14,10 +14,10 @@ from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, own_work, save_act, save_acts
 from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
-from malmoi.labels.models import PlaceRow, TextRow, TextScoreRow
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, random_sample, write_scores
 from malmoi.labels.searching import read_model_views
+from malmoi.labels.tables import PlaceRow, TextRow, TextScoreRow
 from tests.malmoi.labels.at_work import at_once, lease
 from tests.malmoi.labels.conftest import Make, for_person
 

@@ -20,7 +20,6 @@ from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.learning_texts import labelled_texts
 from malmoi.labels.leasing import lease_texts
-from malmoi.labels.models import Base
 from malmoi.labels.people import Person
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
@@ -29,6 +28,7 @@ from malmoi.labels.review import progress
 from malmoi.labels.schema import HEAD, VERSION_TABLE, open_engine
 from malmoi.labels.scores import score_versions
 from malmoi.labels.stored_text import text_hash
+from malmoi.labels.tables import Base
 from tests.malmoi.finetune.conftest import save_labels
 from tests.malmoi.labels.conftest import LOCAL
 

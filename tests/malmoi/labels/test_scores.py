@@ -10,7 +10,6 @@ from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, save_act
 from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts
-from malmoi.labels.models import ScoreVersionRow, TextRow, TextScoreRow
 from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import change_labels, change_settings, read_project
@@ -23,6 +22,7 @@ from malmoi.labels.scores import (
     score_versions,
     write_scores,
 )
+from malmoi.labels.tables import ScoreVersionRow, TextRow, TextScoreRow
 from tests.malmoi.labels.conftest import Make, for_person
 
 

@@ -12,7 +12,6 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_act, save_acts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.model_comparison import agreed_share, model_comparison, texts_behind
-from malmoi.labels.models import TextRow
 from malmoi.labels.people import AccessError
 from malmoi.labels.project_numbers import last_change, project_numbers
 from malmoi.labels.projects import audit_trail, change_labels, change_settings, read_project
@@ -31,6 +30,7 @@ from malmoi.labels.review import (
 )
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.searching import Search, count_texts, read_model_views, search_texts
+from malmoi.labels.tables import TextRow
 from malmoi.labels.text_history import read_history
 from malmoi.labels.text_import import import_texts
 from malmoi.labels.typical_words import typical_words

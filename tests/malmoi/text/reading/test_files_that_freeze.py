@@ -298,7 +298,10 @@ def test_marks_by_the_million(marks: str) -> None:
 @pytest.mark.parametrize(
     ("imports", "code"),
     [
-        ("from malmoi.labels.names import parse_labels", "print(parse_labels('가,나' + marks))"),
+        (
+            "from malmoi.labels.label_names import parse_labels",
+            "print(parse_labels('가,나' + marks))",
+        ),
         (
             "from malmoi.finetune.data.examples import nearest_label",
             "print(nearest_label('나' + marks, ['나' + marks[1:], '다']))",
