@@ -9,9 +9,9 @@ from typing import Literal
 from sqlalchemy import Connection, Select, select
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.models import TextRow
 from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText, reviewed_texts
+from malmoi.labels.tables import TextRow
 
 DecidedBy = Literal["review", "all", "majority"]
 _TEXTS = 1_000

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection
 
 from malmoi.errors import InputError
-from malmoi.labels.names import normal_label
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_labels
 
