@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from malmoi.files import walk_once
-from malmoi.text.public.catalog import SOURCES as PUBLIC
+from malmoi.text.public.catalog import sources
 from malmoi.text.public.fetched import read_fetched
 
 # Sources of which an encoder may read all files. Not malicious_comments: half of it is from the
@@ -25,7 +25,7 @@ FILES = {
         f"petitions_{month}.jsonl"
         for month in ("2017-08", "2019-04", "2019-05", "2019-06", "2019-07", "2019-08")
     ),
-    **{name: tuple(file.name for file in PUBLIC[name].files) for name in _WHOLE},
+    **{name: tuple(file.name for file in sources()[name].files) for name in _WHOLE},
 }
 # Rated reviews of e9t/nsmc's raw release, without those that the test files were drawn from: what
 # `malmoi fetch nsmc_rated` makes, or that file packed.

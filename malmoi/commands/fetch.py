@@ -9,7 +9,6 @@ import tyro
 from malmoi.command_line import is_terminal
 from malmoi.errors import InputError
 from malmoi.text.public.catalog import find_source
-from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetching import fetch_source
 from malmoi.text.public.hub import PREFIX, fetch_hub
 
@@ -38,7 +37,7 @@ def main(settings: FetchSettings) -> None:
         return
     source = find_source(settings.name)
     folder = settings.output or Path("data") / source.name
-    outcome = fetch_source(source, folder, progress=FetchProgress(), mirror=settings.mirror)
+    outcome = fetch_source(source, folder, mirror=settings.mirror)
     if not outcome.fetched and not outcome.kept:
         raise InputError(
             "expected files of {name} ({missing}, …), found none; name another folder with --from "

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from malmoi.command_line import is_terminal
-from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.catalog import sources
 from malmoi.text.public.description import PublicSource
 from malmoi.text.public.fetched import read_fetched
 from malmoi.text.public.hub import KCBERT_CORPUS, PREFIX
@@ -27,7 +27,7 @@ class ListSettings:
 
 def main(settings: ListSettings) -> None:
     """Print the table."""
-    rows = [_row(source, settings.data) for source in SOURCES.values()]
+    rows = [_row(source, settings.data) for source in sources().values()]
     rows.append(_hub_row(settings.data))
     if is_terminal():
         table = Table(*(Column(name, overflow="fold") for name in _COLUMNS))

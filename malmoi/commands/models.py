@@ -16,7 +16,6 @@ from malmoi.messages import Phrase
 from malmoi.model_folders import CONFIG
 from malmoi.paths import checkpoint, home
 from malmoi.text.public.description import PublicSource, RemoteFile
-from malmoi.text.public.fetch_progress import FetchProgress
 from malmoi.text.public.fetching import fetch_source
 
 ABOUT = (
@@ -145,7 +144,6 @@ def _get(name: str, files: dict[str, dict[str, Any]], place: str) -> None:
         licence="see its README.md",
         citation="",
         labels="",
-        texts=None,
         files=tuple(
             RemoteFile(
                 name=path,
@@ -159,7 +157,7 @@ def _get(name: str, files: dict[str, dict[str, Any]], place: str) -> None:
     # Whole before it has its name; a fetch that was broken off goes on here.
     unfinished = home() / "runs" / "cache" / "models" / name
     mirror = Path(place) / name if is_folder else None
-    fetch_source(source, unfinished, progress=FetchProgress(), mirror=mirror)
+    fetch_source(source, unfinished, mirror=mirror)
     sync_tree(unfinished)
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished.rename(target)

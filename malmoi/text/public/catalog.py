@@ -1,45 +1,31 @@
-"""All public sources by name."""
+"""All public sources by name: a file of `sources/` each.
+
+The file says what texts these are, under which licence, what their labels mean, and which files of
+a repository on GitHub they are, at a commit. `path` is where a file stands there, if not by its
+name; a file that is `made_by` a function is made of those that `made_of` names, which come from the
+file at `path`, else from the archive of the repository. `layout` is how a file is read; above the
+files, how all of them are.
+"""
 
 import difflib
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from malmoi.errors import InputError
-from malmoi.text.public import (
-    boddari_tales,
-    chatbot,
-    curse_detection,
-    goemotions_ko,
-    hgtods,
-    johngrib_notes,
-    kmhas,
-    korean_folktales,
-    korean_hate_speech,
-    korean_safety,
-    korsts,
-    kote,
-    malicious_comments,
-    national_petitions,
-    naver_movies,
-    naver_shopping,
-    nsmc,
-    nsmc_rated,
-    okt_tweets,
-    petition_titles,
-    petitions,
-    president_speeches,
-    question_pair,
-    steam,
-)
-from malmoi.text.public.description import PublicSource
+from malmoi.messages import Phrase
+from malmoi.text.public.description import Layout, PublicSource, RemoteFile, Variant
+from malmoi.text.reading.columns import LabelNames
 
-_MODULES = (
-    *(nsmc, nsmc_rated, kote, korean_hate_speech, kmhas, naver_shopping, steam),
-    *(korsts, question_pair, chatbot, petitions),
-    *(goemotions_ko, korean_safety, hgtods, curse_detection, malicious_comments),
-    *(okt_tweets, boddari_tales, korean_folktales, johngrib_notes),
-    *(petition_titles, national_petitions, president_speeches, naver_movies),
-)
+_FOLDER = Path(__file__).with_name("sources")
 
-SOURCES: dict[str, PublicSource] = {module.SOURCE.name: module.SOURCE for module in _MODULES}
+
+@cache
+def sources() -> dict[str, PublicSource]:
+    """All public sources by name."""
+    return {path.stem: _read(path) for path in sorted(_FOLDER.glob("*.toml"))}
 
 
 def find_source(name: str) -> PublicSource:
@@ -48,11 +34,48 @@ def find_source(name: str) -> PublicSource:
     Raises:
         InputError: there is none.
     """
-    if name in SOURCES:
-        return SOURCES[name]
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), SOURCES, n=1)
-    hint = f"did you mean {close[0]}?" if close else "malmoi list shows them"
+    known = sources()
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1)
+    nearest = Phrase("did you mean {name}?", name=close[0]) if close else None
     raise InputError(
-        f"expected the name of a public source ({', '.join(SOURCES)}) or hub:OWNER/NAME, "
-        f"found {name!r}; {hint}"
+        "expected the name of a public source ({names}) or hub:OWNER/NAME, found {name!r}; {hint}",
+        names=", ".join(known),
+        name=name,
+        hint=nearest or Phrase("malmoi list shows them"),
+    )
+
+
+def _read(path: Path) -> PublicSource:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    repository, commit = content.pop("repository"), content.pop("commit")
+    common = content.pop("layout", None)
+    files = []
+    for file in content.pop("files"):
+        there = file.pop("path", None if "made_of" in file else file["name"])
+        if there is None:
+            url = f"https://github.com/{repository}/archive/{commit}.tar.gz"
+        else:
+            url = f"https://raw.githubusercontent.com/{repository}/{commit}/{quote(there)}"
+        layout = file.pop("layout", common)
+        variants = tuple(Variant(**variant) for variant in file.pop("variants", ()))
+        made_of = tuple(file.pop("made_of", ()))
+        files.append(
+            RemoteFile(**file, url=url, layout=_layout(layout), variants=variants, made_of=made_of)
+        )
+    return PublicSource(name=path.stem, **content, files=tuple(files))
+
+
+def _layout(content: dict[str, Any] | None) -> Layout | None:
+    if content is None:
+        return None
+    names = content.get("names")
+    if isinstance(names, list):  # cells are places in it
+        names = {str(place): name for place, name in enumerate(names)}
+    return Layout(
+        texts=tuple(content["texts"]),
+        label=content.get("label"),
+        header=tuple(content["header"]) if "header" in content else None,
+        names=LabelNames(names=names, separator=content.get("separator")) if names else None,
     )

@@ -1,13 +1,6 @@
-"""What is said about a public source: its files, licence, citation and the meaning of its labels.
+"""What is said about a public source: files, licence, citation and the meaning of its labels."""
 
-Where the sizes and SHA-256 come from. [mirror]: computed here from an unmodified original. [tfds]:
-the `checksums.tsv` of https://github.com/jeongukjae/tfds-korean, which agree with every original
-that could be had here. Each source says which; what could not be verified says so.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from malmoi.text.reading.columns import LabelNames
 
@@ -45,21 +38,6 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Making:
-    """How one file is made of others of a repository.
-
-    Attributes:
-        members: the ends of the paths of those that it is made of, as `PurePath.match` takes them,
-            such as `raw/*.json`.
-        make: yields the lines of the file, given path and content of each of those; the lines must
-            not depend on the order of these, nor on the folders above.
-    """
-
-    members: tuple[str, ...]
-    make: Callable[[Iterator[tuple[str, bytes]]], Iterable[str]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteFile:
     """One file of a source.
 
@@ -71,18 +49,22 @@ class RemoteFile:
         size: of the original in bytes, None where it is not known.
         variants: files that a mirror may have in its place.
         layout: how it is read; None: as any file of its kind.
-        making: how it is made, where no server has it as it is: `url` is then the `.tar.gz` of a
-            repository at a commit, or the one file that it is made of; `sha256` and `size` are
-            those of the file that is made, because servers may pack the same files differently.
+        made_by: which of `made_files.MADE_BY` makes it, where no server has it as it is: `url` is
+            then the `.tar.gz` of a repository at a commit, or the one file that it is made of;
+            `sha256` and `size` are those of the file that is made, because servers may pack the
+            same files differently.
+        made_of: the ends of the paths of what it is made of, as `PurePath.match` takes them, such
+            as `raw/*.json`.
     """
 
     name: str
     url: str
-    sha256: str | None
-    size: int | None
+    sha256: str | None = None
+    size: int | None = None
     variants: tuple[Variant, ...] = ()
     layout: Layout | None = None
-    making: Making | None = None
+    made_by: str = ""
+    made_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,8 +89,8 @@ class PublicSource:
     licence: str
     citation: str
     labels: str
-    texts: int | None
     files: tuple[RemoteFile, ...] = field(repr=False)
+    texts: int | None = None
     licence_note: str = ""
 
     @property
@@ -122,8 +104,3 @@ class PublicSource:
     def layouts(self) -> dict[str, Layout | None]:
         """The layout of each file by its name."""
         return {file.name: file.layout for file in self.files}
-
-
-def label_names(names: dict[str, str], separator: str | None = None) -> LabelNames:
-    """What label cells mean, as a constant; with a separator, a cell may hold several labels."""
-    return LabelNames(names=MappingProxyType(names), separator=separator)

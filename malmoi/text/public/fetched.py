@@ -6,7 +6,7 @@ from pathlib import Path
 
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
-from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.catalog import sources
 from malmoi.text.public.description import Layout
 from malmoi.text.reading.sources import Source
 
@@ -88,7 +88,7 @@ def layout_of(source: Source) -> Layout | None:
     for folder in list(path.parents)[:2]:
         fetched = read_fetched(folder)
         if fetched is not None:
-            known = SOURCES.get(fetched.source)
+            known = sources().get(fetched.source)
             name = path.relative_to(folder).as_posix()
             return known.layouts.get(name) if known else None
     return None
@@ -96,6 +96,8 @@ def layout_of(source: Source) -> Layout | None:
 
 def _damaged(path: Path, reason: str) -> InputError:
     return InputError(
-        f"{path}: expected what `malmoi fetch` writes, found something else ({reason}); "
-        "delete it and fetch again"
+        "expected what `malmoi fetch` writes, found something else ({reason}); delete it and "
+        "fetch again",
+        place=path,
+        reason=reason,
     )

@@ -1,22 +1,26 @@
 """Public sources onto this disk: from their servers or a mirror, verified, and only once."""
 
 import hashlib
+import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
+import pooch
 from filelock import FileLock, Timeout
 
 from malmoi.errors import InputError
-from malmoi.files import file_sha256
-from malmoi.text.public.description import Making, PublicSource, RemoteFile, Variant
-from malmoi.text.public.download import Download, Retries
-from malmoi.text.public.fetch_progress import Advance, FetchProgress
+from malmoi.files import file_at_once, file_sha256
+from malmoi.progress import BYTES, Progress, shown_progress
+from malmoi.text.public.description import PublicSource, RemoteFile, Variant
 from malmoi.text.public.fetched import Fetched, FetchedFile, read_fetched, write_fetched
 from malmoi.text.public.mirror import Mirror, NotInMirrorError
 from malmoi.text.public.repository_files import downloaded_members, write_made
+
+# For a connection, and for the next bytes (assumptions).
+_SECONDS = (10.0, 30.0)
+_HTML_STARTS = (b"<!doctype html", b"<html")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,24 +39,18 @@ class Outcome:
 
 
 def fetch_source(
-    source: PublicSource,
-    folder: Path,
-    *,
-    progress: FetchProgress,
-    mirror: Path | None = None,
-    patience: Retries | None = None,
+    source: PublicSource, folder: Path, *, mirror: Path | None = None, tries: int = 3
 ) -> Outcome:
-    """Bring the files of a source into a folder.
+    """Bring the files of a source into a folder, and say on standard output what happens.
 
-    A file has its name only once it is whole and its size and SHA-256 are right; until then it is
-    `NAME.part`, with which the next call goes on. `SOURCE.json` records every file as it comes.
+    A file has its name only once it is whole and its SHA-256 is right. `SOURCE.json` records every
+    file as it comes, so the next call goes on with the others.
 
     Args:
         source: what to fetch.
         folder: where to; made if it is missing.
-        progress: told what happens.
         mirror: take the files from this folder and not from the network.
-        patience: how long to wait for the servers.
+        tries: how often a file is asked for, a second and more apart.
 
     Raises:
         InputError: a file is not the one that is described, or cannot be had; the ones before it
@@ -64,28 +62,23 @@ def fetch_source(
     lock = FileLock(Path(tempfile.gettempdir()) / f"malmoi-fetch-{digest}.lock")
     try:
         with lock.acquire(timeout=0):
-            return _Fetch(source, folder, progress, files, patience or Retries()).run()
+            return _Fetch(source, folder, files, tries).run()
     except Timeout as error:
         raise InputError(
-            f"{folder}: expected to be the only one to fetch here, found another fetch under way; "
-            "wait for it or name another folder with --output"
+            "expected to be the only one to fetch here, found another fetch under way; wait for it "
+            "or name another folder with --output",
+            place=folder,
         ) from error
 
 
 class _Fetch:
     def __init__(
-        self,
-        source: PublicSource,
-        folder: Path,
-        progress: FetchProgress,
-        mirror: Mirror | None,
-        patience: Retries,
+        self, source: PublicSource, folder: Path, mirror: Mirror | None, tries: int
     ) -> None:
         self._source = source
         self._folder = folder
-        self._progress = progress
         self._mirror = mirror
-        self._patience = patience
+        self._tries = tries
         self._record = read_fetched(folder) or Fetched(
             source=source.name,
             homepage=source.homepage,
@@ -94,42 +87,32 @@ class _Fetch:
         )
         if self._record.source != source.name:
             raise InputError(
-                f"{folder}: expected an empty folder or one of {source.name}, found one of "
-                f"{self._record.source}; name another with --output"
+                "expected an empty folder or one of {name}, found one of {other}; name another "
+                "with --output",
+                place=folder,
+                name=source.name,
+                other=self._record.source,
             )
 
     def run(self) -> Outcome:
         kept, fetched, missing = [], [], []
-        timeout = httpx2.Timeout(
-            self._patience.read_seconds, connect=self._patience.connect_seconds
-        )
-        try:
-            # Errors of proxies in the environment, which a mirror does not need.
-            client = httpx2.Client(
-                follow_redirects=True, timeout=timeout, trust_env=self._mirror is None
-            )
-        except (ImportError, ValueError) as error:
-            raise InputError(
-                "expected a proxy that is spoken to by HTTP in the environment (HTTPS_PROXY, "
-                f"ALL_PROXY), found another ({' '.join(str(error).split())}); change or unset it"
-            ) from error
-        with client:
-            for file in self._source.files:
-                if self._is_there(file):
-                    kept.append(file.name)
-                    self._progress.kept(file.name, self._record.files[file.name].note)
-                    continue
-                try:
-                    self._bring(file, client)
-                except NotInMirrorError:
-                    missing.append(file.name)
-                    self._progress.missing(file.name)
-                else:
-                    fetched.append(file.name)
-                finally:
-                    for made in ((self._folder / file.name).parent, self._folder):
-                        with suppress(OSError):  # it holds something
-                            made.rmdir()
+        for file in self._source.files:
+            if self._is_there(file):
+                kept.append(file.name)
+                note = self._record.files[file.name].note
+                print(f"{file.name}: already there, {note or 'and right'}", flush=True)
+                continue
+            try:
+                self._bring(file)
+            except NotInMirrorError:
+                missing.append(file.name)
+                print(f"{file.name}: not in the mirror", flush=True)
+            else:
+                fetched.append(file.name)
+            finally:
+                for made in ((self._folder / file.name).parent, self._folder):
+                    with suppress(OSError):  # it holds something
+                        made.rmdir()
         return Outcome(fetched=tuple(fetched), kept=tuple(kept), missing=tuple(missing))
 
     def _expected(self, file: RemoteFile) -> str | None:
@@ -145,79 +128,87 @@ class _Fetch:
         variant = next((v for v in file.variants if v.sha256 == found), None)
         if found != expected and expected is not None and variant is None:
             raise InputError(
-                f"{path}: expected SHA-256 {expected}, found {found}; it is not the original: "
-                "move it away or delete it and run the command again"
+                "expected SHA-256 {expected}, found {found}; it is not the original: move it away "
+                "or delete it and run the command again",
+                place=path,
+                expected=expected,
+                found=found,
             )
         self._note(file, path, found, variant)
         return True
 
-    def _bring(self, file: RemoteFile, client: httpx2.Client) -> None:
+    def _bring(self, file: RemoteFile) -> None:
         path = self._folder / file.name
-        part = path.with_name(path.name + ".part")
         expected = self._expected(file)
         variant = None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with self._progress.file(file.name) as advance:
+        with file_at_once(path) as scratch:
             if self._mirror is not None:
-                variant = self._mirror.copy(file, expected, part)
-                found = file_sha256(part)
-            elif file.making is not None:
-                self._download_and_make(file, file.making, part, client, advance)
-                found = file_sha256(part)
+                variant = self._mirror.copy(file, expected, scratch)
             else:
-                download = Download(
-                    file.url,
-                    part,
-                    size=file.size,
-                    resume=expected is not None,
-                    patience=self._patience,
-                    advance=advance,
-                )
-                continued = download.run(client)
-                found = file_sha256(part)
-                if continued and found != expected:
-                    # The part that was there may have been of something else.
-                    part.unlink()
-                    download.run(client)
-                    found = file_sha256(part)
-            if self._mirror is None and expected is not None and found != expected:
-                part.unlink()
+                self._download(file, expected, scratch)
+            found = file_sha256(scratch)
+            if variant is None and expected not in (None, found):
                 raise InputError(
-                    f"{file.url}: expected SHA-256 {expected}, found {found}; nothing is kept "
-                    "of it: the file there has changed or was damaged on its way"
+                    "expected files that make a {name} of SHA-256 {expected}, found some that make "
+                    "{found}; nothing is kept of it",
+                    place=file.url,
+                    name=file.name,
+                    expected=expected,
+                    found=found,
                 )
-            self._note(file, part, found, variant)
-            part.replace(path)
+        self._note(file, path, found, variant)
         if variant is not None:
             verdict = variant.note
         elif expected is None:
             verdict = f"no published SHA-256 is known; {found} is recorded and holds from now on"
         else:
             verdict = "SHA-256 verified"
-        self._progress.say(f"{file.name}: {path.stat().st_size:,} bytes, {verdict}")
+        print(f"{file.name}: {path.stat().st_size:,} bytes, {verdict}", flush=True)
 
-    def _download_and_make(
-        self,
-        file: RemoteFile,
-        making: Making,
-        part: Path,
-        client: httpx2.Client,
-        advance: Advance,
-    ) -> None:
-        original = part.with_name(file.name.rsplit("/", 1)[-1] + ".original.part")
-        # Servers make archives as they are asked for: no size, no hash, nothing to go on with.
-        download = Download(
-            *(file.url, original),
-            size=None,
-            resume=False,
-            patience=self._patience,
-            advance=advance,
-        )
-        try:
-            download.run(client)
-            write_made(making, downloaded_members(file.url, original, making), part)
-        finally:
-            original.unlink(missing_ok=True)
+    def _download(self, file: RemoteFile, sha256: str | None, path: Path) -> None:
+        """Download a file to `path`, or what it is made of and make it."""
+        # Not in the folder, where a killed download would stay behind.
+        with tempfile.TemporaryDirectory() as folder, shown_progress(BYTES) as progress:
+            original = Path(folder) / "original"
+            known = None if file.made_by else sha256
+            downloader = pooch.HTTPDownloader(
+                progressbar=_Bar(file.name, progress), timeout=_SECONDS
+            )
+            pooch.get_logger().setLevel("ERROR")
+            remote = pooch.create(
+                path=folder,
+                base_url="",
+                registry={original.name: known},
+                urls={original.name: file.url},
+                retry_if_failed=self._tries - 1,
+            )
+            try:
+                remote.fetch(original.name, downloader=downloader)
+            except OSError as error:  # those of requests, too
+                raise InputError(
+                    "expected the file, found none after {tries} tries ({error}); check the "
+                    "network and run the command again, or use --from FOLDER",
+                    place=file.url,
+                    tries=self._tries,
+                    error=" ".join(str(error).split()) or type(error).__name__,
+                ) from error
+            except ValueError as error:
+                raise InputError(
+                    "expected SHA-256 {expected}, found another file; nothing is kept of it: the "
+                    "file there has changed or was damaged on its way",
+                    place=file.url,
+                    expected=known,
+                ) from error
+            if known is None and _is_html(original):
+                raise InputError(
+                    "expected the file, found an HTML page, as of an error or a login; try again "
+                    "later or use --from FOLDER",
+                    place=file.url,
+                )
+            if file.made_by:
+                write_made(file, downloaded_members(file, original), path)
+            else:
+                shutil.move(original, path)
 
     def _note(self, file: RemoteFile, path: Path, sha256: str, variant: Variant | None) -> None:
         entry = FetchedFile(
@@ -229,3 +220,40 @@ class _Fetch:
         if self._record.files.get(file.name) != entry:
             self._record.files[file.name] = entry
             write_fetched(self._folder, self._record)
+
+
+class _Bar:
+    """What pooch tells of a download, as progress of ours."""
+
+    def __init__(self, name: str, progress: Progress) -> None:
+        self._name = name
+        self._progress = progress
+        self._total = self._there = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes of the whole file, 0 where that is not known; set at the beginning of a try."""
+        return self._total
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._total, self._there = total, 0
+
+    def update(self, count: int) -> None:
+        """So many bytes more; the last time as many as a part has, whatever is left."""
+        self._there += count
+        if self._total:
+            self._there = min(self._there, self._total)
+        self._progress(self._name, self._there, self._total or None)
+
+    def reset(self) -> None:
+        """Count from 0 again."""
+        self._there = 0
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+def _is_html(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(200).lstrip().lower().startswith(_HTML_STARTS)

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from malmoi.errors import InputError
 from malmoi.files import file_sha256, walk_once
-from malmoi.text.public.catalog import SOURCES
-from malmoi.text.public.description import Making, RemoteFile, Variant
+from malmoi.text.public.catalog import sources
+from malmoi.text.public.description import RemoteFile, Variant
 from malmoi.text.public.repository_files import (
     ARCHIVE,
     archive_members,
@@ -17,14 +17,6 @@ from malmoi.text.public.repository_files import (
     write_made,
 )
 from malmoi.text.reading.sources import COMPRESSIONS, Source
-
-# Many sources have a `train.tsv`: one that is known as a file of another source is no wrong one.
-_KNOWN = {
-    sha256
-    for source in SOURCES.values()
-    for file in source.files
-    for sha256 in (file.sha256, *(variant.sha256 for variant in file.variants))
-}
 
 
 class NotInMirrorError(Exception):
@@ -45,9 +37,17 @@ class Mirror:
         """
         if not folder.is_dir():
             raise InputError(
-                f"expected a folder for --from, found {folder}, which is none; check the path"
+                "expected a folder for --from, found {folder}, which is none; check the path",
+                folder=folder,
             )
         self._folder = folder
+        # Many sources have a `train.tsv`: one of another source is no wrong one.
+        self._known = {
+            sha256
+            for source in sources().values()
+            for file in source.files
+            for sha256 in (file.sha256, *(variant.sha256 for variant in file.variants))
+        }
         self._sizes: dict[Path, int] = {}
         for root, _, names in walk_once(folder):
             for name in names:
@@ -77,30 +77,37 @@ class Mirror:
                 return variant
         named = list(self._with_name_of(file))
         if not named:
-            if file.making is None:
+            if not file.made_by:
                 raise NotInMirrorError(file.name)
-            self._make(file, file.making, sha256, part)
+            self._make(file, sha256, part)
             return None
         if sha256 is None and len(named) > 1:  # nothing could tell the right one
             raise InputError(
-                f"{self._folder}: expected one file for {file.name}, found "
-                f"{', '.join(str(path) for path in named)}; name a folder below with --from"
+                "expected one file for {name}, found {paths}; name a folder below with --from",
+                place=self._folder,
+                name=file.name,
+                paths=", ".join(str(path) for path in named),
             )
-        wrong = ""
+        wrong: InputError | None = None
         for path in named:
             _unpack(path, part)
             found = file_sha256(part)
-            if found == sha256 or (sha256 is None and found not in _KNOWN):
+            if found == sha256 or (sha256 is None and found not in self._known):
                 return None
             same = next((variant for variant in file.variants if variant.sha256 == found), None)
             if same is not None:
                 return same
             part.unlink()
-            if found not in _KNOWN:
-                wrong = f"{path}: expected SHA-256 {sha256}, found {found}"
-        if not wrong:
-            raise NotInMirrorError(file.name)
-        raise InputError(f"{wrong}; it is not the original {file.name} and is not taken")
+            if found not in self._known:
+                wrong = InputError(
+                    "expected SHA-256 {sha256}, found {found}; it is not the original {name} and "
+                    "is not taken",
+                    place=path,
+                    sha256=sha256,
+                    found=found,
+                    name=file.name,
+                )
+        raise wrong or NotInMirrorError(file.name)
 
     def _copy_by_content(self, size: int | None, sha256: str, part: Path) -> bool:
         for path in sorted(path for path, there in self._sizes.items() if there == size):
@@ -109,31 +116,35 @@ class Mirror:
                 return True
         return False
 
-    def _make(self, file: RemoteFile, making: Making, sha256: str | None, part: Path) -> None:
+    def _make(self, file: RemoteFile, sha256: str | None, part: Path) -> None:
         """Make a file of the repository's archive, or of a folder of its files."""
         # Browsers and curl save archives as NAME-COMMIT.tar.gz or COMMIT.tar.gz.
         end = _name_there(file)
         archives = (path for path in self._sizes if path.name.endswith(end))
         archive = next(archives, None) if end.endswith(ARCHIVE) else None
-        paths = [path for path in self._sizes if is_member(path, making)]
+        paths = [path for path in self._sizes if is_member(path, file)]
         if archive is not None:
-            write_made(making, archive_members(archive, making), part)
+            write_made(file, archive_members(archive, file), part)
         elif paths:
-            write_made(making, folder_members(paths), part)
+            write_made(file, folder_members(paths), part)
         else:
             raise NotInMirrorError(file.name)
         found = file_sha256(part)
         if sha256 not in (None, found):
             part.unlink()
             raise InputError(
-                f"{archive or paths[0].parent}: expected files that make a {file.name} of SHA-256 "
-                f"{sha256}, found some that make {found}; they are not the original ones, all of "
-                "them and no others, and nothing is taken"
+                "expected files that make a {name} of SHA-256 {sha256}, found some that make "
+                "{found}; they are not the original ones, all of them and no others, and nothing "
+                "is taken",
+                place=archive or paths[0].parent,
+                name=file.name,
+                sha256=sha256,
+                found=found,
             )
 
     def _with_name_of(self, file: RemoteFile) -> Iterator[Path]:
         plain = {PurePosixPath(file.name).name}
-        if file.making is None:
+        if not file.made_by:
             plain.add(_name_there(file))
         names = plain | {name + suffix for name in plain for suffix in COMPRESSIONS}
         yield from sorted(path for path in self._sizes if path.name in names)

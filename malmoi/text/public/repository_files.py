@@ -2,30 +2,29 @@
 
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePath, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from malmoi.errors import InputError
-from malmoi.text.public.description import Making
-
-Members = Iterator[tuple[str, bytes]]
+from malmoi.text.public.description import RemoteFile
+from malmoi.text.public.made_files import MADE_BY, Members
 
 ARCHIVE = ".tar.gz"
 
 
-def downloaded_members(url: str, path: Path, making: Making) -> Members:
+def downloaded_members(file: RemoteFile, path: Path) -> Members:
     """Those of the archive that was downloaded from there, or the one file that it is.
 
     Raises:
         InputError: as `archive_members`.
     """
-    if url.endswith(ARCHIVE):
-        return archive_members(path, making)
-    return iter([(PurePosixPath(unquote(urlsplit(url).path)).name, path.read_bytes())])
+    if file.url.endswith(ARCHIVE):
+        return archive_members(path, file)
+    return [(PurePosixPath(unquote(urlsplit(file.url).path)).name, path.read_bytes())]
 
 
-def archive_members(archive: Path, making: Making) -> Members:
+def archive_members(archive: Path, file: RemoteFile) -> Members:
     """Names and contents of those files of a `.tar.gz` that are wanted; nothing is unpacked.
 
     Raises:
@@ -34,20 +33,22 @@ def archive_members(archive: Path, making: Making) -> Members:
     try:
         with tarfile.open(archive, "r:*") as packed:
             for member in packed:
-                if member.isfile() and is_member(PurePosixPath(member.name), making):
-                    file = packed.extractfile(member)
-                    if file is not None:
-                        yield member.name, file.read()
+                if member.isfile() and is_member(PurePosixPath(member.name), file):
+                    opened = packed.extractfile(member)
+                    if opened is not None:
+                        yield member.name, opened.read()
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise InputError(
-            f"{archive}: expected a .tar.gz of a repository, found something else or a damaged "
-            f"one ({error}); fetch it again"
+            "expected a .tar.gz of a repository, found something else or a damaged one ({error}); "
+            "fetch it again",
+            place=archive,
+            error=error,
         ) from error
 
 
-def is_member(path: PurePath, making: Making) -> bool:
+def is_member(path: PurePath, file: RemoteFile) -> bool:
     """Whether a file is one of those that another is made of."""
-    return any(path.match(pattern) for pattern in making.members)
+    return any(path.match(pattern) for pattern in file.made_of)
 
 
 def folder_members(paths: Iterable[Path]) -> Members:
@@ -56,15 +57,15 @@ def folder_members(paths: Iterable[Path]) -> Members:
         yield str(path), path.read_bytes()
 
 
-def write_made(making: Making, members: Members, path: Path) -> None:
+def write_made(file: RemoteFile, members: Members, path: Path) -> None:
     """Make a file, in UTF-8; where that fails, nothing is left of it.
 
     Raises:
         InputError: a member is not what is expected, or there is none.
     """
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(making.make(members))
+        with path.open("w", encoding="utf-8", newline="") as made:
+            made.writelines(MADE_BY[file.made_by](members))
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -23,7 +23,7 @@ from malmoi.text.corpus.clean_report import CleaningReport
 from malmoi.text.corpus.parquet_parts import FileWriter
 from malmoi.text.corpus.units import REJECT_SCHEMA, cut_units
 from malmoi.text.duplicates.near import NearDuplicates
-from malmoi.text.public.catalog import SOURCES
+from malmoi.text.public.catalog import find_source
 from malmoi.text.public.fetched import Fetched, write_fetched
 from malmoi.text.reading.records import iter_records
 from malmoi.text.record import Record
@@ -173,7 +173,7 @@ def test_hash_tells_a_fetched_file_from_the_same_bytes_alone(tmp_path: Path) -> 
         (folder / "naver_shopping.txt").write_text(line, encoding="utf-8")
     before = corpus_hash(fetched)
     assert before == corpus_hash(alone)
-    source = SOURCES["naver_shopping"]
+    source = find_source("naver_shopping")
     record = Fetched(
         source=source.name,
         homepage=source.homepage,

@@ -9,17 +9,18 @@ from pathlib import Path
 import pandas
 import pytest
 
-from malmoi.text.public import naver_movies
-from malmoi.text.public.curse_detection import curse_table
-from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public import made_files
+from malmoi.text.public.catalog import find_source
 from malmoi.text.public.fetching import fetch_source
-from malmoi.text.public.hgtods import dialogue_table
-from malmoi.text.public.johngrib_notes import note_lines
-from malmoi.text.public.korean_folktales import tale_lines
-from malmoi.text.public.naver_movies import review_table
-from malmoi.text.public.petition_titles import SOURCE as PETITION_TITLES
-from malmoi.text.public.petition_titles import title_table
-from malmoi.text.public.president_speeches import speech_table
+from malmoi.text.public.made_files import (
+    curse_table,
+    dialogue_table,
+    note_lines,
+    review_table,
+    speech_table,
+    tale_lines,
+    title_table,
+)
 from tests.malmoi.text.public.test_fetching import Server, answer, sha256
 from tests.malmoi.text.public.test_fetching import server as server  # the fixture
 
@@ -143,7 +144,7 @@ def test_a_later_review_is_left_out_if_a_test_review_says_the_same(
         def holds(self, _: str, text: str) -> bool:
             return text == "감동적인 영화입니다."
 
-    monkeypatch.setattr(naver_movies, "HeldOutReviews", HeldOut)
+    monkeypatch.setattr(made_files, "HeldOutReviews", HeldOut)
     rows = '1,왕,"명작,\n이다 ",10.0,\n2,왕,감동적인  영화입니다.,9.0,\n3,왕,,8.0,\n'
     assert list(review_table(iter([("reviews.csv", (REVIEWS + rows).encode())]))) == [
         "id\trating\treview\n",
@@ -155,20 +156,20 @@ def test_a_table_is_made_of_the_one_file_that_the_server_sends(
     server: Server, tmp_path: Path
 ) -> None:
     """Not of an archive only: a repository can be hundreds of times as large as what is wanted."""
-    (file,) = PETITION_TITLES.files
+    titles = find_source("petition_titles")
+    (file,) = titles.files
     packed = zipped("data/petition_data.csv", "category,title\n행정,제목\n")
     made = b"category\ttitle\n" + "행정\t제목\n".encode()
     ours = replace(file, url=f"{server.url}/data.zip", sha256=sha256(made), size=len(made))
-    source = replace(PETITION_TITLES, files=(ours,))
+    source = replace(titles, files=(ours,))
     server.plan = [answer(200, packed)]
-    fetch_source(source, tmp_path / "out", progress=FetchProgress())
+    fetch_source(source, tmp_path / "out")
     assert (tmp_path / "out" / file.name).read_bytes() == made
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["SOURCE.json", file.name]
     # From a mirror by its own folder: many a file is called data.zip.
-    assert file.making is not None
-    for folder in ("other/data", file.making.members[0].rpartition("/")[0]):
+    for folder in ("other/data", file.made_of[0].rpartition("/")[0]):
         path = tmp_path / "mirror" / folder / "data.zip"
         path.parent.mkdir(parents=True)
         path.write_bytes(packed if folder != "other/data" else b"other")
-    fetch_source(source, tmp_path / "b", progress=FetchProgress(), mirror=tmp_path / "mirror")
+    fetch_source(source, tmp_path / "b", mirror=tmp_path / "mirror")
     assert (tmp_path / "b" / file.name).read_bytes() == made

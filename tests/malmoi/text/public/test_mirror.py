@@ -1,6 +1,7 @@
 """Fetching from a folder of files that somebody else has downloaded."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,10 @@ def test_a_file_of_another_source_with_that_name_is_passed_over(
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     (mirror / "ratings.txt").write_bytes(b"of another source")
-    monkeypatch.setattr("malmoi.text.public.mirror._KNOWN", {sha256(b"of another source")})
+    (other,) = source("https://example.org/other.txt").files
+    other = replace(other, sha256=sha256(b"of another source"))
+    others = {"other": replace(source("https://example.org/"), files=(other,))}
+    monkeypatch.setattr("malmoi.text.public.mirror.sources", lambda: others)
     for known in (True, False):
         described = source("https://example.org/ratings.txt", known=known)
         assert fetch(described, tmp_path / "out", mirror).missing == ("ratings.txt",)

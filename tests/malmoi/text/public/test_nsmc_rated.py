@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.text.public import nsmc_rated
-from malmoi.text.public.fetch_progress import FetchProgress
+from malmoi.text.public import made_files
+from malmoi.text.public.catalog import find_source
 from malmoi.text.public.fetching import fetch_source
 from malmoi.text.public.held_out import LIST, HeldOutReviews
-from malmoi.text.public.nsmc_rated import SOURCE, rated_table
+from malmoi.text.public.made_files import rated_table
 from malmoi.text.reading.records import iter_records
 from tests.malmoi.text.public.test_fetching import Server, answer, error_of, sha256
 from tests.malmoi.text.public.test_fetching import server as server  # the fixture
 
 MIRROR = Path(__file__).parents[5] / "shared" / "data"
 NAME = "reviews_rated.tsv"
+SOURCE = find_source("nsmc_rated")
 
 HEADER = "id\tmovie_id\tdate\trating\tdocument\n"
 HELD_OUT_TEXT = "이 리뷰는 시험에 나오는 글입니다"
@@ -50,7 +51,7 @@ def held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = sorted(map(number, ("id:12", f"text:{HELD_OUT_TEXT}", 'text:재밌다 "최고')))
     (tmp_path / "held_out.u64").write_bytes(b"".join(numbers))
     ours = HeldOutReviews(tmp_path / "held_out.u64")
-    monkeypatch.setattr(nsmc_rated, "HeldOutReviews", lambda: ours)
+    monkeypatch.setattr(made_files, "HeldOutReviews", lambda: ours)
 
 
 def members() -> Iterator[tuple[str, bytes]]:
@@ -90,13 +91,13 @@ def test_the_table_is_made_of_the_archive_that_the_server_sends(
     packed = archive()
     server.plan = [answer(200, packed, Content_Type="application/x-gzip")]
     out, nsmc = tmp_path / "out", source(f"{server.url}.tar.gz")
-    assert fetch_source(nsmc, out, progress=FetchProgress()).fetched == (NAME,)
+    assert fetch_source(nsmc, out).fetched == (NAME,)
     assert (out / NAME).read_text(encoding="utf-8") == MADE
     assert sorted(path.name for path in out.iterdir()) == ["SOURCE.json", NAME]
     assert "SHA-256 verified" in capsys.readouterr().out
     labels = [record.label for record in iter_records(out)]
     assert labels == ["9", "10"]
-    assert fetch_source(nsmc, out, progress=FetchProgress()).kept == (NAME,)
+    assert fetch_source(nsmc, out).kept == (NAME,)
 
 
 @pytest.mark.usefixtures("held_out")
@@ -112,7 +113,7 @@ def test_a_mirror_may_have_the_raw_files(kind: str, tmp_path: Path) -> None:
         mirror.mkdir()
         (mirror / kind).write_bytes(archive())
     out = tmp_path / "out"
-    fetch_source(source(), out, progress=FetchProgress(), mirror=mirror)
+    fetch_source(source(), out, mirror=mirror)
     assert (out / NAME).read_text(encoding="utf-8") == MADE
 
 
@@ -169,7 +170,7 @@ def test_the_table_of_the_mirror_is_taken_and_has_nothing_of_the_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nsmc = MIRROR / "nsmc"
-    assert fetch_source(SOURCE, tmp_path, progress=FetchProgress(), mirror=nsmc).fetched == (NAME,)
+    assert fetch_source(SOURCE, tmp_path, mirror=nsmc).fetched == (NAME,)
     assert "in the order that the released encoders read them in" in capsys.readouterr().out
     held_out = HeldOutReviews()
     with (tmp_path / NAME).open(encoding="utf-8", newline="\n") as file:

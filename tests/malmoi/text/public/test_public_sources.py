@@ -9,12 +9,14 @@ import pytest
 
 from malmoi.__main__ import main
 from malmoi.errors import InputError
-from malmoi.text.public.catalog import SOURCES, find_source
+from malmoi.text.public.catalog import find_source, sources
 from malmoi.text.public.description import PublicSource, RemoteFile
+from malmoi.text.public.made_files import MADE_BY
 from malmoi.text.public.repository_files import ARCHIVE
 from malmoi.text.reading.records import iter_records
 from malmoi.text.reading.sources import is_supported
 
+SOURCES = sources()
 FILES = [(source, file) for source in SOURCES.values() for file in source.files]
 
 
@@ -38,10 +40,10 @@ def test_a_source_says_what_it_is() -> None:
 def test_a_file_can_be_fetched_verified_and_read(source: PublicSource, file: RemoteFile) -> None:
     url = urlsplit(file.url)
     # A commit, not a branch: what has a hash must not change.
-    if file.making is not None:
-        assert file.sha256 is not None
+    if file.made_by:
+        assert file.sha256 is not None and file.made_by in MADE_BY and file.made_of
     if file.url.endswith(ARCHIVE):
-        assert file.making is not None
+        assert file.made_by
         assert (url.scheme, url.hostname) == ("https", "github.com")
         assert re.fullmatch(r"/[^/]+/[^/]+/archive/[0-9a-f]{40}\.tar\.gz", url.path)
     else:
