@@ -51,9 +51,9 @@ def iter_records(
     Rows with an empty text are yielded too: the cleaner counts them. Lines of a plain `.txt` that
     are blank are not texts. A `.txt` that is a table, or the saved messages of a chat, is read as
     such (`delimiters`, `chats`). A file of a fetched public source (beside a `SOURCE.json`) is
-    read as its module in `malmoi.text.public` says, with the meaning of its labels,
-    unless columns are named here. Memory is that of one batch of rows, but for `.xlsx`, whose
-    strings stand in one table that has to be loaded.
+    read as `malmoi/text/public/sources` says, with the meaning of its labels, unless columns are
+    named here. Memory is that of one batch of rows, but for `.xlsx`, whose strings stand in one
+    table that has to be loaded.
 
     Args:
         path: a file or a folder.
