@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from malmoi.errors import InputError
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
@@ -23,16 +23,7 @@ from malmoi.text.reading.columns import (
 from malmoi.text.reading.notes import BLANK_LINES, HEADERS_AGAIN, HIDDEN, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Row, Table
-from malmoi.text.reading.workbooks import (
-    ErrorCell,
-    has_errors,
-    merged_ranges,
-    open_book,
-    plain_cell,
-    refuse_bare_formulas,
-    sheet_rows,
-    value_or_error,
-)
+from malmoi.text.reading.workbooks import Book, ErrorCell, Sheet, holds_something, plain_cell
 
 
 @contextmanager
@@ -63,11 +54,11 @@ def open_sheets(
         InputError: no sheet has the columns, or there is none of that name.
     """
     notes.form = "workbook"
-    book = open_book(stored, source)
+    book = Book(stored, source)
     try:
         heads = _heads(book, source, sheet, no_header)
         columns, chosen = _chosen(book, heads, request, notes, source, no_header)
-        reader = _SheetReader(source, stored, chosen, notes, bad, keep_blank, no_header)
+        reader = _SheetReader(source, chosen, notes, bad, keep_blank, no_header)
         reader.columns = columns
         sample = reader.sample()
         yield Table(columns=reader.columns, sample=sample, read=reader.read)
@@ -79,7 +70,7 @@ def open_sheets(
 class _Head:
     """A sheet that holds something: its header and its first rows."""
 
-    sheet: Any
+    sheet: Sheet
     names: list[str]
     sample: list[Sequence[object]]
 
@@ -89,17 +80,17 @@ class _Head:
         return tuple(map(plain_name, self.names))
 
 
-def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> list[_Head]:
-    titles = [one.title for one in book.worksheets]
+def _heads(book: Book, source: Source, sheet: str | None, no_header: bool) -> list[_Head]:
+    titles = [one.title for one in book.sheets]
     if sheet is not None and sheet not in titles:
         raise InputError(
             f"{source.shown}: expected a sheet {sheet!r}, found {', '.join(titles)}; give the "
             "right one as --sheet"
         )
     heads = []
-    for one in book.worksheets:
-        if one.title == sheet or (sheet is None and one.sheet_state == "visible"):
-            filled = (cells for _, cells in sheet_rows(one, source) if _holds_something(cells))
+    for one in book.sheets:
+        if one.title == sheet or (sheet is None and one.is_visible):
+            filled = (cells for _, cells in one.rows() if holds_something(cells))
             first = next(filled, None)
             if first is None:
                 continue
@@ -115,13 +106,13 @@ def _heads(book: Any, source: Source, sheet: str | None, no_header: bool) -> lis
 
 
 def _chosen(
-    book: Any,
+    book: Book,
     heads: list[_Head],
     request: ColumnRequest,
     notes: SourceNotes,
     source: Source,
     no_header: bool,
-) -> tuple[list[str], list[Any]]:
+) -> tuple[list[str], list[Sheet]]:
     """The header that is read, and the sheets that have it; the others are noted.
 
     Of several headers with the columns it is the one with the most rows below it.
@@ -157,7 +148,7 @@ def _chosen(
         )
     plain = next(iter(fitting))
     if len(fitting) > 1:
-        plain = max(fitting, key=lambda one: sum(_rows_in(h.sheet, source) for h in fitting[one]))
+        plain = max(fitting, key=lambda one: sum(h.sheet.filled_rows() for h in fitting[one]))
     chosen = [head for head in heads if head.plain == plain]
     if not no_header:
         titled = [head for head in heads if head.plain not in {plain, *fitting}]
@@ -167,10 +158,8 @@ def _chosen(
         for head in heads
         if head.plain != plain
     ]
-    notes.sheets_left_out += [
-        (one.title, HIDDEN) for one in book.worksheets if one.sheet_state != "visible"
-    ]
-    if len(book.worksheets) > 1:
+    notes.sheets_left_out += [(one.title, HIDDEN) for one in book.sheets if not one.is_visible]
+    if len(book.sheets) > 1:
         notes.sheets = [head.sheet.title for head in chosen]
     return chosen[0].names, [head.sheet for head in chosen]
 
@@ -192,8 +181,8 @@ def _refuse_titles(
             width = len(list(filter(None, names)))
             if not alike and width > widest and request.fits(names, head.sample[below:]):
                 if rows_read is None:
-                    rows_read = sum(_rows_in(one.sheet, source) for one in chosen)
-                alike = _rows_in(head.sheet, source) - below > rows_read
+                    rows_read = sum(one.sheet.filled_rows() for one in chosen)
+                alike = head.sheet.filled_rows() - below > rows_read
             widest = max(widest, width)
             if alike:
                 raise InputError(
@@ -211,10 +200,6 @@ def _names(row: Sequence[object]) -> list[str]:
     return names
 
 
-def _rows_in(sheet: Any, source: Source) -> int:
-    return sum(_holds_something(cells) for _, cells in sheet_rows(sheet, source))
-
-
 class _SheetReader:
     """The rows of the chosen sheets, one after another."""
 
@@ -223,14 +208,13 @@ class _SheetReader:
     def __init__(
         self,
         source: Source,
-        stored: BinaryIO,
-        sheets: Sequence[Any],
+        sheets: Sequence[Sheet],
         notes: SourceNotes,
         bad: BadRows,
         keep_blank: bool,
         no_header: bool,
     ) -> None:
-        self._source, self._stored, self._sheets = source, stored, sheets
+        self._source, self._sheets = source, sheets
         self._notes, self._bad, self._keep_blank = notes, bad, keep_blank
         self._no_header = no_header
         self._has_remarks = False
@@ -238,13 +222,13 @@ class _SheetReader:
 
     def sample(self) -> list[Sequence[object]]:
         """The first rows of the first of these sheets; columns without a name are known then."""
-        rows = self._below_header(self._sheets[0], Counter())
-        found = [cells for _, cells in islice(rows, SAMPLE_ROWS) if _holds_something(cells)]
+        rows = self._below_header(self._sheets[0].rows(), Counter())
+        found = [cells for _, cells in islice(rows, SAMPLE_ROWS) if holds_something(cells)]
         # A column without a name, for remarks, is filled often; a row that has moved is one of few.
-        beyond = sum(_holds_something(cells[len(self.columns) :]) for cells in found)
+        beyond = sum(holds_something(cells[len(self.columns) :]) for cells in found)
         self._has_remarks = beyond > len(found) / 2
         width = len(self.columns)
-        while sum(_holds_something(cells[width : width + 1]) for cells in found) > len(found) / 2:
+        while sum(holds_something(cells[width : width + 1]) for cells in found) > len(found) / 2:
             width += 1
         self.columns = [*self.columns, *[""] * (width - len(self.columns))]
         self._sample = found
@@ -254,23 +238,26 @@ class _SheetReader:
         """As `Table.read`."""
         moved = MovedRows(self._sample, needed[0])
         for sheet in self._sheets:
-            refuse_bare_formulas(self._source, self._stored, sheet, picks)
+            if (bare := sheet.bare_formula(picks)) is not None:
+                raise InputError(
+                    "expected a value, found a formula without its result; open the file in a "
+                    "spreadsheet program and save it",
+                    place=f"{self._source.shown}:{bare}",
+                )
             part = sheet.title if len(self._sheets) > 1 else ""
-            ranges = merged_ranges(self._source, self._stored, sheet)
-            self._refuse_wide_header(sheet, ranges, needed[0] + 1)
-            spread = _Merged(ranges)
-            with_errors = has_errors(self._source, self._stored, sheet)
-            rows = self._below_header(sheet, self._notes.counts, with_errors=with_errors)
+            self._refuse_wide_header(sheet, needed[0] + 1)
+            spread = _Merged(sheet.marks.merged)
+            rows = self._below_header(sheet.rows_with_errors(), self._notes.counts)
             for number, cells in rows:
                 where = f"{self._source.shown}{f', sheet {part}' if part else ''}:{number}"
                 # A row that lies in merged cells alone is the rest of the one above it.
-                is_blank = not _holds_something(cells)
+                is_blank = not holds_something(cells)
                 cells = spread.over(number, cells)
                 if is_blank:
                     if self._keep_blank:
                         yield number, part, [None] * len(picks)
                     continue
-                if _holds_something(cells[len(self.columns) :]):
+                if holds_something(cells[len(self.columns) :]):
                     if not self._has_remarks:
                         self._bad.add(
                             InputError(
@@ -299,15 +286,12 @@ class _SheetReader:
                         [plain_cell(cells[i]) if i < len(cells) else None for i in picks],
                     )
 
-    def _refuse_wide_header(
-        self, sheet: Any, ranges: Sequence[tuple[int, int, int, int]], column: int
-    ) -> None:
+    def _refuse_wide_header(self, sheet: Sheet, column: int) -> None:
         """Refuse a header of two rows: which of the columns below the wide cell is meant?"""
         if self._no_header:
             return
-        rows = sheet_rows(sheet, self._source)
-        header = next((number for number, cells in rows if _holds_something(cells)), 0)
-        for top, bottom, left, right in ranges:
+        header = next((number for number, cells in sheet.rows() if holds_something(cells)), 0)
+        for top, bottom, left, right in sheet.marks.merged:
             if top <= header <= bottom and left <= column <= right and right > left:
                 raise InputError(
                     f"{self._source.shown}:{header}: expected a name for each column, found one "
@@ -315,15 +299,13 @@ class _SheetReader:
                 )
 
     def _below_header(
-        self, sheet: Any, counts: Counter[str], *, with_errors: bool = False
+        self, rows: Iterator[tuple[int, Sequence[object]]], counts: Counter[str]
     ) -> Iterator[tuple[int, Sequence[object]]]:
-        """Number and cells of each row; those that are errors are told, at some cost, if asked."""
+        """Those of these rows that are below the header, without repetitions of it."""
         again: HeaderAgain | None = None
         blank = 0
-        for number, cells in sheet_rows(sheet, self._source, values_only=not with_errors):
-            if with_errors:
-                cells = list(map(value_or_error, cells))
-            if not _holds_something(cells):
+        for number, cells in rows:
+            if not holds_something(cells):
                 # A formatted sheet has a million of them below its last row.
                 blank += again is not None or self._no_header
             elif blank:
@@ -332,7 +314,7 @@ class _SheetReader:
             if self._no_header:
                 yield number, cells
             elif again is None:
-                if _holds_something(cells):
+                if holds_something(cells):
                     again = HeaderAgain(cells)
             elif again(cells):
                 counts[HEADERS_AGAIN] += 1
@@ -370,8 +352,3 @@ class _Merged:
 
 def _is_error(cells: Sequence[object], place: int) -> bool:
     return place < len(cells) and isinstance(cells[place], ErrorCell)
-
-
-def _holds_something(row: Sequence[object]) -> bool:
-    """Formatting without text leaves rows that hold nothing."""
-    return row.count(None) < len(row)

@@ -8,6 +8,9 @@ columns where it gives them.
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, BinaryIO
 
 from malmoi.errors import InputError
@@ -34,8 +37,9 @@ _ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->", b"<?": b"?>"}
 _LONGEST_MARK = 32
 _BLOCK_BYTES = 1 << 16
 _MERGED = re.compile(rb'<(?:[\w.\-]+:)?mergeCell [^>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_FORMULA = re.compile(rb"<f[ >/]")
+_ERROR = re.compile(rb"""\st=["']e["']""")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
-_KIND = "an Excel workbook"
 
 
 class _OversizedError(Exception):
@@ -148,178 +152,206 @@ class _Part:
         return last
 
 
-def open_book(stored: BinaryIO, source: Source, *, data_only: bool = True) -> Any:
-    """An openpyxl workbook that gives rows as they are asked for; close it.
+@dataclass(kw_only=True)
+class Marks:
+    """What stands in a sheet beside its values.
+
+    Attributes:
+        merged: first row, last row, first and last column, each from 1, of all merged cells: only
+            the first cell of such a range holds its value.
+        has_formulas: some cells are formulas.
+        has_errors: the value of some cells is an error.
+    """
+
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+    has_formulas: bool = False
+    has_errors: bool = False
+
+
+class Book:
+    """A workbook that gives the rows of its sheets as they are asked for; close it.
 
     Args:
         stored: the file, open for as long as the book.
         source: what messages name.
-        data_only: give the results of formulas, and not the formulas.
+
+    Attributes:
+        sheets: in their order.
 
     Raises:
         InputError: it is damaged, something else, or too large.
     """
-    from openpyxl.reader.excel import ExcelReader  # takes long to import; workbooks are rare
 
-    try:
-        reader = ExcelReader(stored, read_only=True, data_only=data_only, keep_links=False)
-        reader.archive = _BoundedArchive(stored)
-        reader.read()
-    except Exception as error:
-        raise book_error(source, error) from error
-    if not reader.wb.worksheets:
-        raise InputError("expected a worksheet, found none; add one", place=source.shown)
-    return reader.wb
+    def __init__(self, stored: BinaryIO, source: Source) -> None:
+        self._stored, self._source = stored, source
+        self._books: list[Any] = []
+        self.sheets = [Sheet(self, sheet) for sheet in self.read(data_only=True).worksheets]
+        if not self.sheets:
+            raise InputError("expected a worksheet, found none; add one", place=source.shown)
 
+    def read(self, *, data_only: bool) -> Any:
+        """openpyxl's workbook: with the results of formulas, or with the formulas."""
+        from openpyxl.reader.excel import ExcelReader  # takes long to import; workbooks are rare
 
-def book_error(source: Source, error: Exception) -> InputError:
-    """The error for whatever was raised while openpyxl read.
-
-    openpyxl lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
-    ParseError, ...), so any exception inside it means a file that it cannot read.
-    """
-    if isinstance(error, InputError):
-        return error
-    if isinstance(error, _OversizedError):
-        return InputError(error.args[0], place=source.shown)
-    return damaged(source, _KIND, error)
-
-
-def sheet_rows(sheet: Any, source: Source, *, values_only: bool = True) -> Iterator[Any]:
-    """Number and cells of each row of a sheet, blank ones included.
-
-    Raises:
-        InputError: it is damaged, or has more than a sheet can hold.
-    """
-    # The size that a sheet declares is often wrong, and openpyxl would stop there.
-    sheet.reset_dimensions()
-    rows = sheet.iter_rows(values_only=values_only)
-    number = cells = 0
-    while True:
-        try:
-            row = next(rows, None)
-        except Exception as error:
-            raise book_error(source, error) from error
-        if row is None:
-            return
-        number += 1
-        cells += len(row)
-        if number > SHEET_ROWS or len(row) > SHEET_COLUMNS or cells > MOST_CELLS:
-            raise InputError(
-                "expected at most {rows:,} rows, {columns:,} columns and {cells:,} cells in a "
-                "sheet, found more; take out what is empty, or save the table as .csv",
-                place=f"{source.shown}:{number}",
-                rows=SHEET_ROWS,
-                columns=SHEET_COLUMNS,
-                cells=MOST_CELLS,
+        with self.readable():
+            reader = ExcelReader(
+                self._stored, read_only=True, data_only=data_only, keep_links=False
             )
-        yield number, row
+            reader.archive = _BoundedArchive(self._stored)
+            reader.read()
+        self._books.append(reader.wb)
+        return reader.wb
 
+    def close(self) -> None:
+        """Close it; the file stays open."""
+        for book in self._books:
+            book.close()
 
-def merged_ranges(source: Source, stored: BinaryIO, sheet: Any) -> list[tuple[int, int, int, int]]:
-    """First row, last row, first and last column, each from 1, of all merged cells of a sheet.
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Raise InputError for whatever openpyxl raises.
 
-    Only the first cell of a merged range holds its value; openpyxl tells nothing of the ranges when
-    it streams.
+        It lets out whatever its XML and ZIP layers raise (KeyError, ValueError, BadZipFile,
+        ParseError, ...), so any exception inside it means a file that it cannot read.
+        """
+        try:
+            yield
+        except InputError:
+            raise
+        except _OversizedError as error:
+            raise InputError(error.args[0], place=self._source.shown) from error
+        except Exception as error:
+            raise damaged(self._source, "an Excel workbook", error) from error
 
-    Raises:
-        InputError: the sheet is damaged.
-    """
-    found = []
-    try:
-        with _BoundedArchive(stored) as archive, archive.open(sheet._worksheet_path) as part:
+    def rows(self, sheet: Any, *, values_only: bool = True) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Number and cells of each row of one of openpyxl's sheets, blank ones included.
+
+        Raises:
+            InputError: it is damaged, or has more than a sheet can hold.
+        """
+        # The size that a sheet declares is often wrong, and openpyxl would stop there.
+        sheet.reset_dimensions()
+        rows = sheet.iter_rows(values_only=values_only)
+        number = cells = 0
+        while True:
+            with self.readable():
+                row = next(rows, None)
+            if row is None:
+                return
+            number += 1
+            cells += len(row)
+            if number > SHEET_ROWS or len(row) > SHEET_COLUMNS or cells > MOST_CELLS:
+                raise InputError(
+                    "expected at most {rows:,} rows, {columns:,} columns and {cells:,} cells in a "
+                    "sheet, found more; take out what is empty, or save the table as .csv",
+                    place=f"{self._source.shown}:{number}",
+                    rows=SHEET_ROWS,
+                    columns=SHEET_COLUMNS,
+                    cells=MOST_CELLS,
+                )
+            yield number, row
+
+    def marks_in(self, sheet: Any) -> Marks:
+        """Look through the XML of one of openpyxl's sheets for what it does not tell when it
+        streams.
+
+        Raises:
+            InputError: the sheet is damaged.
+        """
+        found = Marks()
+        with (
+            self.readable(),
+            _BoundedArchive(self._stored) as archive,
+            archive.open(sheet._worksheet_path) as part,
+        ):
             before = b""
             while chunk := part.read(1 << 20):
-                for match in _MERGED.finditer(before + chunk):
-                    first, _, last = match[1].decode().partition(":")
-                    if last:
-                        found.append((*_row_column(first), *_row_column(last)))
+                block = before + chunk
+                for match in _MERGED.finditer(block):
+                    (left, top), (right, bottom) = map(_column_row, match[1].decode().split(":"))
+                    found.merged.append((top, bottom, left, right))
+                found.has_formulas = found.has_formulas or _FORMULA.search(block) is not None
+                found.has_errors = found.has_errors or _ERROR.search(block) is not None
                 # A tag that two chunks share is found with the second.
-                cut = (before + chunk).rfind(b"<")
-                before = (before + chunk)[cut:] if cut >= 0 else b""
-    except Exception as error:
-        raise book_error(source, error) from error
-    return [(top, bottom, left, right) for top, left, bottom, right in found]
+                cut = block.rfind(b"<")
+                before = block[cut:] if cut >= 0 else b""
+        return found
 
 
-def _row_column(cell: str) -> tuple[int, int]:
+class Sheet:
+    """A sheet of a workbook.
+
+    Attributes:
+        title: its name.
+        is_visible: whether a person sees it.
+    """
+
+    def __init__(self, book: Book, sheet: Any) -> None:
+        self._book, self._sheet = book, sheet
+        self.title: str = sheet.title
+        self.is_visible: bool = sheet.sheet_state == "visible"
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What stands beside its values.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        return self._book.marks_in(self._sheet)
+
+    def rows(self) -> Iterator[tuple[int, Sequence[object]]]:
+        """Number and cells of each row, blank ones included.
+
+        Raises:
+            InputError: it is damaged, or has more than a sheet can hold.
+        """
+        return self._book.rows(self._sheet)
+
+    def rows_with_errors(self) -> Iterator[tuple[int, Sequence[object]]]:
+        """The same, with an `ErrorCell` for each error; slower where there are some."""
+        if not self.marks.has_errors:
+            yield from self.rows()
+            return
+        for number, cells in self._book.rows(self._sheet, values_only=False):
+            yield number, list(map(_value_or_error, cells))
+
+    def filled_rows(self) -> int:
+        """How many rows hold something."""
+        return sum(holds_something(cells) for _, cells in self.rows())
+
+    def bare_formula(self, columns: Sequence[int]) -> int | None:
+        """The first row in which one of these columns has a formula without its result.
+
+        Excel stores the result beside the formula; programs that only write files do not, and the
+        cell would be read as an empty one.
+        """
+        if not self.marks.has_formulas:
+            return None
+        formulas = self._book.read(data_only=False)[self.title]
+        results = self._book.read(data_only=True)[self.title]
+        both = [self._book.rows(one, values_only=False) for one in (formulas, results)]
+        for (number, with_formulas), (_, with_results) in zip(*both, strict=True):
+            for column in columns:
+                if column < len(with_formulas) and with_formulas[column].value is not None:
+                    found = with_results[column] if column < len(with_results) else None
+                    # A formula whose result is an empty text has the type of a text.
+                    if found is None or (found.value is None and found.data_type != "str"):
+                        return number
+        return None
+
+
+def holds_something(row: Sequence[object]) -> bool:
+    """Whether a row is more than formatting without text."""
+    return row.count(None) < len(row)
+
+
+def _column_row(cell: str) -> tuple[int, int]:
     letters = cell.rstrip("0123456789")
     column = 0
     for letter in letters:
         column = column * 26 + ord(letter) - ord("A") + 1
-    return int(cell[len(letters) :]), column
-
-
-def refuse_bare_formulas(
-    source: Source, stored: BinaryIO, sheet: Any, picks: Sequence[int]
-) -> None:
-    """Refuse formulas without a result, which would be read as empty cells.
-
-    Excel stores the result beside the formula; programs that only write files do not.
-
-    Args:
-        source: what messages name.
-        stored: the file, open.
-        sheet: the sheet of it that is read.
-        picks: columns to look at.
-
-    Raises:
-        InputError: with the row of the first of them.
-    """
-    try:
-        if not _has_formulas(stored, sheet):
-            return
-        with source.open_stored() as again:
-            formulas = open_book(again, source, data_only=False)
-            results = open_book(stored, source)
-            _compare(formulas[sheet.title], results[sheet.title], source, picks)
-            formulas.close()
-            results.close()
-    except Exception as error:
-        raise book_error(source, error) from error
-
-
-def _compare(formulas: Any, results: Any, source: Source, picks: Sequence[int]) -> None:
-    rows = [sheet_rows(sheet, source, values_only=False) for sheet in (formulas, results)]
-    for (number, with_formulas), (_, with_results) in zip(*rows, strict=True):
-        for pick in picks:
-            if pick < len(with_formulas) and with_formulas[pick].value is not None:
-                found = with_results[pick] if pick < len(with_results) else None
-                # A formula whose result is an empty text has the type of a text.
-                if found is not None and (found.value is not None or found.data_type == "str"):
-                    continue
-                raise InputError(
-                    "expected a value, found a formula without its result; open the file in a "
-                    "spreadsheet program and save it",
-                    place=f"{source.shown}:{number}",
-                )
-
-
-def _has_formulas(stored: BinaryIO, sheet: Any) -> bool:
-    return _sheet_has(re.compile(rb"<f[ >/]"), stored, sheet)
-
-
-def has_errors(source: Source, stored: BinaryIO, sheet: Any) -> bool:
-    """Whether a sheet has cells whose value is an error.
-
-    Raises:
-        InputError: the sheet is damaged.
-    """
-    try:
-        return _sheet_has(re.compile(rb"""\st=["']e["']"""), stored, sheet)
-    except Exception as error:
-        raise book_error(source, error) from error
-
-
-def _sheet_has(pattern: re.Pattern[bytes], stored: BinaryIO, sheet: Any) -> bool:
-    """Whether up to `_LONGEST_MARK` bytes of a sheet's XML match."""
-    with _BoundedArchive(stored) as archive, archive.open(sheet._worksheet_path) as part:
-        before = b""
-        while chunk := part.read(1 << 20):
-            if pattern.search(before + chunk):
-                return True
-            before = chunk[-_LONGEST_MARK:]
-    return False
+    return column, int(cell[len(letters) :])
 
 
 class ErrorCell(str):
@@ -328,8 +360,7 @@ class ErrorCell(str):
     __slots__ = ()
 
 
-def value_or_error(cell: Any) -> object:
-    """The value of one of openpyxl's cells, an `ErrorCell` where that is an error."""
+def _value_or_error(cell: Any) -> object:
     error = cell.data_type == "e" and cell.value is not None
     return ErrorCell(cell.value) if error else cell.value
 
