@@ -40,7 +40,7 @@ from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.labels.tasks import read_task
 from malmoi.model_folders import discriminator_folder
-from malmoi.pretrain.model.init import preset_of
+from malmoi.pretrain.model.init import discriminator_config, preset_of
 
 ROOT = Path(__file__).parents[2]
 NAME = "malmoi-small"
@@ -217,7 +217,10 @@ def _train_generator(
     if minutes <= 0:
         return False
     tokens = max(1.0, GENERATOR_SHARE * seen)
-    flags = [*GENERATOR, *(NARROW_GENERATOR if preset_of(encoder) != "base" else [])]
+    flags = [
+        *GENERATOR,
+        *(NARROW_GENERATOR if preset_of(discriminator_config(encoder)) != "base" else []),
+    ]
     ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
     keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
     # What it begins beside, without the generator that is there: --init would go on with that. A
@@ -302,7 +305,7 @@ def _preset(settings: ReleaseSettings) -> str:
     """The flag, else what pretrain/run.py takes without it."""
     if settings.preset is not None:
         return settings.preset
-    return "tiny" if settings.init is None else preset_of(settings.init)
+    return "tiny" if settings.init is None else preset_of(discriminator_config(settings.init))
 
 
 def _recipe(preset: str, init: Path | None) -> list[str]:

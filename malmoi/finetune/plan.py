@@ -249,7 +249,6 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
     """
     flags, keys = config.flags, config.keys
     random_weights = keys.start.random_weights
-    together = flags.group_near_duplicates
     training = plan_training(
         keys.training,
         hidden_size=found.hidden_size,
@@ -269,14 +268,7 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
             task=flags.task,
             labels=found.labels,
         ),
-        folds=FoldsPlan(
-            folds=flags.folds,
-            seeds=tuple(range(flags.seed, flags.seed + flags.seeds)),
-            near_duplicate_threshold=(
-                keys.measuring.near_duplicate_threshold if together else None
-            ),
-            group_column=keys.data.group_column,
-        ),
+        folds=_plan_folds(config),
         encoder=EncoderPlan(
             model=found.model,
             random_weights=random_weights,
@@ -294,6 +286,38 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
             learning_curve=flags.learning_curve,
         ),
         execution=KfoldExecution(device=found.device, jobs=jobs),
+    )
+
+
+def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device: str) -> QuickPlan:
+    """Decide everything of a run of the linear model alone; nothing is read.
+
+    Args:
+        config: what was given.
+        data: what is learned.
+        encoder: see `QuickPlan`.
+        device: its type.
+    """
+    return QuickPlan(
+        data=data,
+        folds=_plan_folds(config),
+        encoder=encoder,
+        linear=LinearPlan(
+            enabled=True,
+            kiwi=config.keys.linear.kiwi,
+            balanced=config.keys.training.class_weights == "balanced",
+        ),
+        execution=KfoldExecution(device=device, jobs=1),
+    )
+
+
+def _plan_folds(config: KfoldConfig) -> FoldsPlan:
+    flags, threshold = config.flags, config.keys.measuring.near_duplicate_threshold
+    return FoldsPlan(
+        folds=flags.folds,
+        seeds=tuple(range(flags.seed, flags.seed + flags.seeds)),
+        near_duplicate_threshold=threshold if flags.group_near_duplicates else None,
+        group_column=config.keys.data.group_column,
     )
 
 

@@ -11,7 +11,7 @@ from malmoi.files import directory_at_once
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import assign_folds, strata_of
 from malmoi.finetune.evaluation.scores import score_task
-from malmoi.finetune.plan import DataPlan, FoldsPlan, KfoldExecution, LinearPlan, QuickPlan
+from malmoi.finetune.plan import DataPlan, QuickPlan, plan_quick
 from malmoi.finetune.preparing import check_folds, groups_of, model_name, read_texts
 from malmoi.finetune.report.files import check_free, fold_table, write_predictions, write_report
 from malmoi.finetune.report.write import (
@@ -47,7 +47,14 @@ def run_quick(config: KfoldConfig) -> None:
     examples = read_texts(config, notes)
     place = _encoder(config)
     name = None if place is None else model_name(flags.model or "", str(place))
-    plan = _plan(config, examples, name)
+    data = DataPlan(
+        path=str(examples.path),
+        sha256=examples.sha256,
+        texts=len(examples.texts),
+        task=flags.task,
+        labels=tuple(examples.labels),
+    )
+    plan = plan_quick(config, data, name, choose_device(flags.device).type)
     fold_of = _folds(plan, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
@@ -111,34 +118,6 @@ def _encoder(config: KfoldConfig) -> Path | None:
         if advice := better_read(newest):
             print(advice)
     return Path(encoder_source(found, config.keys.start.revision))
-
-
-def _plan(config: KfoldConfig, examples: Examples, encoder: str | None) -> QuickPlan:
-    flags, keys = config.flags, config.keys
-    return QuickPlan(
-        data=DataPlan(
-            path=str(examples.path),
-            sha256=examples.sha256,
-            texts=len(examples.texts),
-            task=flags.task,
-            labels=tuple(examples.labels),
-        ),
-        folds=FoldsPlan(
-            folds=flags.folds,
-            seeds=(flags.seed,),
-            near_duplicate_threshold=(
-                keys.measuring.near_duplicate_threshold if flags.group_near_duplicates else None
-            ),
-            group_column=keys.data.group_column,
-        ),
-        encoder=encoder,
-        linear=LinearPlan(
-            enabled=True,
-            kiwi=keys.linear.kiwi,
-            balanced=keys.training.class_weights == "balanced",
-        ),
-        execution=KfoldExecution(device=choose_device(flags.device).type, jobs=1),
-    )
 
 
 def _folds(plan: QuickPlan, examples: Examples) -> np.ndarray:

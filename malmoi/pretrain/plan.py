@@ -27,7 +27,6 @@ from malmoi.pretrain.config.settings import (
     EPOCHS,
     PRESETS,
     VOCAB_SIZE,
-    Preset,
     PresetName,
 )
 from malmoi.pretrain.data.batches import planned_batches
@@ -80,7 +79,12 @@ def plan(
     """
     preset_name = preset_of_run(config, checkpoint)
     preset = PRESETS[preset_name]
-    batching = _batching(config, preset, machine)
+    rows = plan_rows(config, machine)
+    batching = BatchingPlan(
+        tokens_per_batch=config.flags.tokens_per_batch or preset.tokens_per_batch,
+        rows=rows,
+        row_length=config.max_length if rows == "packed" else None,
+    )
     objective, reason = _objective(config, checkpoint)
     keys = config.keys
     return RunPlan(
@@ -95,10 +99,13 @@ def plan(
         ),
         networks=_networks(config, preset_name, checkpoint, machine),
         objective=objective,
-        optimizer=_optimizer(config, preset),
+        optimizer=OptimizerPlan(
+            learning_rate=config.flags.learning_rate or preset.learning_rate,
+            **vars(keys.optimizer),
+        ),
         batching=batching,
         length=plan_length(config, batching, lengths, config.seed),
-        execution=plan_execution(config, batching.rows, machine),
+        execution=plan_execution(config, rows, machine),
     )
 
 
@@ -163,15 +170,6 @@ def plan_rows(config: RunConfig, machine: Machine) -> Rows:
     return config.keys.batching.rows or ("packed" if machine.device == "cuda" else "length")
 
 
-def _batching(config: RunConfig, preset: Preset, machine: Machine) -> BatchingPlan:
-    rows = plan_rows(config, machine)
-    return BatchingPlan(
-        tokens_per_batch=config.flags.tokens_per_batch or preset.tokens_per_batch,
-        rows=rows,
-        row_length=config.max_length if rows == "packed" else None,
-    )
-
-
 def _networks(
     config: RunConfig, preset: PresetName, checkpoint: Checkpoint | None, machine: Machine
 ) -> NetworksPlan:
@@ -208,12 +206,6 @@ def _sharing(config: RunConfig, checkpoint: Checkpoint | None) -> Sharing:
         return default  # "all" has left both the same embeddings
     alone = config.keys.objective.schedule == "frozen-discriminator"
     return "none" if before == "gdes" and alone else before
-
-
-def _optimizer(config: RunConfig, preset: Preset) -> OptimizerPlan:
-    keys = vars(config.keys.optimizer)
-    rate = config.flags.learning_rate or preset.learning_rate
-    return OptimizerPlan(learning_rate=rate, **keys)
 
 
 def plan_length(

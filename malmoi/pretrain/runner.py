@@ -23,7 +23,7 @@ from malmoi.model_folders import check_generator_files
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
 from malmoi.pretrain.config.settings import PRESETS
-from malmoi.pretrain.data.corpus import engine_of, prepare_corpus, unknown_fraction
+from malmoi.pretrain.data.corpus import prepare_corpus, unknown_fraction
 from malmoi.pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from malmoi.pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state
 from malmoi.pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
@@ -45,7 +45,7 @@ from malmoi.pretrain.engine.run_directory import (
     write_record,
 )
 from malmoi.pretrain.model.cost import matrix_seconds, parameter_counts
-from malmoi.pretrain.model.init import starting_directory, starting_sha256
+from malmoi.pretrain.model.init import starting_sha256
 from malmoi.pretrain.model.networks import ElectraPair
 from malmoi.pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from malmoi.pretrain.objectives.registry import resolve_recipe
@@ -59,7 +59,7 @@ from malmoi.pretrain.plan import (
     preset_of_run,
 )
 from malmoi.pretrain.resuming import changes, check_not_passed, go_on
-from malmoi.pretrain.start import given_tokenizer, look_at_start, make_networks
+from malmoi.pretrain.start import find_start, make_networks
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
 
@@ -134,29 +134,28 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
         return _prepare_resumed(config, resumed_directory(config), machine, processes)
     # Everything that can be wrong with what is given comes before the long work.
     plan_execution(config, plan_rows(config, machine), machine)
-    checkpoint = look_at_start(config)
-    directory = new_directory(
-        config.flags.output, config.flags.corpus, preset_of_run(config, checkpoint)
-    )
+    start = find_start(config)
+    preset = preset_of_run(config, start.checkpoint)
+    directory = new_directory(config.flags.output, config.flags.corpus, preset)
     tokenized = is_tokenized(config.flags.corpus)
     what = plan_corpus(config, is_tokenized=tokenized)
-    corpus, tokenizer = prepare_corpus(what, given_tokenizer(config), engine_of(config))
+    engine = config.keys.execution.cluster or "local"
+    corpus, tokenizer = prepare_corpus(what, start.tokenizer, engine)
     planned = plan(
         config,
         lengths=corpus.lengths,
-        checkpoint=checkpoint,
+        checkpoint=start.checkpoint,
         machine=machine,
         is_tokenized=tokenized,
     )
     print(_recipe_line(planned), flush=True)
-    if line := _preset_line(config, checkpoint):
+    if line := _preset_line(config, start.checkpoint):
         print(line, flush=True)
     pair = make_networks(planned, tokenizer, corpus)
     record: dict[str, Any] = {"plan": planned.as_json(), "given": config.as_json()}
     record |= _describe(planned, tokenizer, corpus, pair, processes)
-    if config.continues:
-        start = starting_directory(config.init, config.flags.revision)
-        record["init_sha256"] = starting_sha256(start)
+    if start.directory is not None:
+        record["init_sha256"] = starting_sha256(start.directory)
     holding = hold(directory, new=True)
     with full_disk_as_oserror(directory):
         save_tokenizer(tokenizer, directory / "state" / "tokenizer")
@@ -184,7 +183,9 @@ def _prepare_resumed(
     if before.start.generator is not None:
         check_generator_files(before.start.generator)
     tokenizer = load_pretraining_tokenizer(directory / "state" / "tokenizer")
-    corpus, tokenizer = prepare_corpus(before.corpus, tokenizer, engine_of(config))
+    corpus, tokenizer = prepare_corpus(
+        before.corpus, tokenizer, config.keys.execution.cluster or "local"
+    )
     planned = go_on(config, before, lengths=corpus.lengths, machine=machine)
     check_not_passed(before, planned, progress)
     if changed := changes(before, planned):

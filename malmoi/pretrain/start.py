@@ -1,6 +1,7 @@
 """What a plan begins with: the tokenizer and the networks, built or loaded."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.run_directory import known_sharing, learnt_with_generator
 from malmoi.pretrain.model.init import (
     check_positions,
+    discriminator_config,
     new_generator_size,
     preset_of,
     starting_directory,
@@ -36,51 +38,68 @@ from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer_folders import tokenizer_hash
 
 
-def look_at_start(config: RunConfig) -> Checkpoint | None:
-    """What is known of the networks to go on from, nothing loaded; None where there are none.
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a new run begins with, found and looked at once; networks are not loaded yet."""
+
+    directory: Path | None = None
+    """Of the networks to go on from; None: they are new."""
+    checkpoint: Checkpoint | None = None
+    """What is known of these."""
+    tokenizer: PreTrainedTokenizerFast | None
+    """The flag's, the checkpoint's or the frozen generator's; None: one has to be trained."""
+
+
+def find_start(config: RunConfig) -> Start:
+    """Find what `--init`, `--tokenizer` and `generator.init` name.
 
     Raises:
-        InputError: they are not there, or the generator cannot have the size that is given.
+        InputError: it is not there or cannot be read, the generator cannot have the size that is
+            given, or a frozen generator is of another tokenizer.
     """
-    preset = config.flags.preset or "tiny"
-    start = starting_directory(config.init, config.flags.revision) if config.continues else None
-    new_size = PRESETS[preset].generator_size if start is None else new_generator_size(start)
-    shape = PairShape(
+    if not config.continues:
+        preset = PRESETS[config.flags.preset or "tiny"]
+        check_generator_size(preset, _wanted_shape(config, preset.generator_size))
+        given = config.flags.tokenizer
+        known = None if given is None else load_pretraining_tokenizer(given)
+        return Start(tokenizer=_tokenizer_of_both(config, known))
+    directory = starting_directory(config.init, config.flags.revision)
+    discriminator, generator = discriminator_config(directory), directory / "generator"
+    size = new_generator_size(discriminator, has_generator=generator.is_dir())
+    shape = _wanted_shape(config, size)
+    check_generator_size(directory, shape, asked=config.asks_for("generator.size"))
+    check_positions(discriminator_folder(directory), config.max_length)
+    own = config.keys.generator.init
+    if config.objective.needs_generator and own is None and generator.is_dir():
+        check_positions(generator, config.max_length)
+    known = load_pretraining_tokenizer(discriminator_folder(directory))
+    return Start(
+        directory=directory,
+        checkpoint=Checkpoint(
+            preset=preset_of(discriminator),
+            has_generator=generator.is_dir(),
+            sharing=known_sharing(directory),
+            learnt_with_generator=learnt_with_generator(directory),
+            generator_size=size,
+        ),
+        tokenizer=_tokenizer_of_both(config, known),
+    )
+
+
+def _wanted_shape(config: RunConfig, new_size: float) -> PairShape:
+    return PairShape(
         sharing=config.sharing,
         generator_size=config.generator_size(new_size),
         generator_layers=config.keys.generator.layers,
-        one_size=config.keys.objective.schedule == "two-stage",
-    )
-    if start is None:
-        check_generator_size(PRESETS[preset], shape)
-        return None
-    check_generator_size(start, shape, asked=config.asks_for("generator.size"))
-    preset = preset_of(start)
-    check_positions(discriminator_folder(start), config.max_length)
-    generator, own = start / "generator", config.keys.generator.init
-    if config.objective.needs_generator and own is None and generator.is_dir():
-        check_positions(generator, config.max_length)
-    return Checkpoint(
-        preset=preset,
-        has_generator=generator.is_dir(),
-        sharing=known_sharing(start),
-        learnt_with_generator=learnt_with_generator(start),
-        generator_size=new_size,
+        one_size=config.objective.schedule == "two-stage",
     )
 
 
-def given_tokenizer(config: RunConfig) -> PreTrainedTokenizerFast | None:
-    """The tokenizer of a new run, the flag's or the checkpoint's; None if one has to be trained.
-
-    Raises:
-        InputError: it cannot be read, or a frozen generator is of another one.
-    """
-    given, frozen = None, config.keys.generator.init
-    if config.flags.tokenizer is not None:
-        given = load_pretraining_tokenizer(config.flags.tokenizer)
-    elif config.continues:
-        start = starting_directory(config.init, config.flags.revision)
-        given = load_pretraining_tokenizer(discriminator_folder(start))
+def _tokenizer_of_both(
+    config: RunConfig, given: PreTrainedTokenizerFast | None
+) -> PreTrainedTokenizerFast | None:
+    """The tokenizer that was given and that of a frozen generator, which have to be one."""
+    frozen = config.keys.generator.init
     if frozen is None:
         return given
     check_positions(frozen / "generator", config.max_length)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from malmoi.pretrain.config.objective import Recipe, Sharing
-from malmoi.pretrain.config.schema import Compiling, Initializer, Rows
+from malmoi.pretrain.config.schema import Compiling, Initializer, OptimizerKeys, Rows
 from malmoi.pretrain.config.settings import PRESETS, Preset, PresetName
 from malmoi.settings import read_sections, shown
 from malmoi.text.reading.options import ReadOptions
@@ -92,21 +92,11 @@ class NetworksPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizerPlan:
+class OptimizerPlan(OptimizerKeys):
     """How gradients become steps."""
 
-    name: Literal["adamw", "muon"]
     learning_rate: float
     """The peak."""
-    muon_learning_rate: float
-    adam_bias_correction: bool
-    warmup_fraction: float
-    decay_from_start: bool
-    """Whether the rate falls over the whole run, multiplied by the warm-up."""
-    weight_decay: float
-    decay_all: bool
-    max_gradient_norm: float
-    average_fraction: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ from transformers import PreTrainedTokenizerFast
 from malmoi.cache import CACHE, bound, mark_used
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
-from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import CorpusPlan
 from malmoi.pretrain.data.tokenized import (
     TokenizedCorpus,
@@ -40,11 +39,6 @@ from malmoi.workers.engines import Engine
 
 _UNKNOWN = "[UNK]"
 _DAY = 86_400.0
-
-
-def engine_of(config: RunConfig) -> Engine:
-    """Where the texts of a run are cleaned and tokenised."""
-    return config.keys.execution.cluster or "local"
 
 
 def prepare_corpus(

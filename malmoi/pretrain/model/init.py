@@ -48,8 +48,8 @@ def starting_sha256(directory: Path) -> str:
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def check_files(directory: str | Path) -> None:
-    """Refuse a directory without a discriminator, before anything long is begun.
+def discriminator_config(directory: str | Path) -> Any:
+    """The configuration of a discriminator that can be loaded, looked at before anything long.
 
     Raises:
         InputError: a file is missing or damaged, or of another network than a discriminator.
@@ -78,6 +78,7 @@ def check_files(directory: str | Path) -> None:
                 file=file,
                 error=error,
             ) from error
+    return config
 
 
 def check_positions(folder: Path, length: int) -> None:
@@ -101,29 +102,21 @@ def check_positions(folder: Path, length: int) -> None:
         )
 
 
-def preset_of(directory: str | Path) -> PresetName:
-    """The preset whose learning rate and batch suit the checkpoint in `directory` best.
-
-    Raises:
-        InputError: no run or checkpoint is there.
-    """
-    check_files(directory)
-    config = config_in(discriminator_folder(directory), directory)
+def preset_of(config: Any) -> PresetName:
+    """The preset whose learning rate and batch suit a discriminator of this configuration best."""
     if config.hidden_size > PRESETS["small"].hidden_size:
         return "base"
     return "tiny" if config.num_hidden_layers <= PRESETS["tiny"].num_layers else "small"
 
 
-def new_generator_size(directory: str | Path) -> float:
-    """Width of a generator that is to begin beside the discriminator in `directory`, a fraction.
+def new_generator_size(config: Any, *, has_generator: bool) -> float:
+    """Width of a generator that is to begin beside a discriminator of this configuration.
 
-    Raises:
-        InputError: no run or checkpoint is there.
+    Returns:
+        A fraction of the discriminator's; of one that is there already what it usually is.
     """
-    check_files(directory)
     base = PRESETS["base"]
-    width = config_in(discriminator_folder(directory), directory).hidden_size
-    begins = not (Path(directory) / "generator").is_dir() and width == base.hidden_size
+    begins = not has_generator and config.hidden_size == base.hidden_size
     return base.generator_size if begins else GENERATOR_SIZE
 
 

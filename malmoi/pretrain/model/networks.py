@@ -27,7 +27,7 @@ from malmoi.model_folders import discriminator_folder
 from malmoi.model_loading import fill_token_types, save_model
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Sharing
 from malmoi.pretrain.config.settings import Preset
-from malmoi.pretrain.model.init import check_files, config_in
+from malmoi.pretrain.model.init import config_in, discriminator_config
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.
@@ -346,8 +346,7 @@ def check_generator_size(source: Preset | Path, shape: PairShape, *, asked: bool
     if isinstance(source, Preset):
         _generator_width(source.hidden_size, source.num_heads, shape)
         return
-    check_files(source)
-    discriminator = config_in(discriminator_folder(source), source)
+    discriminator = discriminator_config(source)
     generator = source / "generator"
     if generator.is_dir():
         _check_sizes(source, config_in(generator, source), discriminator, shape, asked=asked)
@@ -411,7 +410,7 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
         InputError: the discriminator is missing, one of the two is damaged, keys do not fit, or
             the two are not of the sizes that `shape` says or cannot share what it says.
     """
-    check_files(directory)
+    discriminator_config(directory)
     shape = shape or PairShape()
     path = Path(directory)
     discriminator: ElectraForPreTraining = load_network(
